@@ -28,7 +28,7 @@ AS_GIVEN = {"ignore_unknown_options": True}
 
 
 SECTIONS = {
-    "Run": ["run", "plan", "list", "describe", "data"],
+    "Run": ["run", "study", "plan", "list", "describe", "data"],
     "Look": ["compare", "report", "predict", "audit", "bench"],
     "Reproduce": ["reproduce", "table", "figure"],
     "Deploy": ["flower", "completion"],
@@ -295,6 +295,24 @@ def plan(words: tuple[str, ...], multirun: bool, engines: bool) -> None:
     lines, rows = plan_sweep(words)
     say(*lines, "")
     show_table(["of these", "runs", "one", "all"], rows, numbers=[1, 2, 3])
+
+
+@commands.command(options_metavar="[--dry-run|--status|--register]")
+@click.argument("file", metavar="STUDY.yaml", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("words", nargs=-1, metavar="[hydra/launcher=NAME ...]")
+@click.option("--dry-run", is_flag=True, help="Only say how many runs there would be, hours and disk.")
+@click.option("--status", is_flag=True, help="Only say how far it is, and what can be said by now.")
+@click.option("--register", is_flag=True, help="Freeze plan, code and data before the first run.")
+def study(file: Path, words: tuple[str, ...], dry_run: bool, status: bool, register: bool) -> None:
+    """Tune methods with equal trials, judge them on other rows, and say who is better: a page, tables, LaTeX.
+
+    The same command goes on with a study that was interrupted. Its keys: docs/studies.md
+    """
+    from fkl.study.command import command
+
+    if dry_run + status + register > 1:
+        raise FklError("--dry-run, --status, --register: must be one of these")
+    command(file, words, dry_run=dry_run, status=status, register=register)
 
 
 @commands.command("list")

@@ -8,6 +8,8 @@ from fkl.config.choices import CONDITIONS
 from fkl.data.dealt_rows import require_part
 from fkl.data.normalise import SCALINGS
 
+LEARNERS = ("federated", "alone", "pooled")
+"""Who learns together: the clients as the method says, each by itself, or one that has all samples."""
 NODES: tuple[str, ...] = ("algo", "dataset", "partition", "network")
 OPTIONAL_NODES = ("kernels", "topology", *CONDITIONS)
 ENGINES = {
@@ -73,6 +75,9 @@ class Settings:
         judge_N_of_G, the same of portion N of G. What is chosen on the one half has seen nothing of the other, not even
         its scale. A partition's default rounds (of by_site, own and other) are then half as many, and of a portion a
         G-th of that; values that you give are taken as they are. With judge, ``losses.npz`` keeps the loss of each row.
+    learners : {"federated", "alone", "pooled"}
+        Whether clients learn together as the method says, each by itself, or one learner has all samples. What the
+        others reach tells what federating is worth.
     threads : int or None
         Threads of the compiled kernels; None for all.
     chunk : int or None
@@ -96,6 +101,7 @@ class Settings:
     engine: str = "numba"
     scaling: str = "unit_ball"
     rows: str = "all"
+    learners: str = "federated"
     threads: int | None = None
     chunk: int | None = None
     checkpoint_s: float | None = 30.0
@@ -113,6 +119,8 @@ class Settings:
         require(self.figures in ("all", "paper", "none"), "figures", self.figures, "all, paper or none")
         require(self.scaling in SCALINGS, "scaling", self.scaling, ", ".join(SCALINGS))
         require_part(self.rows)
+        require(self.learners in LEARNERS, "learners", self.learners, ", ".join(LEARNERS))
+        require(not (self.save_model and self.learners == "alone"), "save_model", True, "false with learners=alone")
         require(self.threads is None or self.threads >= 1, "threads", self.threads, "an integer >= 1, or null")
         require(self.chunk is None or self.chunk >= 1, "chunk", self.chunk, "an integer >= 1, or null")
         every = self.checkpoint_s

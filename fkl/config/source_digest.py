@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 PACKAGE = Path(__file__).parents[1]
-SHOWS_OR_STARTS = ("bench", "cli", "conformance", "papers", "report", "sweeps", "basics/errors.py")
+SHOWS_OR_STARTS = ("bench", "cli", "conformance", "papers", "report", "study", "sweeps", "basics/errors.py")
 """Packages and files of fkl that decide no number of a run."""
 SUFFIXES = (".py", *EXTENSION_SUFFIXES)
 INSTALLED = {"site-packages", "dist-packages"}
@@ -31,6 +31,13 @@ def of_fkl() -> str:
             if not {name, name.partition("/")[0]} & {*SHOWS_OR_STARTS}
         }
     )
+
+
+@cache
+def of_files(pattern: str) -> str:
+    """Hash of some of fkl's files, such as ``study/*.py``."""
+    files = {file.name: hashlib.sha256(_content_of_file(file)).hexdigest() for file in PACKAGE.glob(pattern)}
+    return _joint_hash(files)
 
 
 def of_module(name: str) -> str | None:

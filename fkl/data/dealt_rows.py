@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from fkl.basics.errors import require
 
 BLOCK = 50
-"""Neighbouring rows that a part has all or none of."""
+"""Neighbouring rows that a part has all or none of, at least."""
 LEAST_BLOCKS = 4
-"""Blocks of a group with few rows, which are shorter then."""
+"""Fewest blocks of a group; where it has few rows, they are shorter than `BLOCK`."""
 FIXED = ("all", "even", "odd", "early", "late")
 ALLOWED = f"{', '.join(FIXED)}, or dealt by number: tune_0, judge_0, tune_0_of_10, judge_0_of_10"
 DEALT = re.compile(r"(tune|judge)_(\d{1,9})(?:_of_(\d{1,9}))?")
@@ -74,11 +74,13 @@ def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
     chosen = np.zeros(n, np.bool_)
     for one in np.unique(group):
         mine = np.flatnonzero(group == one)
-        length = max(1, min(BLOCK, len(mine) // (LEAST_BLOCKS * portions)))
-        blocks = np.arange(-(-len(mine) // length))
+        # As many blocks of equal size in each half of each portion; more than 50 rows each, where there are enough
+        even = 2 * portions
+        blocks = np.arange(max(len(mine) // BLOCK // even * even, LEAST_BLOCKS * portions))
+        block = np.arange(len(mine)) * len(blocks) // len(mine)
         portion = of_portions.permutation(blocks)[number % portions :: portions] if portions > 1 else blocks
         half = anew.permutation(portion)[side::2]
-        chosen[mine] = np.isin(np.arange(len(mine)) // length, half)
+        chosen[mine] = np.isin(block, half)
     return chosen
 
 

@@ -305,6 +305,8 @@ class Mpi(Numba):
             return f"a process that has some of the clients knows no {', '.join(inside)}"
         if is_judged(run.settings.rows):
             return f"with rows={run.settings.rows} all clients have to be on one process"
+        if run.settings.learners != "federated":
+            return f"with learners={run.settings.learners} all clients have to be on one process"
         if run.settings.save_model:
             return "with save_model all clients have to be on one process"
         return None

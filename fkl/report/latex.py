@@ -36,7 +36,7 @@ WIDTHS = {
 
 SIGNS = {
     "±": r"$\pm$", "×": r"$\times$", "−": r"$-$", "≤": r"$\le$", "≥": r"$\ge$", "▲": r"$\triangle$", "∈": r"$\in$",
-    "≈": r"$\approx$", "–": "--", "’": "'", "²": r"\textsuperscript{2}", "→": r"$\to$",
+    "≈": r"$\approx$", "†": r"\textdagger{}", "–": "--", "’": "'", "²": r"\textsuperscript{2}", "→": r"$\to$",
 }  # fmt: skip
 RAISED = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
 COMMANDS = re.compile(r"\\(?:textbf|underline|scriptsize|textsuperscript|hspace\{[^}]*\})|\\(?=[%&#$_{}])|[{}$]")
@@ -111,12 +111,15 @@ class Float:
         What it is referred to by, after ``tab:``.
     ruled : tuple of int
         Rows above which there is a rule.
+    line : float
+        Points of a line of the text around it.
     """
 
     columns: list[Column]
     caption: str
     label: str
     ruled: tuple[int, ...] = field(default=())
+    line: float = LINE
 
     def __str__(self) -> str:
         parts = [(columns, rows) for columns in self._columns() for rows in self._rows(columns)]
@@ -130,7 +133,7 @@ class Float:
         used = sum(column.width + GAP for column in names)
         group: list[Column] = []
         for column in rest:
-            if group and used + sum(one.width + GAP for one in [*group, column]) > LINE:
+            if group and used + sum(one.width + GAP for one in [*group, column]) > self.line:
                 yield [*names, *group]
                 group = []
             group.append(column)

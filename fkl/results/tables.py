@@ -60,6 +60,11 @@ def summary_columns(experiment: Experiment) -> list[str]:
     return [str(name) for name in _first_records(experiment).summary]
 
 
+def summary_without_comparison(experiment: Experiment, chunk: Chunk) -> pd.DataFrame:
+    """The summary of some replicates, without what the task would compare them with."""
+    return _records_of_chunk(experiment, chunk, None).summary
+
+
 def cells_written(experiment: Experiment) -> int:
     """How many cells the tables of a run will have."""
     first, R = _first_records(experiment), experiment.replicates

@@ -1,8 +1,9 @@
 """From a checked run to its experiment: data are read, scaled and partitioned, and a graph is drawn."""
 
 from dataclasses import replace
+from typing import Any
 
-from fkl.basics.errors import require
+from fkl.basics.errors import BadValue, require
 from fkl.basics.random_streams import Role, shared_generator
 from fkl.conditions import wrap
 from fkl.config import Run, engine
@@ -10,6 +11,7 @@ from fkl.engines.experiment import Experiment
 from fkl.engines.memory_fit import kinds_sent
 from fkl.kernels.around_median import AroundMedian
 from fkl.tasks import task_of
+from fkl.tasks.learners import BY_ITSELF, Alone, pooled_task, why_not
 from fkl.tasks.participants import require_rounds
 from fkl.tasks.run_samples import require_topology, topology_of_run
 
@@ -20,6 +22,8 @@ def prepare(run: Run) -> Experiment:
     wanted = "vertical" if kind.of_features else "any but vertical"
     fits = kind.of_features == getattr(run.partition, "of_features", False)
     require(fits, "partition", type(run.partition).__name__, f"{wanted} for {run.algo.label}")
+    if why := why_not(settings.learners, type(run.algo)):
+        raise BadValue("learners", settings.learners, f"federated: {why}")
     require_rounds(run, kind.of_rounds)
     require_topology(run)
     changing = run.conditions.get("links")
@@ -30,17 +34,22 @@ def prepare(run: Run) -> Experiment:
         require(not getattr(run.algo, "told_once", False), "links", given, allowed)
     task = kind.of(run)
     topology = topology_of_run(run, task.problem.clients, shared_generator(settings.seed, Role.TOPOLOGY))
+    if settings.learners == "pooled":
+        task, topology = pooled_task(task), None if topology is None else BY_ITSELF
     if topology is not None:
         fits = topology.both_ways or not getattr(changing, "in_pairs", False)
         require(fits, "links", type(changing).__name__, "null, failing or mobility where links go one way")
     kernels = run.kernels
     if isinstance(kernels, AroundMedian):
         kernels = kernels.fitted(task.sample_rows(kernels.samples))
+    method: Any = wrap(run.algo, run.conditions, run.network.loss, getattr(run.network, "deadline_s", None))
+    if settings.learners == "alone":
+        method = Alone(method, run.network)
     experiment = Experiment(
         task.problem,
         kernels,
         run.network,
-        wrap(run.algo, run.conditions, run.network.loss, getattr(run.network, "deadline_s", None)),
+        method,
         settings.seed,
         settings.replicates,
         settings.precision,

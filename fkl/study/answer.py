@@ -1,0 +1,164 @@
+"""What a study says: its answer in a sentence a data set or over all of them, and what a reader must know beside it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fkl.basics.errors import plural
+from fkl.study.jobs import judged_jobs
+from fkl.study.plan import Plan
+from fkl.study.power import wilson
+from fkl.study.registered import deviations
+from fkl.study.results import Judged, judged
+from fkl.study.verdicts import BETTER, BEYOND, LEAST_DATA_SETS, Verdict, of_data_set, over_data_sets
+
+CLAIMS = {
+    "rows": "other rows of this source",
+    "seeds": "these rows, with other seeds",
+    "clients": "other clients like these",
+    "time": "the same stream later on",
+}
+
+
+@dataclass
+class Answer:
+    """What came out of a study, finished or not.
+
+    Parameters
+    ----------
+    plan : Plan
+    judged : list of Judged
+    verdicts : dict of str to list of Verdict
+        Of each data set, those of all pairs.
+    over : list of Verdict
+        Of pairs over data sets, where there are enough.
+    """
+
+    plan: Plan
+    judged: list[Judged]
+    verdicts: dict[str, list[Verdict]]
+    over: list[Verdict] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, plan: Plan) -> "Answer":
+        """Compare the runs that have ended."""
+        found = judged(plan)
+        ends = {one.dataset.name: _ends(plan, one) for one in found}
+        verdicts = {
+            one.dataset.name: of_data_set(one.pairs, plan.margin, ends[one.dataset.name]) for one in found if one.pairs
+        }
+        over = over_data_sets(
+            {one.dataset.name: one.pairs for one in found},
+            plan.margin,
+            {method: key for some in ends.values() for method, key in some.items()},
+        )
+        return cls(plan, found, verdicts, over)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all judged runs have ended."""
+        jobs = [job for dataset in self.plan.datasets for job in judged_jobs(self.plan, dataset)]
+        return all(job.note is not None for job in jobs)
+
+    @property
+    def sentences(self) -> list[str]:
+        """The answer: the first method against each other one, over data sets or on each."""
+        first, *others = [method.name for method in self.plan.methods]
+        said = []
+        for other in others:
+            pair = {first, other}
+            over = next((one for one in self.over if {one.a, one.b} == pair), None)
+            each = {name: one for name, some in self.verdicts.items() for one in some if {one.a, one.b} == pair}
+            if over is not None:
+                said.append(f"Over {plural(over.difference.n, 'data set')}, {over.words}.")
+            elif len(each) == 1:
+                [(name, one)] = each.items()
+                said.append(f"On {name}, {one.words}.")
+            elif each:
+                said.append(f"{first} against {other}: {_on_each(first, each)}.")
+        return said or ["No two methods have been judged yet."]
+
+    @property
+    def details(self) -> list[tuple[str, list[str]]]:
+        """Of each data set, the verdict of every pair in words."""
+        return [(name, [f"{one.words}." for one in some]) for name, some in self.verdicts.items()]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know: what failed, what was not compared, and what is not corrected for."""
+        said = []
+        if not self.finished:
+            said.append("The study has not ended: what follows is of the runs that have.")
+        if self.plan.once:
+            said.append("One search for all seeds: verdicts are about the values it found, not about methods.")
+        said += [f"Deviation from the registered plan: {one}." for one in deviations(self.plan)]
+        for one in self.judged:
+            for method in one.notes:
+                for reason, number in one.failures(method).items():
+                    low, high = wilson(number, self.plan.seeds)
+                    rate = f"{number} of {self.plan.seeds} seeds [{100 * low:.0f} %, {100 * high:.0f} %]"
+                    said.append(f"{method} failed on {one.dataset.name} in {rate}: {reason}.")
+            said += [f"{one.dataset.name}: {why}." for why in one.refused]
+            for method_ in self.plan.all_methods:
+                for end in one.at_the_end(method_):
+                    said.append(f"{method_.name} on {one.dataset.name}: {end} of its range, widened twice.")
+        return said
+
+    @property
+    def unit(self) -> str:
+        """The unit of replication, and what verdicts are corrected for, in a sentence for captions."""
+        plan, claim = self.plan, CLAIMS[self.plan.claim]
+        portions = [one.dataset.name for one in self.judged if one.portions]
+        how = {
+            "rows": "seeds share rows: variance 1.5 V(rows) + V(seeds)",
+            "seeds": "Student's t over seeds",
+            "clients": "Student's t over clients, each counted once",
+            "time": "Student's t over 10 blocks of rounds",
+        }[plan.claim]
+        if portions:
+            how += f"; on {', '.join(portions)} each seed has a portion of the rows that no other has"
+        many = "five per cent for the pairs of each data set (Holm)"
+        over = f", and for those over {LEAST_DATA_SETS} or more data sets" if self.over else ""
+        return f"Claim: {claim}. {plan.seeds} seeds, each with its own search; {how}. Level: {many}{over}, not for all."
+
+
+def _on_each(method: str, verdicts: Mapping[str, Verdict]) -> str:
+    """How a method does on each of a few data sets: the same verdicts together, each with its interval."""
+    on: dict[str, list[str]] = {}
+    for name, one in verdicts.items():
+        on.setdefault(outcome_of(method, one), []).append(f"{name} ({interval_of(method, one)})")
+    return "; ".join(f"{outcome} on {', '.join(names)}" for outcome, names in on.items())
+
+
+def outcome_of(method: str, verdict: Verdict) -> str:
+    """The verdict, said of one of its methods: better, worse, practically equal, cannot tell."""
+    if verdict.outcome not in (BETTER, BEYOND):
+        return verdict.outcome
+    by = " by more than the margin" * (verdict.outcome == BEYOND)
+    return ("better" if verdict.better == method else "worse") + by
+
+
+def interval_of(method: str, verdict: Verdict) -> str:
+    """By how many per cent a method's error is above the other's, with its interval; below 0, it is smaller."""
+    one = verdict.difference
+    if one.failed:
+        return f"by ranks, p {verdict.p:.2g}"
+    side = 1 if verdict.a == method else -1
+    low, high = sorted(100 * math.expm1(side * end) for end in one.interval(1 - verdict.level))
+    return f"{100 * math.expm1(side * one.m):+.1f} % [{low:+.1f}, {high:+.1f}]"
+
+
+def _ends(plan: Plan, one: Judged) -> dict[str, str]:
+    """Methods of which a key lies at the end of its range, and the key."""
+    found = {method.name: one.at_the_end(method) for method in plan.all_methods}
+    return {name: words[0].partition(" ")[0] for name, words in found.items() if words}
+
+
+def lines(answer: Answer) -> Sequence[str]:
+    """What the terminal shows."""
+    question = answer.plan.question
+    said = [question, *(f"  {one}" for one in answer.sentences)] if question else answer.sentences
+    pairs = sum(map(len, answer.verdicts.values()))
+    for name, some in answer.details if pairs > 1 else []:
+        said += ["", f"{name}, claim: {CLAIMS[answer.plan.claim]}", *(f"  {one}" for one in some)]
+    return [*said, *([""] if answer.notes else []), *answer.notes]

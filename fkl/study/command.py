@@ -1,0 +1,100 @@
+"""`fkl study`: play what is left of a study, write all that it leaves, and print its answer."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from fkl.basics.errors import FklError, requires_extra
+from fkl.basics.files import whole_file, write_text
+from fkl.screen.messages import say
+from fkl.screen.tables import show_table
+from fkl.study.answer import Answer, lines
+from fkl.study.plan import Plan
+
+
+def command(file: Path, words: Sequence[str] = (), *, dry_run: bool, status: bool, register: bool) -> None:
+    """Do what ``fkl study`` is asked for; parameters as on the command line.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        For whatever the user can mend.
+    """
+    if not file.is_file():
+        raise FklError(f"{file}: no such file", help=["what a study's file says: docs/studies.md"])
+    with requires_extra("study", "fkl study"):
+        import jinja2  # noqa: F401
+        import optuna  # noqa: F401
+    from fkl.study import progress, registered
+    from fkl.study.play import play
+
+    plan = Plan.read(file)
+    if status:
+        say(*progress.status(plan), "")
+        show(Answer.of(plan))
+        return
+    progress.check(plan)
+    if dry_run:
+        say(*progress.dry_run(plan))
+        return
+    if register:
+        say(*registered.register(plan))
+        return
+    registered.require_unchanged(plan)
+    play(plan, words)
+    answer = Answer.of(plan)
+    files = write(answer)
+    say("")
+    show(answer)
+    say(
+        "",
+        f"  page   {plan.file.with_suffix('.html')}",
+        f"  files  {plan.folder} ({len(files)}): tables, LaTeX, BibTeX",
+    )
+    say(f"  next   cd {plan.folder} && pdflatex paper && bibtex paper && pdflatex paper && pdflatex paper")
+
+
+def show(answer: Answer) -> None:
+    """Print the answer, then the table of errors."""
+    from fkl.study.tables import errors, shown
+
+    say(*lines(answer))
+    frame = errors(answer.judged)
+    if len(frame):
+        table = shown(frame)
+        say("")
+        show_table([*table], table.to_numpy().tolist(), numbers=range(2, table.shape[1]))
+        say("* the smallest error of a data set whose runs all ended")
+
+
+def write(answer: Answer) -> list[Path]:
+    """Write the page, tables, figure and LaTeX, and name the files."""
+    from fkl.study import paper, tables
+    from fkl.study.figure import draw
+    from fkl.study.page import page
+
+    plan, folder = answer.plan, answer.plan.folder
+    frame = tables.errors(answer.judged)
+    named = tables.all_tables(answer, frame)
+    contents: dict[str, str] = {}
+    for name, (table, caption) in named.items():
+        contents |= tables.written(table, caption, name)
+    contents["errors.csv"] = frame.to_csv(index=False)
+    contents["trials.csv"] = tables.trials(plan).to_csv(index=False)
+    contents["methods.tex"] = paper.methods_paragraph(answer) + "\n"
+    contents["references.bib"] = paper.bibliography(plan)
+    drawn = {style: draw(answer.judged, plan.seeds, style) for style in ("screen", "paper")}
+    caption = drawn["paper"][".txt"].decode().strip()
+    contents["paper.tex"] = paper.document(answer, named, {"figure": caption})
+    files = [folder / name for name in contents]
+    for path, text in zip(files, contents.values(), strict=True):
+        write_text(path, text)
+    for suffix in (".png", ".pdf"):
+        files.append(folder / f"error-against-bytes{suffix}")
+        with whole_file(files[-1]) as stream:
+            stream.write(drawn["paper"][suffix])
+    html = plan.file.with_suffix(".html")
+    write_text(html, page(answer, {name: table for name, (table, _) in named.items()}, drawn["screen"][".png"]))
+    if (folder / "plan.yaml").resolve() != plan.file.resolve():
+        shutil.copyfile(plan.file, folder / "plan.yaml")
+    return [html, *files]

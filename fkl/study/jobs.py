@@ -1,0 +1,248 @@
+"""The jobs of a study: a search of one method on one data set in one seed, or the one run that is judged.
+
+All that jobs share is the study's folder. A job that has ended leaves a note there, and is not done again.
+"""
+
+import hashlib
+import json
+import math
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from fkl.basics.errors import FklError
+from fkl.basics.files import CannotWriteError, write_text
+from fkl.config import Run, load, source_digest
+from fkl.config.compose import compose
+from fkl.data.baselines import blown_up
+from fkl.engines.divergence import worse_than_zero
+from fkl.results.folder import read_summary
+from fkl.results.metrics import main_metric
+from fkl.runs.execute import execute
+from fkl.runs.prepare import prepare
+from fkl.study.plan import Part, Plan
+from fkl.study.search import as_words, best_of, limited_to, quiet, require_within, search
+from fkl.study.space import Range
+
+SEARCH_SEEDS = 1_000_000
+"""Added to the seed of a search, whose features and order are never those of what is judged."""
+PORTIONS = 10
+"""Fewest portions without a common row that data are cut into."""
+WIDER = 1 / 3
+"""A range is widened where more than this share of the searches ends at its end."""
+MOST_WAVES = 3
+"""Searches in all, of which two are in wider ranges."""
+NOTES = "jobs"
+"""Folder of the notes."""
+ERRORS_AS_MSE = ("mse", "train_mse", "test_mse")
+
+_ends: dict[tuple[Plan, Part, Part, int], list[tuple[str, str]]] = {}
+"""What `ends_of` found of waves that have ended."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One search, or one run that is judged.
+
+    Parameters
+    ----------
+    plan : Plan
+    dataset, method : Part
+    seed : int
+    wave : int or None
+        Of a search: 0, then 1 and 2 in wider ranges. None for the run that is judged.
+    """
+
+    plan: Plan
+    dataset: Part
+    method: Part
+    seed: int
+    wave: int | None = None
+
+    @property
+    def file(self) -> Path:
+        """Its note."""
+        stage = "judged" if self.wave is None else f"search{self.wave}"
+        return self.plan.folder / NOTES / f"{slug(self.dataset.name)}-{slug(self.method.name)}-{self.seed}-{stage}.json"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What it is to `fkl run`, without the values that are searched for."""
+        plan, of_search = self.plan, self.wave is not None
+        number = 0 if plan.once else self.seed
+        if plan.claim == "time":
+            rows = "early" if of_search else "late"
+        else:
+            rows = f"{'tune' if of_search else 'judge'}_{number}"
+        sizes: tuple[str, ...] = ()
+        if portions := portions_of(plan, self.dataset):
+            rows, sizes = f"{rows}_of_{portions}", sizes_of_half(plan, self.dataset)
+        seed = self.seed + SEARCH_SEEDS * of_search
+        ours = ("replicates=1", f"seed={seed}", f"rows={rows}", "figures=none", f"paths.outputs={plan.folder}")
+        return (*plan.words_of(self.dataset, self.method), *sizes, *ours)
+
+    @cached_property
+    def spaces(self) -> dict[str, Range]:
+        """What is searched over."""
+        return spaces_of(self.plan, self.dataset, self.method, self.wave or 0)
+
+    @property
+    def values(self) -> dict[str, Any] | None:
+        """What the last search of this seed has found; None where all its trials failed."""
+        number = 0 if self.plan.once else self.seed
+        wave = last_wave(self.plan, self.dataset, self.method)
+        note = Job(self.plan, self.dataset, self.method, number, wave).note
+        return None if note is None else note["best"]
+
+    @property
+    def key(self) -> str:
+        """Hash of all that decides what comes out of it."""
+        code = source_digest.of_fkl(), source_digest.of_files("study/search.py")
+        decisive: list[Any] = [*code, *self.words, self.plan.budget, self.plan.limit_s]
+        if self.wave is None:
+            decisive.append(self.values)
+        else:
+            decisive += [{key: str(one) for key, one in self.spaces.items()}, self.plan.trials_each]
+        return hashlib.sha256(json.dumps(decisive).encode()).hexdigest()[:12]
+
+    @property
+    def note(self) -> dict[str, Any] | None:
+        """What it left when it ended; None where it has not, or was another job."""
+        try:
+            note = json.loads(self.file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return note if isinstance(note, dict) and note.get("key") == self.key else None
+
+    def do(self) -> None:
+        """Do it, and leave a note."""
+        start = time.time()
+        told = self._judge() if self.wave is None else self._search()
+        about = {"dataset": self.dataset.name, "method": self.method.name, "seed": self.seed, "key": self.key}
+        note = {**about, **told, "seconds": round(time.time() - start, 3)}
+        write_text(self.file, json.dumps(note, indent=1) + "\n")
+
+    def _search(self) -> dict[str, Any]:
+        plan = self.plan
+        trials = search(self.words, self.spaces, plan.trials_each, self.seed, plan.budget, plan.limit_s)
+        best = best_of(trials)
+        ends = {key: self.spaces[key].end_of(value) for key, value in (best or {}).items()}
+        space = {key: str(one) for key, one in self.spaces.items()}
+        return {"stage": "search", "wave": self.wave, "space": space, "best": best, "ends": ends, "trials": trials}
+
+    def _judge(self) -> dict[str, Any]:
+        values, plan = self.values, self.plan
+        told: dict[str, Any] = {"stage": "judged", "values": values, "error": None, "state": "failed", "reason": ""}
+        if values is None:
+            return {**told, "reason": "all trials of its search failed"}
+        words = (*self.words, *as_words(values))
+        run = load(compose(*words), words)
+        try:
+            with limited_to(plan.limit_s), quiet():
+                execute(run, progress=False)
+        except CannotWriteError:  # trouble of the machine is no failure of the method
+            raise
+        except FklError as error:
+            return {**told, "reason": str(error)}
+        summary = read_summary(run.folder)
+        metric = main_metric(summary)
+        columns = {str(name): value for name, value in summary.iloc[0].items() if name != "replicate"}
+        told |= {"metric": metric, "folder": run.folder.name, "digest": run.digest, "summary": columns}
+        try:
+            require_within(plan.budget, columns)
+            _require_learned(run, metric)
+        except FklError as error:
+            return {**told, "reason": str(error)}
+        return {**told, "state": "finished", "error": float(columns[metric])}
+
+
+def _require_learned(run: Run, metric: str) -> None:
+    """Refuse an error that only a run that diverges has, although it is finite."""
+    summary = read_summary(run.folder)
+    if not math.isfinite(summary[metric].iloc[0]) or blown_up(summary).any():
+        raise FklError(f"it diverged: {metric} {summary[metric].iloc[0]:.3g}")
+    if metric in ERRORS_AS_MSE:
+        with quiet():
+            targets = prepare(run).task.targets
+        if why := worse_than_zero(targets, summary[metric].to_numpy()):
+            raise FklError(f"it diverged: {why}")
+
+
+def slug(name: str) -> str:
+    """A name as a part of a file's name."""
+    return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
+
+
+def spaces_of(plan: Plan, dataset: Part, method: Part, wave: int) -> dict[str, Range]:
+    """Ranges of a wave of searches: where more than a third of the last wave ended at an end, a decade wider there."""
+    spaces = plan.spaces(dataset, method)
+    for earlier in range(wave):
+        for key, end in ends_of(plan, dataset, method, earlier):
+            spaces[key] = spaces[key].widened(end)
+    return spaces
+
+
+def ends_of(plan: Plan, dataset: Part, method: Part, wave: int) -> list[tuple[str, str]]:
+    """Keys and ends of their ranges at which more than a third of the searches of a wave ended."""
+    known = plan, dataset, method, wave
+    if known not in _ends:
+        notes = [Job(plan, dataset, method, number, wave).note for number in plan.searches]
+        ends = [(key, end) for note in notes if note is not None for key, end in note["ends"].items() if end]
+        found = [one for one in dict.fromkeys(ends) if ends.count(one) > WIDER * len(plan.searches)]
+        if None in notes:
+            return found
+        _ends[known] = found
+    return _ends[known]
+
+
+def last_wave(plan: Plan, dataset: Part, method: Part) -> int:
+    """Number of the wave whose values are judged: the first one after which no range has to be widened."""
+    for wave in range(MOST_WAVES - 1):
+        if not ends_of(plan, dataset, method, wave):
+            return wave
+    return MOST_WAVES - 1
+
+
+def stages(plan: Plan, dataset: Part) -> Iterator[tuple[str, list[Job]]]:
+    """The jobs on one data set, in stages, each of which needs the notes of the one before."""
+    for wave in range(MOST_WAVES):
+        methods = [one for one in plan.all_methods if wave == 0 or last_wave(plan, dataset, one) >= wave]
+        if methods:
+            about = "searches" if wave == 0 else "searches in wider ranges"
+            yield about, [Job(plan, dataset, one, number, wave) for number in plan.searches for one in methods]
+    yield "judged runs", judged_jobs(plan, dataset)
+
+
+def judged_jobs(plan: Plan, dataset: Part) -> list[Job]:
+    """The runs on a data set that are judged."""
+    return [Job(plan, dataset, method, seed) for seed in range(plan.seeds) for method in plan.all_methods]
+
+
+@cache
+def portions_of(plan: Plan, dataset: Part) -> int:
+    """How many portions without a common row a data set is cut into, one for each seed; 0 where seeds share rows.
+
+    There are portions where half of each holds the rows that a run needs, and the claim is about rows.
+    """
+    if plan.claim != "rows" or plan.seeds < PORTIONS:
+        return 0
+    words = (*plan.words_of(dataset, plan.all_methods[0]), "replicates=1", "rows=judge_0")
+    with quiet():
+        problem = prepare(load(compose(*words), words)).problem
+    present = getattr(problem, "present", None)
+    if present is None:  # methods that learn once from all rows there are
+        return 0
+    used = int(present.sum())
+    return plan.seeds if (used + problem.rows_left_out) // plan.seeds >= used else 0
+
+
+def sizes_of_half(plan: Plan, dataset: Part) -> tuple[str, ...]:
+    """Words that give a run on a portion the clients and rounds of one on half of the rows."""
+    words = plan.words_of(dataset, plan.all_methods[0])
+    partition = compose(*words)["partition"]
+    half = load(compose(*words, "rows=judge_0"), ()).resolved["partition"]
+    return tuple(f"partition.{key}={half[key]}" for key, value in partition.items() if "full_or_half" in str(value))

@@ -1,0 +1,36 @@
+"""The page of a study: its answer first, then the table, the figure, tests, setup and what a reader must know."""
+
+import base64
+from collections.abc import Mapping
+
+import pandas as pd
+
+from fkl.study.answer import CLAIMS, Answer
+from fkl.study.registered import stamp
+from fkl.study.tables import ABOUT_MARKS
+
+
+def page(answer: Answer, tables: Mapping[str, pd.DataFrame], figure: bytes) -> str:
+    """The page in one file, with its picture inside."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("fkl.study"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    shown = {name: ([*table], table.to_numpy().tolist()) for name, table in tables.items()}
+    tests = {name: table for name, table in shown.items() if name.startswith("tests-")}
+    return made.get_template("study.html").render(
+        answer=answer,
+        plan=answer.plan,
+        claim=CLAIMS[answer.plan.claim],
+        results=shown["results"],
+        setup=shown["setup"],
+        tests=tests,
+        marks=ABOUT_MARKS,
+        stamp=stamp(answer.plan),
+        figure=base64.b64encode(figure).decode(),
+    )

@@ -1,0 +1,147 @@
+"""What a study leaves for a paper: a paragraph of methods, BibTeX, and a LaTeX file that compiles."""
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from fkl.config.words import read_words
+from fkl.data.dealt_rows import BLOCK
+from fkl.report.latex import escaped
+from fkl.study.answer import CLAIMS, Answer
+from fkl.study.jobs import MOST_WAVES, last_wave
+from fkl.study.plan import Part, Plan
+
+REFERENCES = Path(__file__).with_name("references.bib")
+FKL = "fkl"
+"""Key of fkl itself, of Optuna and of the statistics, which every study cites."""
+ALWAYS = (FKL, "akiba2019optuna", "holm1979")
+
+
+def methods_paragraph(answer: Answer) -> str:
+    """The protocol in plain English, with LaTeX's citations."""
+    plan, judged = answer.plan, answer.judged
+    methods = ", ".join(f"{one.name}{_cited('methods', one)}" for one in plan.methods)
+    datasets = ", ".join(f"{one.name}{_cited('data', one)}" for one in plan.datasets)
+    wide = any(last_wave(plan, one.dataset, method) for one in judged for method in plan.all_methods)
+    said = [
+        f"We compared {methods} on {datasets} with fkl~\\cite{{{FKL}}}.",
+        f"The claim is about {CLAIMS[plan.claim]}.",
+    ]
+    if plan.claim == "time":
+        said.append(
+            "Methods were tuned on the first half of the rows and judged on the rest, without the block between."
+        )
+    elif plan.once:
+        said.append(f"Half of the rows, in blocks of at least {BLOCK}, were for tuning, the other half for judging.")
+    else:
+        said.append(
+            f"In each of {plan.seeds} seeds, blocks of at least {BLOCK} rows were dealt anew, half to tuning and half"
+            " to judging, the same for all methods."
+        )
+    portions = [one.dataset.name for one in judged if one.portions]
+    if portions:
+        said.append(f"On {', '.join(portions)}, each seed had a portion of the rows that no other seed had.")
+    which = "one search" if plan.once else "a search of its own in each seed"
+    said.append(
+        f"Every method had {which}, of {plan.trials_each} trials of Optuna's tree-structured Parzen estimator"
+        "~\\cite{akiba2019optuna}; the values it found were judged once, with features and an order of rows that the"
+        " search had not seen."
+    )
+    if wide:
+        said.append(
+            "Where more than a third of the searches ended in the outer tenth of a range, it was widened by a decade"
+            f" and searched again, at most {'twice' if MOST_WAVES == 3 else MOST_WAVES - 1}."
+        )
+    if plan.budget:
+        limits = " and ".join(f"{name.replace('_', ' ')} of at most {value:g}" for name, value in plan.budget.items())
+        said.append(f"Runs had {limits}; those with more counted as failed.")
+    test = {
+        "rows": "The uncertainty of a mean log ratio of errors is 1.5 times the variance over rows and that over seeds"
+        " together (two-way clustering), with Satterthwaite's degrees of freedom."
+        if len(portions) < len(judged)
+        else "Means of log ratios were compared by Student's t over portions.",
+        "seeds": "Means of log ratios of errors were compared by Student's t over seeds.",
+        "clients": "Log ratios of errors were averaged within clients and compared by Student's t over clients.",
+        "time": "Mean differences of losses in ten blocks of rounds were compared by Student's t.",
+    }[plan.claim]
+    said.append(f"{test} P values are corrected by Holm~\\cite{{holm1979}} for the pairs of a data set.")
+    margin = f"{100 * plan.margin:g}"
+    said.append(
+        f"Two methods are called practically equal where the 90\\,\\% interval lies within {margin}\\,\\%."
+        " A failed run has the worst rank; none was left out."
+    )
+    return " ".join(said)
+
+
+def bibliography(plan: Plan) -> str:
+    """BibTeX of the methods and data sets of a study, and of what it was done with."""
+    keys = [*ALWAYS, *_keys(plan.methods, "methods"), *_keys(plan.datasets, "data")]
+    found = entries()
+    return "\n".join(found[key][1] for key in dict.fromkeys(keys) if key in found)
+
+
+@cache
+def entries() -> dict[str, tuple[dict[str, list[str]], str]]:
+    """Entries of references.bib by key: the choices that a comment before each says it is of, and the entry."""
+    found: dict[str, tuple[dict[str, list[str]], str]] = {}
+    of: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in REFERENCES.read_text(encoding="utf-8").splitlines():
+        if line.startswith("%"):
+            kind, _, names = line.lstrip("% ").partition(":")
+            of[kind] = names.replace(",", " ").split()
+        elif line:
+            lines.append(line)
+            if line == "}":
+                key = lines[0].partition("{")[2].rstrip(",")
+                found[key] = of, "\n".join(lines) + "\n"
+                of, lines = {}, []
+    return found
+
+
+def _keys(parts: Iterable[Part], kind: str) -> list[str]:
+    group = {"methods": "algo", "data": "dataset"}[kind]
+    names = {str(word.value) for part in parts for word in read_words(part.words) if word.key == group}
+    return [key for key, (of, _) in entries().items() if names & {*of.get(kind, ())}]
+
+
+def _cited(kind: str, part: Part) -> str:
+    keys = _keys([part], kind)
+    return f"~\\cite{{{','.join(keys)}}}" if keys else ""
+
+
+def document(answer: Answer, tables: Iterable[str], captions: dict[str, str]) -> str:
+    """A LaTeX file that puts all in its place, and compiles in the study's folder: pdflatex, bibtex, pdflatex twice."""
+    plan = answer.plan
+    inputs = "\n".join(rf"\input{{{name}-345pt.tex}}" for name in tables)
+    title = escaped(plan.question or f"{' and '.join(one.name for one in plan.methods)} compared")
+    said = "\n".join(f"{escaped(one)}\n" for one in answer.sentences)
+    notes = "\n".join(f"{escaped(one)}\n" for one in answer.notes)
+    return rf"""\documentclass{{article}}
+\usepackage[T1]{{fontenc}}
+\usepackage{{booktabs,graphicx,textcomp}}
+\title{{{title}}}
+\author{{}}
+\date{{}}
+\begin{{document}}
+\maketitle
+
+\section*{{Answer}}
+{said}
+\section*{{Methods}}
+\input{{methods.tex}}
+
+\section*{{Results}}
+{notes}
+{inputs}
+\begin{{figure}}
+\centering
+\includegraphics[width=\linewidth]{{error-against-bytes.pdf}}
+\caption{{{escaped(captions["figure"])}}}
+\label{{fig:study}}
+\end{{figure}}
+
+\bibliographystyle{{plain}}
+\bibliography{{references}}
+\end{{document}}
+"""

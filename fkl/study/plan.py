@@ -1,0 +1,292 @@
+"""A study's file: its question, methods, data sets and how they are compared."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, cached_property
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from hydra.utils import get_class
+
+from fkl.basics.errors import BadValue, FklError, require
+from fkl.config.choices import GROUPS
+from fkl.config.compose import compose, keys_of, tuned_keys_of
+from fkl.config.settings import Settings
+from fkl.config.words import quoted, read_words
+from fkl.config.yaml_file import read_mapping, read_text
+from fkl.screen.similar import did_you_mean
+from fkl.study.space import Range
+from fkl.tasks.learners import why_not
+
+CLAIMS = ("rows", "seeds", "clients", "time")
+BESIDE = ("alone", "pooled", "mean")
+TRIALS_PER_KEY, LEAST_TRIALS = 12, 24
+MOST_SEEDS = 20
+"""Of a claim about rows that seeds share; more would make false alarms."""
+SETTINGS = {one.name for one in fields(Settings)}
+OURS = ("rows", "seed", "replicates", "engine", "out", "objective", "paths.outputs", "figures", "save_model")
+"""Keys of runs that a study sets itself."""
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "tune": {"trials": None, "space": {}, "once": False},
+    "budget": {},
+    "judge": {"seeds": 10, "margin": 0.02},
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A method or a data set of a study.
+
+    Parameters
+    ----------
+    name : str
+    words : tuple of str
+        What it is to `fkl run`.
+    """
+
+    name: str
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a study's file says.
+
+    Parameters
+    ----------
+    file : Path
+    methods, datasets : tuple of Part
+    question : str
+    claim : {"rows", "seeds", "clients", "time"}
+        What is compared for: other rows of this source, these rows, other clients like these, a later time.
+    trials : int or None
+        Of each search; None for 12 a key of the method with the most keys, and at least 24.
+    space : dict of str to object
+        Ranges of keys, in place of those of a method, or beside them.
+    once : bool
+        Whether one search is made for all seeds; verdicts are then about the values it found.
+    budget : dict of str to float
+        The most that a column of a run's summary may be, such as uplink_bytes.
+    beside : tuple of str
+    seeds : int
+    margin : float
+        Differences below it do not matter: 0.02 is 2 %.
+    words : tuple of str
+        KEY=VALUE words of all runs.
+    limit_s : float or None
+        Seconds that a run may take; one that takes longer has failed.
+    """
+
+    file: Path
+    methods: tuple[Part, ...]
+    datasets: tuple[Part, ...]
+    question: str = ""
+    claim: str = "rows"
+    trials: int | None = None
+    space: dict[str, Any] = field(default_factory=dict)
+    once: bool = False
+    budget: dict[str, float] = field(default_factory=dict)
+    beside: tuple[str, ...] = ()
+    seeds: int = 10
+    margin: float = 0.02
+    words: tuple[str, ...] = ()
+    limit_s: float | None = None
+
+    @classmethod
+    def read(cls, file: Path) -> "Plan":
+        """Read and check a study's file.
+
+        Raises
+        ------
+        fkl.basics.errors.FklError
+            Names the key, and what is allowed.
+        """
+        given = dict(read_mapping(read_text(file), file))
+        known = ("question", "methods", "datasets", "claim", "tune", "budget", "beside", "judge", "set", "limit_s")
+        for key in given:
+            if key not in known:
+                raise FklError(
+                    f"{file}: {key}: no such key of a study",
+                    help=did_you_mean(str(key), known, f"keys: {', '.join(known)}"),
+                )
+        inner = {}
+        for name, defaults in DEFAULTS.items():
+            values = given.get(name) or {}
+            allowed = f"keys with values: {', '.join(defaults) or 'columns of summary.csv, such as uplink_bytes'}"
+            require(isinstance(values, dict) and (not defaults or {*values} <= {*defaults}), name, values, allowed)
+            inner[name] = {**defaults, **values}
+        tune, judge = inner["tune"], inner["judge"]
+        parts = {
+            name: tuple(_part(entry, name.removesuffix("s"), prefix) for entry in _listed(given, name))
+            for name, prefix in (("methods", "algo"), ("datasets", "dataset"))
+        }
+        for name, some in parts.items():
+            names = [part.name for part in some]
+            twice = sorted({one for one in names if names.count(one) > 1})
+            require(not twice, name, ", ".join(twice), "each once; give one of them another name: {name: ..., ...}")
+        require(len(parts["methods"]) > 1, "methods", given.get("methods"), "two or more")
+        claim, beside = given.get("claim", "rows"), given.get("beside") or []
+        require(claim in CLAIMS, "claim", claim, ", ".join(CLAIMS))
+        require(isinstance(beside, list) and {*beside} <= {*BESIDE}, "beside", beside, f"a list of {', '.join(BESIDE)}")
+        require(isinstance(tune["once"], bool), "tune.once", tune["once"], "true or false")
+        trials = tune["trials"]
+        require(trials is None or _whole(trials, 2), "tune.trials", trials, "an integer >= 2")
+        require(isinstance(tune["space"], dict), "tune.space", tune["space"], "keys with ranges")
+        for key, text in tune["space"].items():
+            Range.read(f"tune.space.{key}", text)
+        seeds, margin = judge["seeds"], judge["margin"]
+        require(_whole(seeds, 3), "judge.seeds", seeds, "an integer >= 3; 10 are usual")
+        if claim == "rows":
+            allowed = f"at most {MOST_SEEDS} where seeds share rows: more make false alarms"
+            require(seeds <= MOST_SEEDS, "judge.seeds", seeds, allowed)
+        require(_positive(margin) and margin < 1, "judge.margin", margin, "a number between 0 and 1, such as 0.02")
+        budget = {key: _number(f"budget.{key}", value) for key, value in inner["budget"].items()}
+        limit_s = None if given.get("limit_s") is None else _number("limit_s", given["limit_s"])
+        words = tuple(str(word) for word in given.get("set") or [])
+        for word in read_words(words):
+            require(word.key not in OURS, "set", word.text, f"keys other than {', '.join(OURS)}, which the study sets")
+        return cls(
+            file,
+            **parts,
+            question=str(given.get("question", "")),
+            claim=claim,
+            trials=trials,
+            space=tune["space"],
+            once=tune["once"],
+            budget=budget,
+            beside=tuple(beside),
+            seeds=seeds,
+            margin=float(margin),
+            words=words,
+            limit_s=limit_s,
+        )
+
+    @cached_property
+    def all_methods(self) -> tuple[Part, ...]:
+        """The methods, and what each reaches alone and pooled, where that is asked for and makes sense."""
+        return (*self.methods, *(part for one in self.methods for part in self.besides(one)))
+
+    def besides(self, method: Part) -> list[Part]:
+        """A method played by each client alone, and by one learner with all samples."""
+        asked = [learners for learners in self.beside if learners != "mean"]
+        return [
+            Part(f"{method.name}, {learners}", (*method.words, f"learners={learners}"))
+            for learners in asked
+            if why_not(learners, class_of(method)) is None
+        ]
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Methods that are compared: each two, and each with what it reaches alone and pooled."""
+        found = [*combinations([one.name for one in self.methods], 2)]
+        return [*found, *((one.name, part.name) for one in self.methods for part in self.besides(one))]
+
+    @property
+    def folder(self) -> Path:
+        """Where all goes that the study leaves, beside its file."""
+        return self.file.with_suffix("")
+
+    def words_of(self, dataset: Part, method: Part) -> tuple[str, ...]:
+        """What all runs of a method on a data set have in common."""
+        return (*method.words, *dataset.words, *self.words)
+
+    @cache  # noqa: B019
+    def spaces(self, dataset: Part, method: Part) -> dict[str, Range]:
+        """What is searched over: the ranges of the method's YAML, and those of the study that it has keys for."""
+        words = self.words_of(dataset, method)
+        config = compose(*words)
+        told = {word.key: word.value for word in read_words(words)}
+        own = tuned_keys_of("algo", str(told["algo"]))
+        found = {key: Range.read(key, text) for key, text in own.items() if key not in told}
+        for key, text in self.space.items():
+            if has_key(config, key) and key not in told:
+                found[key] = Range.read(f"tune.space.{key}", text)
+        return found
+
+    @cached_property
+    def trials_each(self) -> int:
+        """Trials of every search, the same for all methods."""
+        if self.trials is not None:
+            return self.trials
+        most = max(len(self.spaces(self.datasets[0], method)) for method in self.methods)
+        return max(LEAST_TRIALS, TRIALS_PER_KEY * most)
+
+    @property
+    def searches(self) -> Sequence[int]:
+        """Numbers of the searches, each of a seed of its own, or one for all seeds."""
+        return range(1 if self.once else self.seeds)
+
+
+def class_of(method: Part) -> type:
+    """The class of a method."""
+    name = next(str(word.value) for word in read_words(method.words) if word.key == "algo")
+    return get_class(str(keys_of("algo", name)["_target_"]))
+
+
+def has_key(config: dict[str, Any], key: str) -> bool:
+    """Whether a configuration has a key, written with dots."""
+    node: Any = config
+    for name in key.split("."):
+        if not isinstance(node, dict) or name not in node:
+            return False
+        node = node[name]
+    return True
+
+
+def _listed(given: dict[str, Any], name: str) -> list[Any]:
+    entries = given.get(name)
+    require(isinstance(entries, list) and bool(entries), name, entries, "a list of names, or of {key: value, ...}")
+    assert isinstance(entries, list)
+    return entries
+
+
+def _part(entry: object, kind: str, group: str) -> Part:
+    """A method or data set: a name, or keys; those that are no setting and no group are of the method or data set."""
+    if isinstance(entry, str):
+        entry = {group: entry}
+    if not isinstance(entry, dict) or group not in entry:
+        raise BadValue(f"{kind}s", entry, f"a name, or keys such as {{{group}: NAME, KEY: VALUE}}")
+    words = []
+    for key, value in entry.items():
+        name = str(key)
+        if name == "name":
+            continue
+        if "." not in name and name not in GROUPS and name not in SETTINGS:
+            name = f"{group}.{name}"
+        words.append(f"{name}={_as_word(value)}")
+    part = Part("", tuple(sorted(words, key=lambda word: "." in word.partition("=")[0])))  # choices first
+    if "name" in entry:
+        return replace(part, name=str(entry["name"]))
+    label = getattr(class_of(part), "label", entry[group]) if group == "algo" else entry[group]
+    more = [word.partition("=")[2] for word in part.words if not word.startswith(f"{group}=")]
+    return replace(part, name=", ".join([str(label), *more]))
+
+
+def _as_word(value: object) -> str:
+    """A value as a word of the command line has it."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, list):
+        return f"[{','.join(map(_as_word, value))}]"
+    return quoted(f"={value}")[1:]
+
+
+def _whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _positive(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+
+
+def _number(key: str, value: object) -> float:
+    """A positive number; YAML reads 1e6 as text."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            raise BadValue(key, value, "a number > 0") from None
+    require(_positive(value), key, value, "a number > 0")
+    return float(value)  # type: ignore[arg-type]

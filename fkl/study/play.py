@@ -1,0 +1,167 @@
+"""Play a study: its jobs in stages, by one of Hydra's launchers, each job once."""
+
+import csv
+import io
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.plugins import Plugins
+from hydra.types import HydraContext
+from omegaconf import DictConfig, OmegaConf, open_dict
+from tqdm import tqdm
+
+from fkl.basics.errors import FklError
+from fkl.basics.files import write_text, writing
+from fkl.config.words import quoted
+from fkl.screen.messages import say
+from fkl.study.jobs import Job, judged_jobs, stages
+from fkl.study.plan import Plan
+from fkl.study.registered import note_judgement
+from fkl.sweeps.hydra import OF_HYDRA, JobLoader, NoCallbacks, composed_node
+
+JOBS = "jobs.csv"
+COLUMNS = ("dataset", "method", "seed", "state", "metric", "error", "values", "reason", "seconds", "folder")
+POLL_S = 0.5
+"""Seconds between two looks at which jobs have ended."""
+
+
+class StudyLoader(JobLoader):
+    """Tells a launcher's workers which job they do."""
+
+    def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
+        """The job's words as a configuration, beside Hydra's node."""
+        config = OmegaConf.from_dotlist(sweep_overrides)
+        config["hydra"] = deepcopy(master_config["hydra"])
+        OmegaConf.set_readonly(config.hydra, False)
+        config.hydra.overrides.task = list(sweep_overrides)
+        return config
+
+
+def do_job(config: DictConfig) -> None:
+    """Do one job, in this process or in a launcher's worker."""
+    os.chdir(str(config.cwd))
+    plan = Plan.read(Path(str(config.study)))
+    dataset, method = plan.datasets[int(config.dataset)], plan.all_methods[int(config.method)]
+    wave = None if config.wave is None else int(config.wave)
+    job = Job(plan, dataset, method, int(config.seed), wave)
+    if job.note is None:
+        job.do()
+        if wave is None:
+            note_judgement(plan, job)
+    write_jobs(plan)
+
+
+def play(plan: Plan, hydra_words: Sequence[str] = ()) -> None:
+    """Do all jobs of a study that have not ended.
+
+    Parameters
+    ----------
+    plan : Plan
+    hydra_words : sequence of str
+        Which launcher does them, as for ``fkl run -m``: ``hydra/launcher=joblib``.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        Where another process works on the study, or a word is no launcher's.
+    """
+    for word in hydra_words:
+        if not OF_HYDRA.match(word):
+            raise FklError(
+                f"{word}: keys of runs are in {plan.file}; words here are a launcher's, hydra/launcher=joblib"
+            )
+    os.environ["PYTHONSAFEPATH"] = "1"  # or workers would find their modules in the current folder first
+    launcher = _launcher(plan, hydra_words)
+    with _alone(plan):
+        for dataset in plan.datasets:
+            for about, jobs in stages(plan, dataset):
+                left = [job for job in jobs if job.note is None]
+                done = len(jobs) - len(left)
+                say(f"{dataset.name}: {len(jobs)} {about}" + (f", {done} done already" if done else ""))
+                if left:
+                    with _progress(left):
+                        for ended in launcher.launch([_as_overrides(job) for job in left], initial_job_idx=0):
+                            _ = ended.return_value  # raises what stopped the job
+            write_jobs(plan)
+
+
+def _as_overrides(job: Job) -> list[str]:
+    plan = job.plan
+    numbers = {
+        "dataset": plan.datasets.index(job.dataset),
+        "method": plan.all_methods.index(job.method),
+        "seed": job.seed,
+        "wave": "null" if job.wave is None else job.wave,
+    }
+    paths = {"study": quoted(f"={plan.file}")[1:], "cwd": quoted(f"={Path.cwd()}")[1:]}
+    return [f"{key}={value}" for key, value in {**numbers, **paths}.items()]
+
+
+def _launcher(plan: Plan, words: Sequence[str]) -> Any:
+    """The launcher that these words choose."""
+    config = composed_node(words)
+    with open_dict(config):
+        config.hydra.sweep.dir = str(plan.folder / "launcher")
+        config.hydra.job.num = 0
+        config.hydra.job.id = "???"
+    HydraConfig.instance().set_config(config)
+    context = HydraContext(config_loader=StudyLoader(()), callbacks=NoCallbacks())  # type: ignore[arg-type]
+    return Plugins.instance().instantiate_launcher(hydra_context=context, task_function=do_job, config=config)
+
+
+@contextmanager
+def _alone(plan: Plan) -> Iterator[None]:
+    """Be the only process that plays the study."""
+    with writing(plan.folder):
+        plan.folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(plan.folder / ".lock", is_singleton=False)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise FklError(
+            f"{plan.folder}: another process plays this study", help=[f"how far it is: fkl study {plan.file} --status"]
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _progress(jobs: Sequence[Job]) -> Iterator[None]:
+    """Show how many of these jobs have ended, wherever they are done."""
+    ended = threading.Event()
+    with tqdm(total=len(jobs), unit="job", leave=False, disable=None) as bar:
+
+        def look() -> None:
+            while not ended.wait(POLL_S):
+                bar.update(sum(job.file.exists() for job in jobs) - bar.n)
+
+        watcher = threading.Thread(target=look, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join()
+
+
+def write_jobs(plan: Plan) -> None:
+    """Write the table of the judged runs that have ended."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for dataset in plan.datasets:
+        for job in judged_jobs(plan, dataset):
+            if note := job.note:
+                values = "; ".join(f"{key}={value}" for key, value in (note["values"] or {}).items())
+                cells = {**note, "values": values}
+                writer.writerow([cells.get(name, "") for name in COLUMNS])
+    write_text(plan.folder / JOBS, stream.getvalue())

@@ -1,0 +1,98 @@
+"""How far a study is, and what it would take: `fkl study --status` and `--dry-run`."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from fkl.basics.errors import FklError, plural
+from fkl.config import load
+from fkl.config.compose import compose
+from fkl.runs.forecast import Forecast, forecast
+from fkl.runs.prepare import prepare
+from fkl.screen.units import bytes_of, seconds
+from fkl.study.jobs import MOST_WAVES, Job, judged_jobs, portions_of, stages
+from fkl.study.plan import Part, Plan
+from fkl.study.search import quiet
+
+
+def check(plan: Plan) -> None:
+    """Refuse a study of which some run could not begin: its words are no configuration, or do not fit the data.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        Names the method and the data set.
+    """
+    for dataset in plan.datasets:
+        for method in plan.all_methods:
+            for job in (Job(plan, dataset, method, 0, 0), Job(plan, dataset, method, 0)):
+                try:
+                    with quiet():
+                        prepare(load(compose(*job.words), job.words))
+                except FklError as error:
+                    raise FklError(f"{method.name} on {dataset.name}: {error}", help=error.help) from None
+
+
+def dry_run(plan: Plan) -> list[str]:
+    """Lines that tell what a study would take: its runs, hours and disk, and what is searched over."""
+    found = [_forecast(plan, dataset, method) for dataset in plan.datasets for method in plan.all_methods]
+    searches, judged = len(plan.searches), plan.seeds
+    trials = searches * plan.trials_each
+    pairs = len(plan.all_methods) * len(plan.datasets)
+    total = sum(one.seconds * (trials + judged) for one in found)
+    lines = [
+        f"{plan.file.name}: {pairs * (trials + judged):,} runs",
+        f"  searches  {pairs * searches} of {plan.trials_each} trials: {len(plan.all_methods)} methods on"
+        f" {plural(len(plan.datasets), 'data set')}, " + ("one each" if plan.once else f"anew in {searches} seeds"),
+        f"  judged    {pairs * judged} runs, {judged} seeds each",
+        f"  time      about {seconds(total)} one after another, {MOST_WAVES} times that where ranges are too narrow",
+        f"  disk      about {bytes_of(sum(one.disk * judged for one in found))}",
+        *(f"  rows      {dataset.name}: {_rows(plan, dataset)}" for dataset in plan.datasets),
+    ]  # fmt: skip
+    for method in plan.methods:
+        spaces = plan.spaces(plan.datasets[0], method)
+        lines.append(f"  ranges    {method.name}: {', '.join(f'{key} {one}' for key, one in spaces.items()) or 'none'}")
+    return lines
+
+
+def _forecast(plan: Plan, dataset: Part, method: Part) -> Forecast:
+    words = Job(plan, dataset, method, 0).words
+    with quiet():
+        return forecast(load(compose(*words), words))
+
+
+def _rows(plan: Plan, dataset: Part) -> str:
+    """Which rows are tuned on and judged, in words."""
+    if plan.claim == "time":
+        return "the first half is tuned on, the second judged, a block between them left out"
+    if portions := portions_of(plan, dataset):
+        return f"{portions} portions that share no row, half of each tuned on and half judged"
+    return "one half tuned on, one judged" if plan.once else "half tuned on and half judged, dealt anew in each seed"
+
+
+def status(plan: Plan) -> list[str]:
+    """Lines that tell which jobs have ended."""
+    lines = []
+    for dataset in plan.datasets:
+        parts = []
+        for about, jobs in stages(plan, dataset):
+            notes = [job.note for job in jobs]
+            ended = [note for note in notes if note is not None]
+            failed = sum(note.get("state") == "failed" for note in ended)
+            parts.append(f"{len(ended)} of {len(jobs)} {about}" + (f" ({failed} failed)" if failed else ""))
+        lines.append(f"{dataset.name}: {', '.join(parts)}")
+    every = [job for dataset in plan.datasets for job in judged_jobs(plan, dataset)]
+    left = sum(job.note is None for job in every)
+    more = f"{left} of {len(every)} judged runs are left: fkl study {plan.file}"
+    lines.append(more if left else "all runs have ended")
+    return [*lines, *failures(every)]
+
+
+def failures(jobs: Sequence[Job]) -> list[str]:
+    """A line for each reason for which judged runs failed."""
+    notes: list[dict[str, Any]] = [note for job in jobs if (note := job.note) is not None and note["state"] == "failed"]
+    reasons = Counter((note["dataset"], note["method"], note["reason"]) for note in notes)
+    return [
+        f"{method} on {dataset} failed in {plural(number, 'seed')}: {reason}"
+        for (dataset, method, reason), number in reasons.most_common()
+    ]

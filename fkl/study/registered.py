@@ -1,0 +1,144 @@
+"""A registered study: plan, code and data as they were before the first run, and what has deviated from them."""
+
+import hashlib
+import json
+import time
+from typing import Any
+
+from fkl import __version__
+from fkl.basics.errors import FklError
+from fkl.basics.files import write_text
+from fkl.config import load, source_digest
+from fkl.config.compose import compose
+from fkl.results.finished_runs import entries
+from fkl.results.folder import damage, provenance
+from fkl.study.jobs import Job, judged_jobs
+from fkl.study.plan import Plan
+
+REGISTERED = "registered.json"
+JUDGEMENTS = "judgements.txt"
+"""A line for each judged run that has ended, in their order; only ever added to."""
+
+
+def facts(plan: Plan) -> dict[str, str]:
+    """Digests of the plan, of the code that decides numbers, and of each data set's files."""
+    found = {
+        "plan": hashlib.sha256(plan.file.read_bytes()).hexdigest(),
+        "code": hashlib.sha256(f"{source_digest.of_fkl()} {source_digest.of_files('study/*.py')}".encode()).hexdigest(),
+    }
+    for dataset in plan.datasets:
+        words = Job(plan, dataset, plan.methods[0], 0, 0).words
+        run = load(compose(*words), words)
+        checksums = [file.sha256 for file in run.dataset.files]
+        checksums.append(str(getattr(run.dataset, "fingerprint", "")))
+        found[f"data {dataset.name}"] = hashlib.sha256(" ".join(checksums).encode()).hexdigest()
+    return found
+
+
+def register(plan: Plan) -> list[str]:
+    """Freeze a study before its first run, and say so.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        If a run has ended already.
+    """
+    if (plan.folder / REGISTERED).exists():
+        raise FklError(f"{plan.folder / REGISTERED}: the study is registered already")
+    begun = [job for dataset in plan.datasets for job in judged_jobs(plan, dataset) if job.file.exists()]
+    if begun:
+        raise FklError(f"{plan.file}: cannot be registered any more: {len(begun)} judged runs have ended")
+    told: dict[str, Any] = {"date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "fkl": __version__}
+    told |= {"facts": facts(plan), "text": plan.file.read_text(encoding="utf-8")}
+    write_text(plan.folder / REGISTERED, json.dumps(told, indent=1) + "\n")
+    lines = [f"{name:20} {digest[:16]}" for name, digest in told["facts"].items()]
+    return [f"registered in {plan.folder / REGISTERED}", *lines, f"next  fkl study {plan.file}"]
+
+
+def read(plan: Plan) -> dict[str, Any] | None:
+    """What was registered; None where nothing was."""
+    file = plan.folder / REGISTERED
+    if not file.exists():
+        return None
+    try:
+        told = json.loads(file.read_text(encoding="utf-8"))
+        return {"date": str(told["date"]), "facts": dict(told["facts"]), "text": str(told["text"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise FklError(f"{file}: damaged; a registered study cannot go on without it") from None
+
+
+def require_unchanged(plan: Plan) -> None:
+    """Refuse to go on with a registered study whose plan, code or data have changed.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        Names what has changed, and says that the study may be finished under another name.
+    """
+    told = read(plan)
+    if told is None:
+        return
+    now = facts(plan)
+    changed = [name for name in {**told["facts"], **now} if told["facts"].get(name) != now.get(name)]
+    if changed:
+        raise FklError(
+            f"{plan.file}: registered on {told['date']}, and changed since: {', '.join(changed)}",
+            help=[
+                f"undo the change: the plan as it was is in {plan.folder / REGISTERED}",
+                "or copy the file to another name, which is another study",
+            ],
+        )
+
+
+def stamp(plan: Plan) -> str:
+    """What stands below every table: when and as what the study was registered."""
+    told = read(plan)
+    if told is None:
+        return "Not registered."
+    digests = ", ".join(f"{name} {digest[:12]}" for name, digest in told["facts"].items())
+    return f"Registered on {told['date']}: {digests}."
+
+
+def note_judgement(plan: Plan, job: Job) -> None:
+    """Add a line about a judged run of a registered study."""
+    note = job.note
+    if read(plan) is None or note is None:
+        return
+    line = f"{job.file.name} {_told(note)}\n"
+    with (plan.folder / JUDGEMENTS).open("a", encoding="utf-8") as stream:
+        stream.write(line)
+
+
+def deviations(plan: Plan) -> list[str]:
+    """Runs of a registered study that are not as planned: judged twice, edited since, or outside the plan."""
+    if read(plan) is None:
+        return []
+    said = []
+    file = plan.folder / JUDGEMENTS
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    judged: dict[str, list[str]] = {}
+    for line in lines:
+        name, _, rest = line.partition(" ")
+        judged.setdefault(name, []).append(rest)
+    said += [f"{name} was judged {len(several)} times" for name, several in judged.items() if len(several) > 1]
+    planned = set()
+    for dataset in plan.datasets:
+        for job in judged_jobs(plan, dataset):
+            note = job.note
+            if note is None:
+                continue
+            last = judged.get(job.file.name, [""])[-1]
+            if last != _told(note):
+                said.append(f"{job.file.name} is not what was judged")
+            if "folder" in note:
+                planned.add(note["folder"])
+                folder = plan.folder / "runs" / note["folder"]
+                if (why := damage(folder)) is not None:
+                    said.append(f"runs/{note['folder']}: {why}")
+    outside = [folder.name for folder in entries(plan.folder / "runs") if folder.name not in planned]
+    said += [f"runs/{name} is outside the plan" for name in outside if provenance(plan.folder / "runs" / name)]
+    return said
+
+
+def _told(note: dict[str, Any]) -> str:
+    return f"{note.get('digest', '-')} {note['error']} {note['state']}"

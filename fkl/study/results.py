@@ -1,0 +1,181 @@
+"""What came out of a study's judged runs: errors, failures, and the difference of each two methods."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fkl.basics.errors import FklError
+from fkl.basics.files import read_arrays
+from fkl.results.folder import damage
+from fkl.results.tables import LOSSES
+from fkl.study.differences import Difference, from_clients, from_rows, from_seeds, from_time
+from fkl.study.jobs import MOST_WAVES, Job, ends_of, judged_jobs, last_wave, portions_of
+from fkl.study.plan import Part, Plan
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class Judged:
+    """The judged runs of one data set.
+
+    Parameters
+    ----------
+    plan : Plan
+    dataset : Part
+    metric : str
+        Column of summary.csv that all its methods are judged by.
+    notes : dict of str to list
+        Of each method, what each seed's run left; None where it has not ended.
+    portions : int
+        As of `fkl.study.jobs.portions_of`.
+    """
+
+    plan: Plan
+    dataset: Part
+    metric: str
+    notes: dict[str, list[dict[str, Any] | None]]
+    portions: int
+    refused: list[str] = field(default_factory=list)
+    """Why two methods could not be compared."""
+
+    @property
+    def methods(self) -> list[str]:
+        """Those of which every seed's run has ended, and that are judged by the metric."""
+        return [
+            name
+            for name, notes in self.notes.items()
+            if None not in notes and all(note["metric"] == self.metric for note in notes if note and note["error"])
+        ]
+
+    def errors(self, method: str) -> Array:
+        """(S,) Error of each seed's run, infinite where it failed."""
+        notes = [note for note in self.notes[method] if note is not None]
+        return np.array([np.inf if note["error"] is None else note["error"] for note in notes])
+
+    def failures(self, method: str) -> dict[str, int]:
+        """How many runs failed, by reason."""
+        found: dict[str, int] = {}
+        for note in self.notes[method]:
+            if note is not None and note["error"] is None:
+                found[note["reason"]] = found.get(note["reason"], 0) + 1
+        return found
+
+    def mean(self, method: str, column: str) -> float:
+        """Mean over the runs that ended of a column of their summaries; NaN where none has it."""
+        values = [
+            note["summary"].get(column, np.nan) for note in self.notes[method] if note is not None and "summary" in note
+        ]
+        return float(np.mean(values)) if values else np.nan
+
+    def at_the_end(self, method: Part) -> list[str]:
+        """Keys whose values still lie at the end of their range after it was widened twice."""
+        last = MOST_WAVES - 1
+        if last_wave(self.plan, self.dataset, method) < last:
+            return []
+        return [f"{key} at its {end} end" for key, end in ends_of(self.plan, self.dataset, method, last)]
+
+    @cached_property
+    def pairs(self) -> dict[tuple[str, str], Difference]:
+        """The difference of each two methods."""
+        found = {}
+        ended = self.methods
+        for a, b in self.plan.pairs:
+            if a not in ended or b not in ended:
+                continue
+            try:
+                found[a, b] = self._difference(a, b)
+            except FklError as error:
+                self.refused.append(f"{a} and {b} are not compared: {error}")
+        return found
+
+    def _difference(self, a: str, b: str) -> Difference:
+        claim = self.plan.claim
+        if claim == "seeds" or self.portions:
+            return from_seeds(self.errors(a), self.errors(b), "portion" if self.portions else "seed")
+        if claim == "clients":
+            return from_clients(self._by_site(a), self._by_site(b))
+        if claim == "time":
+            return from_time(self._by_round(a), self._by_round(b))
+        (losses_a, rows), (losses_b, others) = self._losses(a), self._losses(b)
+        if rows.shape != others.shape or not np.array_equal(rows, others):
+            raise FklError("they were judged on different rows")
+        return from_rows(losses_a, losses_b, rows)
+
+    def _losses(self, method: str) -> tuple[Array, NDArray[np.int64]]:
+        """(S, J) The loss of each judged row, in the order of the rows' numbers, and these numbers."""
+        found = []
+        for folder in self._folders(method):
+            if folder is None:
+                found.append((np.zeros(0, np.int64), np.zeros(0)))
+                continue
+            arrays = read_arrays(folder / LOSSES)
+            order = np.argsort(arrays["row"])
+            found.append((arrays["row"][order], arrays["loss"][order]))
+        most = max((len(rows) for rows, _ in found), default=0)
+        losses, numbers = np.full((len(found), most), np.nan), np.zeros((len(found), most), np.int64)
+        for seed, (rows, values) in enumerate(found):
+            numbers[seed, : len(rows)], losses[seed, : len(rows)] = rows, values
+        return losses, numbers
+
+    def _by_site(self, method: str) -> Array:
+        """(S, K) Mean error of each site's clients."""
+        return self._of_tables(method, "clients", lambda table: table.groupby("site")[self.metric].mean())
+
+    def _by_round(self, method: str) -> Array:
+        """(S, T) Mean loss of each round, from the means so far."""
+
+        def of_round(table: pd.DataFrame) -> "pd.Series[float]":
+            so_far = table[self.metric].to_numpy() * np.arange(1, len(table) + 1)
+            return pd.Series(np.diff(so_far, prepend=0.0))
+
+        return self._of_tables(method, "rounds", of_round)
+
+    def _of_tables(self, method: str, name: str, read: Callable[[pd.DataFrame], "pd.Series[float]"]) -> Array:
+        rows = [
+            None if folder is None else read(pd.read_csv(folder / f"{name}.csv")).to_numpy(np.float64)
+            for folder in self._folders(method)
+        ]
+        length = max((len(row) for row in rows if row is not None), default=0)
+        return np.array([np.full(length, np.inf) if row is None else row for row in rows])
+
+    def _folders(self, method: str) -> list[Path | None]:
+        """Folder of each seed's run, as it ended; None where it failed."""
+        found: list[Path | None] = []
+        for note in self.notes[method]:
+            assert note is not None
+            if note["error"] is None:
+                found.append(None)
+                continue
+            folder = self.plan.folder / "runs" / note["folder"]
+            if (why := damage(folder)) is not None:
+                raise FklError(f"{folder}: {why}; delete {note_file(self.plan, note)} to play it again")
+            found.append(folder)
+        return found
+
+
+def note_file(plan: Plan, note: dict[str, Any]) -> Path:
+    """Where a judged run's note lies."""
+    dataset = next(one for one in plan.datasets if one.name == note["dataset"])
+    method = next(one for one in plan.all_methods if one.name == note["method"])
+    return Job(plan, dataset, method, note["seed"]).file
+
+
+def judged(plan: Plan) -> list[Judged]:
+    """What has come out so far, one data set after another; those without a run that has ended are left out."""
+    found = []
+    for dataset in plan.datasets:
+        notes: dict[str, list[dict[str, Any] | None]] = {method.name: [] for method in plan.all_methods}
+        for job in judged_jobs(plan, dataset):
+            notes[job.method.name].append(job.note)
+        metrics = [note["metric"] for some in notes.values() for note in some if note and "metric" in note]
+        if metrics:
+            metric = max(dict.fromkeys(metrics), key=metrics.count)
+            found.append(Judged(plan, dataset, metric, notes, portions_of(plan, dataset)))
+    return found

@@ -1,0 +1,177 @@
+"""The search of one method on one data set in one seed: trials that Optuna proposes, played in this process."""
+
+import math
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
+from types import FrameType
+from typing import Any
+
+from fkl.basics.errors import FklError
+from fkl.basics.files import CannotWriteError
+from fkl.config import load
+from fkl.config.compose import compose
+from fkl.engines.experiment import Experiment
+from fkl.engines.rounds import Chunk, simulate
+from fkl.results.metrics import main_metric
+from fkl.results.tables import rounds_so_far, summary_without_comparison
+from fkl.runs.prepare import prepare
+from fkl.study.space import Range
+from fkl.tasks import StreamTask
+
+LOOKS = 8
+"""Times that a stream's error so far is looked at, to stop a hopeless trial."""
+FIRST_LOOKS = 2
+"""Looks that no trial is stopped at."""
+
+
+class LimitError(FklError):
+    """A run that took longer than `limit_s`."""
+
+
+class OverBudgetError(FklError):
+    """A run that sent more than the budget."""
+
+
+def search(
+    words: tuple[str, ...],
+    spaces: Mapping[str, Range],
+    trials: int,
+    seed: int,
+    budget: Mapping[str, float],
+    limit_s: float | None,
+) -> list[dict[str, Any]]:
+    """Play the trials of one search.
+
+    Half of them are drawn blindly, the others by Optuna's tree-structured Parzen estimator. A trial that fails is
+    infinitely bad, and counts as one.
+
+    Parameters
+    ----------
+    words : tuple of str
+        What all trials share.
+    spaces : dict of str to Range
+    trials : int
+    seed : int
+        Of Optuna's sampler.
+    budget : dict of str to float
+        As in `fkl.study.plan.Plan`.
+    limit_s : float or None
+        Seconds that a trial may take.
+
+    Returns
+    -------
+    list of dict
+        Of each trial its values, its state (finished, stopped early, failed), its error, and why it failed.
+    """
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    blind = max(1, trials // 2)
+    study = optuna.create_study(
+        sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=blind),
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=blind, n_warmup_steps=FIRST_LOOKS),
+    )
+    distributions = {key: one.distribution for key, one in spaces.items()}
+    told = []
+    for _ in range(trials if spaces else 1):
+        trial = study.ask(distributions)
+        values = {key: spaces[key].rounded(value) for key, value in trial.params.items()}
+        start = time.monotonic()
+        note: dict[str, Any] = {"values": values, "state": "finished", "error": None, "reason": ""}
+        try:
+            with limited_to(limit_s), quiet():
+                note["error"] = _error_of((*words, *as_words(values)), budget, trial)
+        except optuna.TrialPruned:
+            note["state"] = "stopped early"
+        except CannotWriteError:  # trouble of the machine is no failure of the method
+            raise
+        except FklError as error:
+            note |= {"state": "failed", "reason": str(error)}
+        state = optuna.trial.TrialState.PRUNED if note["state"] == "stopped early" else None
+        study.tell(trial, None if state else math.inf if note["error"] is None else note["error"], state=state)
+        told.append({**note, "seconds": round(time.monotonic() - start, 3)})
+    return told
+
+
+def best_of(trials: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Values of the trial with the smallest error; None where all failed."""
+    finished = [trial for trial in trials if trial["error"] is not None]
+    return min(finished, key=lambda trial: trial["error"])["values"] if finished else None
+
+
+def _error_of(words: tuple[str, ...], budget: Mapping[str, float], trial: Any) -> float:
+    """Error of a run of these words, which is written nowhere."""
+    experiment = prepare(load(compose(*words), words))
+    watch = _stopping(experiment, trial) if isinstance(experiment.task, StreamTask) else None
+    [chunk] = simulate(experiment, watch=watch)
+    summary = summary_without_comparison(experiment, chunk)
+    require_within(budget, {str(name): float(values[0]) for name, values in summary.items()})
+    error = float(summary[main_metric(summary)].iloc[0])
+    if not math.isfinite(error):
+        raise FklError(f"{main_metric(summary)} is not finite")
+    return error
+
+
+def require_within(budget: Mapping[str, float], summary: Mapping[str, float]) -> None:
+    """Refuse a run that sent more than the budget."""
+    for name, most in budget.items():
+        if name not in summary:
+            raise FklError(f"budget.{name}: no such column of this method's summary.csv")
+        if summary[name] > most:
+            raise OverBudgetError(f"{name} {summary[name]:.4g} is over the budget of {most:.4g}")
+
+
+def _stopping(experiment: Experiment, trial: Any) -> Callable[[Chunk, int], None]:
+    """Tell Optuna the error so far at some rounds, and stop where it says so."""
+    import optuna
+
+    rounds = experiment.problem.rounds
+    looks = {rounds * number // LOOKS: number - 1 for number in range(1, LOOKS)}
+
+    def watch(chunk: Chunk, t: int) -> None:
+        if t in looks and t:
+            so_far = rounds_so_far(experiment, chunk, t, None)
+            trial.report(float(so_far[main_metric(so_far)].iloc[-1]), looks[t])
+            if trial.should_prune():
+                raise optuna.TrialPruned
+
+    return watch
+
+
+def as_words(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Values as words of a command line."""
+    return tuple(f"{key}={value}" for key, value in values.items())
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Print nothing in this block."""
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        yield
+
+
+@contextmanager
+def limited_to(seconds: float | None) -> Iterator[None]:
+    """End this block after so many seconds.
+
+    Raises
+    ------
+    LimitError
+    """
+    if seconds is None:
+        yield
+        return
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        raise LimitError(f"it took longer than limit_s={seconds:g}")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

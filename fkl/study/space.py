@@ -1,0 +1,94 @@
+"""What a search tries: ranges of keys, as the `tune:` of a method's YAML or a study's `space` writes them.
+
+``log 1e-3..3`` is a range on a logarithmic scale, ``0.95..1.0`` one on a linear scale, ``2..6`` whole numbers, and a
+list its values.
+"""
+
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from fkl.basics.errors import BadValue
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
+RANGE = re.compile(rf"(log )?\s*({NUMBER})\s*\.\.\s*({NUMBER})")
+ALLOWED = "log 1e-3..3 (logarithmic), 0.9..1.0 (linear), 2..6 (whole numbers) or a list of values"
+DIGITS = 3
+"""Significant digits of a value that is tried, so that a file has exactly the value that was tried."""
+OUTER = 0.1
+"""A value in this share of a range, at either side, is at its end."""
+DECADE = 10.0
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values of one key.
+
+    Parameters
+    ----------
+    low, high : float or int
+        Whole numbers are tried where both are ints.
+    log : bool
+        Whether values are drawn on a logarithmic scale.
+    values : tuple
+        All values there are, in place of a range.
+    """
+
+    low: float = 0.0
+    high: float = 0.0
+    log: bool = False
+    values: tuple[Any, ...] = ()
+
+    @classmethod
+    def read(cls, key: str, text: object) -> "Range":
+        """Read a range as it is written.
+
+        Raises
+        ------
+        fkl.basics.errors.BadValue
+        """
+        if isinstance(text, list) and text:
+            return cls(values=tuple(text))
+        match = RANGE.fullmatch(str(text).strip())
+        if match is None:
+            raise BadValue(key, text, ALLOWED)
+        whole = all(re.fullmatch(r"-?\d+", end) for end in match.groups()[1:]) and not match[1]
+        low, high = (int(end) if whole else float(end) for end in match.groups()[1:])
+        if low >= high or (match[1] and low <= 0):
+            raise BadValue(key, text, f"{ALLOWED}; the smaller end first, above 0 where it is logarithmic")
+        return cls(low, high, bool(match[1]))
+
+    def __str__(self) -> str:
+        if self.values:
+            return f"[{', '.join(map(str, self.values))}]"
+        return f"{'log ' * self.log}{self.low:g}..{self.high:g}"
+
+    @property
+    def distribution(self) -> "BaseDistribution":
+        """What Optuna draws values from."""
+        from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+        if self.values:
+            return CategoricalDistribution(self.values)
+        if isinstance(self.low, int) and isinstance(self.high, int):
+            return IntDistribution(self.low, self.high)
+        return FloatDistribution(self.low, self.high, log=self.log)
+
+    def rounded(self, value: Any) -> Any:
+        """The value that is tried for one that was drawn."""
+        return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+
+    def end_of(self, value: Any) -> str:
+        """At which end of a logarithmic range a value lies: "low", "high", or nowhere near, ""."""
+        if not self.log:
+            return ""
+        place = math.log(value / self.low) / math.log(self.high / self.low)
+        return "low" if place < OUTER else "high" if place > 1 - OUTER else ""
+
+    def widened(self, end: str) -> "Range":
+        """The range with a decade more at one end."""
+        return replace(self, low=self.low / DECADE) if end == "low" else replace(self, high=self.high * DECADE)

@@ -1,0 +1,207 @@
+"""The tables of a study: errors and costs, its setup, and the tests as a triangle."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from fkl.report.latex import Column, Float, escaped
+from fkl.report.tables import Table
+from fkl.results.finished_runs import read_run
+from fkl.results.folder import provenance
+from fkl.screen.units import bytes_of, number, seconds
+from fkl.study.answer import Answer
+from fkl.study.jobs import Job, last_wave, slug
+from fkl.study.plan import Part, Plan
+from fkl.study.registered import stamp
+from fkl.study.results import Judged
+from fkl.study.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict
+
+MARKS = {EQUAL: " =", BEYOND: " ††", BETTER: " †", CANNOT_TELL: ""}
+"""Of verdicts, in the triangle of tests."""
+ABOUT_MARKS = "†† better by more than the margin, † better, = practically equal, no mark: cannot tell"
+LINES = (240.0, 345.0)
+"""Points of a line: of a column in a paper of two, and of LaTeX's article."""
+SENT = ("uplink_bytes", "broadcast_bytes", "parties_bytes")
+RECEIVED = ("downlink_bytes",)
+BASELINES = ("mse_running_mean", "test_mse_training_mean", "test_error_majority")
+"""Columns of what predicts without learning, in the place of "the mean"."""
+
+
+def errors(judged: Sequence[Judged]) -> pd.DataFrame:
+    """One row a data set and method: its error, its costs, and how it stands beside the mean of what was learned.
+
+    Columns are numbers, NaN where a method has none.
+    """
+    rows = []
+    for one in judged:
+        for method, notes in one.notes.items():
+            ended = [note for note in notes if note is not None]
+            if not ended:
+                continue
+            values = one.errors(method)
+            finished = values[np.isfinite(values)]
+            mean = float(finished.mean()) if len(finished) else np.nan
+            rows.append({
+                "data set": one.dataset.name,
+                "method": method,
+                "error": mean,
+                "sd": float(finished.std(ddof=1)) if len(finished) > 1 else np.nan,
+                "failed": int(np.isinf(values).sum()),
+                "of": len(ended),
+                "r2": one.mean(method, "r2"),
+                "uplink_bytes": _first(one, method, SENT),
+                "downlink_bytes": _first(one, method, RECEIVED),
+                "seconds": one.mean(method, "runtime_s"),
+                "mean_error": (baseline := _first(one, method, BASELINES)),
+                "below_mean_percent": 100 * (1 - mean / baseline) if baseline else np.nan,
+            })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _first(judged: Judged, method: str, columns: Sequence[str]) -> float:
+    values = [judged.mean(method, column) for column in columns]
+    return next((value for value in values if not np.isnan(value)), np.nan)
+
+
+def shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table of errors as people read it; the best of a data set is marked ``*``."""
+    rows = []
+    for _, row in frame.iterrows():
+        same = frame[frame["data set"] == row["data set"]]
+        whole = same[same["failed"] == 0]["error"]
+        best = row["failed"] == 0 and row["error"] == whole.min()
+        error = "" if np.isnan(row["error"]) else number(row["error"])
+        if row["failed"]:
+            error = f"{error} ({row['failed']} of {row['of']} failed)".strip()
+        rows.append({
+            "data set": row["data set"],
+            "method": row["method"],
+            "error": error + "*" * bool(best),
+            "R2": "" if np.isnan(row["r2"]) else f"{row['r2']:.2f}",
+            "sent": "" if np.isnan(row["uplink_bytes"]) else bytes_of(row["uplink_bytes"]),
+            "received": "" if np.isnan(row["downlink_bytes"]) else bytes_of(row["downlink_bytes"]),
+            "time": "" if np.isnan(row["seconds"]) else seconds(row["seconds"]),
+            "below the mean": "" if np.isnan(row["below_mean_percent"]) else f"{row['below_mean_percent']:.0f} %",
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def setup(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
+    """One row a data set and method: what was searched over, and what was found: median, least and largest."""
+    rows = []
+    for one in judged:
+        for method in plan.all_methods:
+            found = [note["values"] for note in one.notes[method.name] if note is not None and note["values"]]
+            wave = last_wave(plan, one.dataset, method)
+            spaces = Job(plan, one.dataset, method, 0, wave).spaces
+            about = sizes(one, method)
+            for key, space in spaces.items():
+                values = [some[key] for some in found]
+                numbers = all(isinstance(value, int | float) for value in values) and values
+                chosen = (
+                    f"{np.median(values):.3g} [{min(values):.3g}, {max(values):.3g}]"
+                    if numbers
+                    else ", ".join(sorted({str(value) for value in values}))
+                )
+                end = next((words for words in one.at_the_end(method) if words.startswith(f"{key} ")), "")
+                row = {"data set": one.dataset.name, "method": method.name, "key": key, "searched": str(space)}
+                rows.append({**row, "chosen": chosen + f", {end.removeprefix(f'{key} ')}" * bool(end), **about})
+            if not spaces:
+                row = {"data set": one.dataset.name, "method": method.name, "key": "", "searched": "nothing"}
+                rows.append({**row, "chosen": "", **about})
+    return pd.DataFrame(rows)
+
+
+def sizes(judged: Judged, method: Part) -> dict[str, object]:
+    """D, N, K, T and rows of a method's runs."""
+    note = next((note for note in judged.notes[method.name] if note is not None and note["error"] is not None), None)
+    if note is None:
+        return {}
+    folder = judged.plan.folder / "runs" / note["folder"]
+    told, config = provenance(folder), read_run(folder, ("config.yaml",)).config
+    kernels = config.get("kernels") or {}
+    return {"D": kernels.get("D", ""), "N": kernels.get("N", ""), "K": told["clients"], "T": told["rounds"]}
+
+
+def triangle(methods: Sequence[str], verdicts: Sequence[Verdict]) -> pd.DataFrame:
+    """Tests of each two methods: below the diagonal, the row's difference from the column's, and its verdict."""
+    by_pair = {frozenset((one.a, one.b)): one for one in verdicts}
+    rows = []
+    for number_, method in enumerate(methods):
+        cells = {}
+        for other in methods[:-1]:
+            said = by_pair.get(frozenset((method, other))) if other in methods[:number_] else None
+            cells[other] = "" if said is None else _cell_of_test(method, said)
+        rows.append({"": method, **cells})
+    return pd.DataFrame(rows[1:])
+
+
+def _cell_of_test(method: str, verdict: Verdict) -> str:
+    """Difference of a method's error from the other's, and a mark for its verdict."""
+    one = verdict.difference
+    mark = MARKS[verdict.outcome]
+    if one.failed:
+        return f"ranks{mark}"
+    side = 1 if verdict.a == method else -1
+    return f"{100 * math.expm1(side * one.m):+.1f} %{mark}"
+
+
+def latex(table: pd.DataFrame, caption: str, label: str, line: float) -> str:
+    """A table in LaTeX with booktabs alone, as wide as this line."""
+    columns = [
+        Column(escaped(str(name)), [_cell(str(value)) for value in table[name]], number=at > 1)
+        for at, name in enumerate(table)
+    ]
+    return str(Float(columns, escaped(caption), label, line=line))
+
+
+def _cell(text: str) -> str:
+    """A cell, bold where it is the best."""
+    return rf"\textbf{{{escaped(text.removesuffix('*'))}}}" if text.endswith("*") else escaped(text)
+
+
+def all_tables(answer: Answer, frame: pd.DataFrame) -> dict[str, tuple[pd.DataFrame, str]]:
+    """Every table of a study with its caption, by the name of its files."""
+    plan, unit = answer.plan, f"{answer.unit} {stamp(answer.plan)}"
+    found = {
+        "results": (shown(frame), f"Errors and costs, means over seeds; * the smallest error. {unit}"),
+        "setup": (setup(plan, answer.judged), f"What was searched over and found: median [least, largest]. {unit}"),
+    }
+    for one in answer.judged:
+        verdicts = answer.verdicts.get(one.dataset.name, [])
+        names = [name for name in one.methods if any(name in (each.a, each.b) for each in verdicts)]
+        if verdicts:
+            caption = f"{one.dataset.name}: error of the row's method above that of the column's. {ABOUT_MARKS}. {unit}"
+            found[f"tests-{slug(one.dataset.name)}"] = triangle(names, verdicts), caption
+    return found
+
+
+def trials(plan: Plan) -> pd.DataFrame:
+    """Every trial of every search: data set, method, seed, wave, values, error, state."""
+    rows = []
+    for dataset in plan.datasets:
+        for method in plan.all_methods:
+            for wave in range(last_wave(plan, dataset, method) + 1):
+                for number_ in plan.searches:
+                    note = Job(plan, dataset, method, number_, wave).note
+                    for at, trial in enumerate(note["trials"] if note else []):
+                        values = "; ".join(f"{key}={value}" for key, value in trial["values"].items())
+                        about = {
+                            "data set": dataset.name,
+                            "method": method.name,
+                            "seed": number_,
+                            "wave": wave,
+                            "trial": at,
+                        }
+                        rows.append(
+                            {**about, "values": values, **{key: trial[key] for key in ("error", "state", "reason")}}
+                        )
+    return pd.DataFrame(rows)
+
+
+def written(table: pd.DataFrame, title: str, name: str) -> dict[str, str]:
+    """Contents of a table's files by name: CSV, Markdown, and LaTeX for both widths of a line."""
+    texts = {f"{name}.csv": table.to_csv(index=False), f"{name}.md": Table(table, title).markdown}
+    return texts | {f"{name}-{line:.0f}pt.tex": latex(table, title, f"study-{name}", line) for line in LINES}

@@ -1,0 +1,146 @@
+"""What a method reaches without federating: each client by itself, or one learner that has all samples.
+
+`learners=alone` and `learners=pooled` play the method itself, on the same samples, with the same scale and features.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from fkl.contract.batches import OnBatches
+from fkl.contract.world import World
+from fkl.data.problem import Batch
+from fkl.network import Network, Topology
+from fkl.tasks import task_of
+from fkl.tasks.batch import BatchTask
+from fkl.tasks.stream import StreamTask
+from fkl.tasks.task import Redraw, Task
+from fkl.wire import Channel, Ledger
+
+BY_ITSELF = Topology(1, np.zeros((0, 2), np.int64))
+"""The graph of one agent."""
+
+
+def why_not(learners: str, method: Any) -> str | None:
+    """Why a method cannot be played so, as the end of a line; None where it can."""
+    if learners == "federated":
+        return None
+    if not issubclass(task_of(method), StreamTask | BatchTask):
+        return f"{method.label} is not of clients with rows of their own in rounds"
+    if learners == "alone" and getattr(method, "judged_in", OnBatches.judged_in) is not OnBatches.judged_in:
+        return f"features of {method.label} are made of all clients' samples"
+    return None
+
+
+def pooled_task(task: Task) -> Task:
+    """The same task with all samples at one client, in the order of the rounds and in each round of the clients."""
+    redraw: Redraw | None = None
+    if (draw := task.redraw) is not None:
+
+        def redraw(replicate: int) -> tuple[Any, Topology | None]:
+            problem, topology = draw(replicate)
+            return pooled(problem), None if topology is None else BY_ITSELF
+
+    return type(task)(pooled(task.problem), redraw)
+
+
+def pooled(problem: Any) -> Any:
+    """All samples at one client: a stream has as many rounds as there are samples."""
+    one: dict[str, Any] = {"site": np.zeros(1, np.int64), "site_names": ("all",)}
+    if isinstance(problem, Batch):
+        return replace(problem, client=np.zeros_like(problem.client), taking_part=None, **one)
+    here = problem.present
+    arrays = {name: getattr(problem, name) for name in ("x", "y", "tested", "expected", "row")}
+    arrays = {name: array[here][:, None] for name, array in arrays.items() if array is not None}
+    return replace(problem, **arrays, present=np.ones((int(here.sum()), 1), np.bool_), sampled=None, **one)
+
+
+def of_client(problem: Any, k: int) -> Any:
+    """The samples of client k, as its own only."""
+    site = {"site": problem.site[[k]]}
+    if isinstance(problem, Batch):
+        mine = problem.client == k
+        arrays = {name: getattr(problem, name) for name in ("x", "y", "training", "row")}
+        arrays = {name: array[mine] for name, array in arrays.items() if array is not None}
+        taking_part = None if problem.taking_part is None else problem.taking_part[:, [k]]
+        return replace(problem, **arrays, client=np.zeros(mine.sum(), np.int64), taking_part=taking_part, **site)
+    names = ("x", "y", "present", "tested", "expected", "sampled", "row")
+    arrays = {name: getattr(problem, name) for name in names}
+    return replace(problem, **{name: array[:, [k]] for name, array in arrays.items() if array is not None}, **site)
+
+
+@dataclass
+class Each:
+    """The state of every client's own learner."""
+
+    states: list[Any]
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A method that every client plays by itself, with no one to send to.
+
+    Parameters
+    ----------
+    method : Algorithm
+    network : Network
+    """
+
+    method: Any
+    network: Network
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("method", "network"):
+            raise AttributeError(name)
+        return getattr(self.method, name)
+
+    @property
+    def innermost(self) -> Any:
+        """The method itself."""
+        return getattr(self.method, "innermost", self.method)
+
+    def init(self, world: World) -> Each:
+        """The state of every client's learner before the first round."""
+        return Each([self.method.init(one) for one in self._worlds(world)])
+
+    def step(self, world: World, state: Each, t: int) -> tuple[Each, Any]:
+        """One round of every client by itself, whose outcomes are put beside each other."""
+        states, outcomes = [], []
+        for own, one in zip(state.states, self._worlds(world), strict=True):
+            one.channel.open_round(t, one.problem.present[t])
+            after, outcome = self.method.step(one, own, t)
+            states.append(after)
+            outcomes.append(outcome)
+        return Each(states), beside_each_other(outcomes)
+
+    def _worlds(self, world: World) -> list[World]:
+        """A world for each client, made once for each world of all."""
+        known = vars(self).get("_known")
+        if known is None or known[0] is not world:
+            known = world, [self._world_of(world, k) for k in range(world.problem.clients)]
+            object.__setattr__(self, "_known", known)
+        return known[1]
+
+    def _world_of(self, world: World, k: int) -> World:
+        problem, channel = of_client(world.problem, k), world.channel
+        ledger = Ledger(problem.rounds, *channel.ledger.shape[:1], 1, None, tuple(channel.ledger.tallies))
+        own = Channel(self.network, ledger, np.dtype(world.precision), channel.algorithm, world.streams)
+        topology = None if world.topology is None else BY_ITSELF
+        return replace(world, problem=problem, channel=own, topology=topology)
+
+
+def beside_each_other(outcomes: Sequence[Any]) -> Any:
+    """Outcomes of single clients as one of all: arrays (R, K, ...) are joined along the clients."""
+    first = outcomes[0]
+    if first is None:
+        return None
+    if callable(first):
+        return lambda: beside_each_other([one() for one in outcomes])
+    if isinstance(first, np.ndarray):
+        return np.concatenate(outcomes, axis=1)
+    joined: dict[str, Any] = {
+        one.name: beside_each_other([getattr(outcome, one.name) for outcome in outcomes]) for one in fields(first)
+    }
+    return type(first)(**joined)
