@@ -31,6 +31,7 @@ LAYERS = {
     "conformance": ("fkl.conformance",),
     "papers": ("fkl.papers",),
     "page": ("fkl.report.page", "fkl.report.run_rows", "fkl.report.markdown"),
+    "study": ("fkl.study",),
     "tools": ("fkl.sweeps", "fkl.bench", "fkl.estimators", "fkl.engines.flower", "fkl.papers.frontier.search"),
     "commands": ("fkl.cli", "fkl.__main__", "fkl.papers.frontier.__main__", "fkl.conformance.__main__"),
 }

@@ -1,0 +1,301 @@
+"""How far two methods lie apart on one data set, and how sure that is: the variance that the claim asks for.
+
+Errors are compared as log ratios, ln e_A - ln e_B: below 0 where A is better. What varies from unit to unit is what the
+claim is about: seeds, portions of the rows, rows that all seeds share, clients, blocks of rounds.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtr, stdtrit
+
+from fkl.basics.errors import FklError, plural
+from fkl.report.compare.statistics import signed_ranks
+
+Array = NDArray[np.float64]
+
+FACTOR = 1.5
+"""Of V_rows, which knows rows as what is judged, and not as what was learned from: a calibration, not a theorem."""
+MOST_SEEDS = 20
+"""That share rows: the tuning on rows that are few has luck that more deals do not redraw."""
+LEAST_CLIENTS = 4
+BLOCKS = 10
+"""Of rounds of a stream in its own order."""
+MOST_CORRELATION = 0.4
+"""Of the means of neighbouring blocks."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Difference of methods A and B in one number with its uncertainty; exact signed ranks where a run failed.
+
+    Parameters
+    ----------
+    m : float
+        ln e_A - ln e_B, below 0 where A is better; NaN where a run failed.
+    V, nu : float
+        Variance of m, and its degrees of freedom; NaN where a run failed.
+    d : (n,) float64
+        Difference of each unit: infinite where A alone failed, minus infinity where B alone did, 0 where both.
+    unit : str
+        What n counts, in the singular.
+    V_rows : float
+        What rows add to V, before `FACTOR`; 0 unless seeds share rows.
+    seeds : int
+        Seeds of each method.
+    failed_a, failed_b : int
+        Seeds in which the method failed.
+    """
+
+    m: float
+    V: float
+    nu: float
+    d: Array = field(repr=False, compare=False)
+    unit: str
+    V_rows: float = 0.0
+    seeds: int = 1
+    failed_a: int = 0
+    failed_b: int = 0
+
+    @property
+    def n(self) -> int:
+        """Number of units."""
+        return len(self.d)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a run of either method failed, so that there is no mean difference."""
+        return self.failed_a + self.failed_b > 0
+
+    @property
+    def share_of_rows(self) -> float:
+        """Share of V that is rows."""
+        return FACTOR * self.V_rows / self.V if self.V else 0.0
+
+    @cached_property
+    def ranks(self) -> tuple[float, float]:
+        """Sum of the signed ranks of d, above 0 where A is worse, and its exact p."""
+        return signed_ranks(self.d)
+
+    @property
+    def side(self) -> float:
+        """Which method is the better one: -1 for A, 1 for B, 0 where neither is."""
+        return float(np.sign(self.ranks[0] if self.failed else self.m))
+
+    @cached_property
+    def p(self) -> float:
+        """P value of no difference: 2 P(t_nu > |m| / sqrt V), or that of the signed ranks where a run failed.
+
+        NaN where all units have the same finite difference, since no chance had a part in it.
+        """
+        if self.failed:
+            return self.ranks[1]
+        return float(2 * stdtr(self.nu, -abs(self.m) / np.sqrt(self.V))) if self.V > 0 else np.nan
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Interval of m, ends in logarithms; NaN where a run failed."""
+        reach = stdtrit(self.nu, (1 + level) / 2) * np.sqrt(self.V)
+        return float(self.m - reach), float(self.m + reach)
+
+
+def from_seeds(errors_a: ArrayLike, errors_b: ArrayLike, unit: str = "seed") -> Difference:
+    """Claim `seeds`, on these rows; or claim `rows` by portions, each with a run of its own.
+
+    V = var(d) / S, nu = S - 1.
+
+    Parameters
+    ----------
+    errors_a, errors_b : (S,)
+        Above 0; not finite where the run failed.
+    unit : {"seed", "portion"}
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        For fewer than two seeds, and for an error that is not above 0.
+    """
+    a, b = (np.asarray(errors, np.float64)[:, None] for errors in (errors_a, errors_b))
+    failed_a, failed_b = (_failed(errors) for errors in (a, b))
+    d = _log_ratios(a, b)[:, 0]
+    return _of_units(d, unit, len(d), failed_a, failed_b)
+
+
+def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Difference:
+    """Claim `rows`, other rows of this source, where all seeds share rows (crossed).
+
+    With D_is = q_A,is/e_A - q_B,is/e_B, the first-order form of the log ratio (q: losses of row i in seed s; e: their
+    means over all), and z_is = (D_is - mean)/N:
+
+        V_rows  = n/(n-1) sum_i (sum_s z_is)^2
+        V_seeds = S/(S-1) sum_s (sum_i z_is)^2      (Cameron, Gelbach and Miller 2011; Owen 2007)
+        V       = FACTOR V_rows + V_seeds
+        nu      = V^2 / ((FACTOR V_rows)^2/(n-1) + V_seeds^2/(S-1))      (Satterthwaite 1946)
+
+    Parameters
+    ----------
+    losses_a, losses_b : (S, J)
+        Loss of each judged row, NaN where none was judged. A seed failed where it has an infinite loss, or none.
+    rows : (J,) or (S, J)
+        Number of each judged row in the data set.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        For fewer than two seeds or rows, for more than `MOST_SEEDS` seeds, where both methods were judged on different
+        rows, and for an error that is not above 0.
+    """
+    a, b = (np.asarray(losses, np.float64) for losses in (losses_a, losses_b))
+    S = len(a)
+    if S > MOST_SEEDS:
+        raise FklError(
+            f"{S} seeds share their rows, and the claim is other rows: at most {MOST_SEEDS} seeds may, "
+            "or each seed needs a portion of its own"
+        )
+    judged = ~np.isnan(a)
+    failed_a, failed_b = (
+        np.logical_or(np.isinf(losses).any(axis=1), np.isnan(losses).all(axis=1)) for losses in (a, b)
+    )
+    ended = ~failed_a & ~failed_b
+    if (judged != ~np.isnan(b))[ended].any():
+        raise FklError("the two methods were judged on different rows: judge both on the same rows in each seed")
+    errors_a, errors_b = (
+        np.array([np.inf if lost else np.nanmean(row) for row, lost in zip(losses, failed, strict=True)])[:, None]
+        for losses, failed in ((a, failed_a), (b, failed_b))
+    )
+    d = _log_ratios(errors_a, errors_b)[:, 0]
+    if not ended.all() or S < 2:
+        return _of_units(d, "seed", S, failed_a, failed_b)
+    e_a, e_b = a[judged].mean(), b[judged].mean()
+    _, row = np.unique(np.broadcast_to(np.asarray(rows), a.shape)[judged], return_inverse=True)
+    n = int(row.max()) + 1
+    if n < 2:
+        raise FklError("one row was judged: no spread over rows is known from it, two are needed at least")
+    z = (a / e_a - b / e_b)[judged] / judged.sum()  # D has mean 0
+    V_rows = float(n / (n - 1) * np.square(np.bincount(row, z)).sum())
+    V_seeds = float(S / (S - 1) * np.square(np.bincount(np.nonzero(judged)[0], z, minlength=S)).sum())
+    V = FACTOR * V_rows + V_seeds
+    below = (FACTOR * V_rows) ** 2 / (n - 1) + V_seeds**2 / (S - 1)
+    nu = V**2 / below if below > 0 else S - 1.0
+    return Difference(float(np.log(e_a / e_b)), V, nu, d, "seed", V_rows, S)
+
+
+def from_clients(errors_a: ArrayLike, errors_b: ArrayLike) -> Difference:
+    """Claim `clients`, other clients like these: natural ones (sites, where clients lie in sites), each counted once.
+
+    V = var(d) / K, nu = K - 1, d the log ratio of a client's mean errors over seeds.
+
+    Parameters
+    ----------
+    errors_a, errors_b : (S, K) or (K,)
+        Mean error of each client in each seed; not finite where the run failed.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        For fewer than `LEAST_CLIENTS` clients, and for an error that is not above 0.
+    """
+    a, b = (np.atleast_2d(np.asarray(errors, np.float64)) for errors in (errors_a, errors_b))
+    K = a.shape[1]
+    if K < LEAST_CLIENTS:
+        raise FklError(
+            f"the claim is other clients, and {plural(K, 'natural client')} cannot tell: {LEAST_CLIENTS} are needed"
+        )
+    failed_a, failed_b = (_failed(errors) for errors in (a, b))
+    if (failed_a | failed_b).any():
+        return _of_units(_middle(_log_ratios(a, b)), "client", len(a), failed_a, failed_b)
+    d = _log_ratios(a.mean(axis=0, keepdims=True), b.mean(axis=0, keepdims=True))[0]
+    return _of_units(d, "client", len(a), failed_a, failed_b)
+
+
+def from_time(losses_a: ArrayLike, losses_b: ArrayLike) -> Difference:
+    """Claim `time`, the same stream later on, in its own order: `BLOCKS` blocks of rounds (Ibragimov and Mueller 2010).
+
+    V = var(D) / BLOCKS, nu = BLOCKS - 1, D a block's mean of q_A/e_A - q_B/e_B as in `from_rows`.
+
+    Parameters
+    ----------
+    losses_a, losses_b : (S, T) or (T,)
+        Mean loss over clients in each round and seed; not finite where the run failed.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        For fewer rounds than blocks, for an error that is not above 0, and where the means of neighbouring blocks have
+        a correlation above `MOST_CORRELATION`.
+    """
+    a, b = (np.atleast_2d(np.asarray(losses, np.float64)) for losses in (losses_a, losses_b))
+    T = a.shape[1]
+    if T < BLOCKS:
+        raise FklError(f"{plural(T, 'round')} cannot be cut into {BLOCKS} blocks: the claim is about time")
+    starts = np.arange(BLOCKS) * T // BLOCKS
+    lengths = np.diff(starts, append=T)
+    a, b = (np.add.reduceat(losses, starts, axis=1) / lengths for losses in (a, b))
+    failed_a, failed_b = (_failed(losses) for losses in (a, b))
+    if (failed_a | failed_b).any():
+        return _of_units(_middle(_log_ratios(a, b)), "block", len(a), failed_a, failed_b)
+    e_a, e_b = ((losses @ lengths).mean(keepdims=True) / T for losses in (a, b))
+    m = float(_log_ratios(e_a[None], e_b[None])[0, 0])
+    D = a.mean(axis=0) / e_a - b.mean(axis=0) / e_b
+    away = D - D.mean()
+    correlation = away[1:] @ away[:-1] / max(away @ away, np.finfo(float).tiny)
+    if correlation > MOST_CORRELATION:
+        raise FklError(
+            f"cannot tell over time: neighbouring blocks of {T // BLOCKS} rounds have a correlation of "
+            f"{correlation:.2f}, above {MOST_CORRELATION}; a longer stream is needed"
+        )
+    return Difference(m, _variance(D), BLOCKS - 1.0, D, "block", seeds=len(a))
+
+
+def from_data_sets(m: ArrayLike, unit: str = "data set") -> Difference:
+    """Over data sets: the unit is the data set, with one mean log ratio each.
+
+    V = var(m) / N, nu = N - 1.
+
+    Parameters
+    ----------
+    m : (N,)
+        Infinite on a data set where runs failed: by the sign of its rank test, and larger than any other.
+    """
+    d = np.asarray(m, np.float64)
+    return _of_units(d, unit, len(d), np.isposinf(d), np.isneginf(d))
+
+
+def _of_units(d: Array, unit: str, seeds: int, failed_a: NDArray[np.bool_], failed_b: NDArray[np.bool_]) -> Difference:
+    """Student's t over units of equal weight; without mean and variance where a run failed."""
+    if len(d) < 2:
+        raise FklError(f"one {unit} tells no spread: two are needed at least")
+    failures: dict[str, Any] = {"failed_a": int(failed_a.sum()), "failed_b": int(failed_b.sum()), "seeds": seeds}
+    if (failed_a | failed_b).any():
+        return Difference(np.nan, np.nan, np.nan, d, unit, **failures)
+    return Difference(float(d.mean()), _variance(d), len(d) - 1.0, d, unit, **failures)
+
+
+def _failed(errors: Array) -> NDArray[np.bool_]:
+    """Seeds in which any error of (S, n) is not finite."""
+    return np.logical_not(np.isfinite(errors).all(axis=1))
+
+
+def _variance(d: Array) -> float:
+    """Variance of a mean; exactly 0 where all values are the same."""
+    return float(d.var(ddof=1) / len(d)) if np.ptp(d) > 0 else 0.0
+
+
+def _log_ratios(a: Array, b: Array) -> Array:
+    """Differences of logarithms; a failed run is the worst there is, and where both failed they tie."""
+    for errors in (a, b):
+        if (errors <= 0).any():
+            raise FklError(f"an error of {errors.min():g} has no ratio to another: only errors above 0 can be compared")
+    a, b = (np.where(np.isfinite(errors), errors, np.inf) for errors in (a, b))
+    tie = np.isinf(a) & np.isinf(b)
+    return np.log(np.where(tie, 1, a)) - np.log(np.where(tie, 1, b))
+
+
+def _middle(d: Array) -> Array:
+    """Each unit's median over seeds: one failed run makes no unit infinite, since it is one run and not one a unit."""
+    order = np.sort(d, axis=0)
+    lower, upper = order[(len(d) - 1) // 2], order[len(d) // 2]
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(lower) & np.isposinf(upper), 0.0, lower / 2 + upper / 2)
