@@ -31,8 +31,8 @@ LAYERS = {
     "conformance": ("fkl.conformance",),
     "papers": ("fkl.papers",),
     "page": ("fkl.report.page", "fkl.report.run_rows", "fkl.report.markdown"),
-    "study": ("fkl.study",),
     "tools": ("fkl.sweeps", "fkl.bench", "fkl.estimators", "fkl.engines.flower", "fkl.papers.frontier.search"),
+    "study": ("fkl.study",),
     "commands": ("fkl.cli", "fkl.__main__", "fkl.papers.frontier.__main__", "fkl.conformance.__main__"),
 }
 """From low to high. A package's modules are of its layer, but for those that another layer names."""

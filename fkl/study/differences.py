@@ -44,6 +44,8 @@ class Difference:
         What n counts, in the singular.
     V_rows : float
         What rows add to V, before `FACTOR`; 0 unless seeds share rows.
+    rows : int
+        Rows that were judged, where seeds share rows; else 0.
     seeds : int
         Seeds of each method.
     failed_a, failed_b : int
@@ -56,6 +58,7 @@ class Difference:
     d: Array = field(repr=False, compare=False)
     unit: str
     V_rows: float = 0.0
+    rows: int = 0
     seeds: int = 1
     failed_a: int = 0
     failed_b: int = 0
@@ -177,9 +180,8 @@ def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Diff
     V_rows = float(n / (n - 1) * np.square(np.bincount(row, z)).sum())
     V_seeds = float(S / (S - 1) * np.square(np.bincount(np.nonzero(judged)[0], z, minlength=S)).sum())
     V = FACTOR * V_rows + V_seeds
-    below = (FACTOR * V_rows) ** 2 / (n - 1) + V_seeds**2 / (S - 1)
-    nu = V**2 / below if below > 0 else S - 1.0
-    return Difference(float(np.log(e_a / e_b)), V, nu, d, "seed", V_rows, S)
+    nu = satterthwaite(FACTOR * V_rows, n, V_seeds, S)
+    return Difference(float(np.log(e_a / e_b)), V, nu, d, "seed", V_rows, n, S)
 
 
 def from_clients(errors_a: ArrayLike, errors_b: ArrayLike) -> Difference:
@@ -261,6 +263,12 @@ def from_data_sets(m: ArrayLike, unit: str = "data set") -> Difference:
     """
     d = np.asarray(m, np.float64)
     return _of_units(d, unit, len(d), np.isposinf(d), np.isneginf(d))
+
+
+def satterthwaite(of_rows: float, rows: float, of_seeds: float, seeds: float) -> float:
+    """Degrees of freedom of the sum of two variances, of so many rows and seeds."""
+    below = of_rows**2 / (rows - 1) + of_seeds**2 / (seeds - 1)
+    return (of_rows + of_seeds) ** 2 / below if below > 0 else seeds - 1.0
 
 
 def _of_units(d: Array, unit: str, seeds: int, failed_a: NDArray[np.bool_], failed_b: NDArray[np.bool_]) -> Difference:

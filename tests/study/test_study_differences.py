@@ -141,8 +141,7 @@ def test_variances_of_rows_and_seeds_are_the_sums_that_are_printed() -> None:
     V_seeds = S / (S - 1) * sum(z[s].sum() ** 2 for s in range(S))
     assert found.m == pytest.approx(np.log(e_a) - np.log(e_b))
     assert found.V_rows == pytest.approx(V_rows)
-    V = 1.5 * V_rows + V_seeds
-    assert found.V == pytest.approx(V)
+    assert (found.V, found.rows) == (pytest.approx(1.5 * V_rows + V_seeds), n)
     assert found.share_of_rows == pytest.approx(1.5 * V_rows / found.V)
     nu = found.V**2 / ((1.5 * V_rows) ** 2 / (n - 1) + V_seeds**2 / (S - 1))
     assert found.nu == pytest.approx(nu)

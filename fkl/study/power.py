@@ -1,0 +1,116 @@
+"""How many seeds an effect needs, what could have been seen, when to look, and how sure a failure rate is."""
+
+import numpy as np
+from scipy.special import nctdtr, ndtri, stdtrit
+from scipy.stats import chi2
+
+from fkl.study.differences import FACTOR, Difference, satterthwaite
+
+LEVEL = 0.05
+POWER = 0.8
+PILOT = 5
+"""Seeds of a pilot, and the fewest that are judged."""
+SEEDS = 10
+LOOKS = {5: 0.005, 10: 0.010, 20: 0.015, 40: 0.020}
+"""Level at each number of seeds at which a study may stop: their sum is 5 %, a bound for any test (Bonferroni)."""
+MOST_SEEDS_SOUGHT = 1 << 30
+
+
+def seeds_needed(sigma: float, effect: float, power: float = POWER, level: float = LEVEL, pairs: int = 1) -> int:
+    """Least S that finds an effect with this power.
+
+    P(|T| > t_{1-level/2, S-1}) >= power, T noncentral t, nu = S - 1, ncp = L sqrt(S)/sigma, L = ln(1 + effect).
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation over seeds of the paired log ratio. Of a pilot, take `upper_limit`.
+    effect : float
+        Relative: 0.05 is 5 %.
+    pairs : int
+        Tests that the level is divided by.
+
+    Examples
+    --------
+    >>> seeds_needed(0.05, 0.05)
+    11
+    """
+    L = np.log1p(effect)
+
+    def enough(S: int) -> bool:
+        nu, ncp = S - 1, L * np.sqrt(S) / sigma
+        quantile = stdtrit(nu, 1 - level / pairs / 2)
+        above, below = np.nan_to_num(nctdtr(nu, ncp, [quantile, -quantile]))  # NaN where it is less than any float
+        return bool(1 - (above - below) >= power)
+
+    if sigma == 0:
+        return 2
+    low, high = 1, 2
+    while not enough(high) and high < MOST_SEEDS_SOUGHT:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def upper_limit(s: float, seeds: int, sure: float = 0.8) -> float:
+    """Upper limit of sigma, from the standard deviation s of a pilot's seeds (Browne 1995).
+
+    s sqrt((S0 - 1) / chi2_{1-sure, S0-1}): planned with s itself, nearly every other study has less power than asked.
+
+    Examples
+    --------
+    >>> round(upper_limit(1.0, 5), 2)
+    1.56
+    """
+    return float(s * np.sqrt((seeds - 1) / chi2.ppf(1 - sure, seeds - 1)))
+
+
+def least_effect(
+    difference: Difference, units: float | None = None, power: float = POWER, level: float = LEVEL
+) -> float:
+    """Least log ratio that is seen with this power: (t_{1-level/2, nu} + t_{power, nu}) sqrt V.
+
+    Parameters
+    ----------
+    difference : Difference
+    units : float or None
+        Seeds, or whatever else V was found over, had there been so many; None for as many as there were. Infinite: the
+        floor, (z_{1-level/2} + z_{power}) sqrt(FACTOR V_rows), below which more seeds see nothing.
+
+    Returns
+    -------
+    float
+        NaN where a run failed.
+    """
+    V, nu, n = difference.V, difference.nu, difference.n
+    if units is not None:
+        of_rows = FACTOR * difference.V_rows
+        of_seeds = (V - of_rows) * n / units
+        V = of_rows + of_seeds
+        nu = satterthwaite(of_rows, difference.rows or np.inf, of_seeds, units) if np.isfinite(units) else np.inf
+    quantiles = (1 - level / 2, power)
+    reach = sum(ndtri(q) if np.isinf(nu) else stdtrit(nu, q) for q in quantiles)
+    return float(reach * np.sqrt(V))
+
+
+def more_seeds_will_not_tell(difference: Difference, effect: float) -> bool:
+    """Whether no number of seeds sees the effect (relative): more rows, or data sets, would."""
+    return least_effect(difference, np.inf) > np.log1p(effect)
+
+
+def wilson(k: int, S: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval (1927) of the rate of which k of S were found.
+
+    Centre (k + z^2/2)/(S + z^2), half z sqrt(k(S-k)/S + z^2/4)/(S + z^2).
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in wilson(1, 10)]
+    [0.018, 0.404]
+    """
+    z = ndtri((1 + level) / 2)
+    half = z * np.sqrt(k * (S - k) / S + z**2 / 4)
+    low, high = ((k + z**2 / 2 + side * half) / (S + z**2) for side in (-1, 1))
+    return max(0.0, float(low)), min(1.0, float(high))
