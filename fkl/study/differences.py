@@ -4,6 +4,7 @@ Errors are compared as log ratios, ln e_A - ln e_B: below 0 where A is better. W
 claim is about: seeds, portions of the rows, rows that all seeds share, clients, blocks of rounds.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -251,18 +252,38 @@ def from_time(losses_a: ArrayLike, losses_b: ArrayLike) -> Difference:
     return Difference(m, _variance(D), BLOCKS - 1.0, D, "block", seeds=len(a))
 
 
-def from_data_sets(m: ArrayLike, unit: str = "data set") -> Difference:
+def from_data_sets(differences: Sequence[Difference], generators: Sequence[str] | None = None) -> Difference:
     """Over data sets: the unit is the data set, with one mean log ratio each.
 
-    V = var(m) / N, nu = N - 1.
+    V = var(m) / N, nu = N - 1. A data set where runs failed has the sign of its rank test and the largest magnitude.
 
     Parameters
     ----------
-    m : (N,)
-        Infinite on a data set where runs failed: by the sign of its rank test, and larger than any other.
+    differences : (N,)
+        Of one pair of methods.
+    generators : (N,), optional
+        What each data set is of: those of one generator count once together, by their mean.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        For fewer than two.
     """
-    d = np.asarray(m, np.float64)
-    return _of_units(d, unit, len(d), np.isposinf(d), np.isneginf(d))
+    m = np.array(
+        [one.side * np.inf if one.failed and one.side else 0.0 if one.failed else one.m for one in differences]
+    )
+    if generators is not None:
+        groups = [m[[name == other for other in generators]] for name in dict.fromkeys(generators)]
+        m = np.array(
+            [0.0 if np.isinf(group).any() and np.ptp(np.sign(group)) == 2 else group.mean() for group in groups]
+        )
+    if len(m) < 2:
+        raise FklError("one data set tells no spread: two are needed at least")
+    failures = [sum(one.failed_a for one in differences), sum(one.failed_b for one in differences)]
+    seeds = sum(one.seeds for one in differences)
+    if any(failures):
+        return Difference(np.nan, np.nan, np.nan, m, "data set", 0.0, 0, seeds, *failures)
+    return Difference(float(m.mean()), _variance(m), len(m) - 1.0, m, "data set", seeds=seeds)
 
 
 def satterthwaite(of_rows: float, rows: float, of_seeds: float, seeds: float) -> float:

@@ -193,9 +193,20 @@ def test_clients_are_averaged_over_seeds_first() -> None:
 
 
 def test_data_sets_with_failures_are_ranked() -> None:
-    found = from_data_sets([-0.1, -0.2, -0.3, -np.inf, -0.15, -0.25])
-    assert (found.p, found.side, found.failed_b) == (2 / 2**6, -1, 1)
-    assert from_data_sets([0.1, 0.2, 0.3]).nu == 2
+    lost = from_seeds([1.0] * 6, [np.inf] * 6)
+    kept = [from_seeds([1.0, 1.0], [factor, 1.1 * factor]) for factor in (1.1, 1.2, 1.3, 1.15, 1.25)]
+    found = from_data_sets([*kept, lost])
+    assert (found.p, found.side, found.failed_b, found.seeds) == (2 / 2**6, -1, 6, 16)
+    assert from_data_sets(kept).nu == 4
+    assert from_data_sets(kept).m == pytest.approx(np.mean([one.m for one in kept]))
+
+
+def test_data_sets_of_one_generator_count_once() -> None:
+    ones = [from_seeds([factor, factor], [1.0, 1.1]) for factor in (1.1, 1.2, 1.5)]
+    found = from_data_sets(ones, ["mine", "its", "its"])
+    assert found.d.tolist() == pytest.approx([ones[0].m, (ones[1].m + ones[2].m) / 2])
+    lost = from_seeds([1.0] * 6, [np.inf] * 6)
+    assert from_data_sets([*ones, lost], ["mine", "its", "its", "its"]).d[1] == 0  # one for B and one for A
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,296 @@
+"""What may be said of a pair of methods, in words: practically equal, better by more than the margin, better, or not.
+
+Holm's correction counts the pairs of one data set, or those over data sets; a look at an unfinished study has its own
+level, which is divided by the number of pairs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from fkl.basics.errors import plural
+from fkl.report.compare.statistics import holm
+from fkl.study.differences import MOST_SEEDS, Difference, from_data_sets
+from fkl.study.power import LEVEL, LOOKS, least_effect, more_seeds_will_not_tell, wilson
+
+Pair = tuple[str, str]
+
+MARGIN = 0.02
+"""Relative difference that nobody minds."""
+EQUAL, BEYOND, BETTER, CANNOT_TELL = "practically equal", "better by more than the margin", "better", "cannot tell"
+LEAST_DATA_SETS = 5
+LEAST_WITH_FAILURES = 6
+"""Data sets, where ranks decide: no p of fewer is below 0.05."""
+LEAST_BESIDE = 9
+"""Data sets from which Wilcoxon's p stands beside Student's."""
+UNLIKELY = 0.2
+"""Wilcoxon's p above which a Student's p below `LEVEL` is one data set's doing."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What may be said of methods a and b.
+
+    Parameters
+    ----------
+    a, b : str
+    difference : Difference
+    p : float
+        Corrected for the number of pairs.
+    pairs : int
+    margin : float
+        Relative.
+    level : float
+        Of the whole family of pairs.
+    at_end : mapping of str to str
+        Method to the key whose chosen value lies at the end of its range: it may be called better, but not worse.
+    wilcoxon : float
+        P value of the signed ranks, corrected for the number of pairs; NaN where it is not asked for.
+    """
+
+    a: str
+    b: str
+    difference: Difference
+    p: float
+    pairs: int = 1
+    margin: float = MARGIN
+    level: float = LEVEL
+    at_end: Mapping[str, str] = field(default_factory=dict)
+    wilcoxon: float = np.nan
+
+    @property
+    def better(self) -> str | None:
+        """The method that the difference favours, be it by chance; None for neither."""
+        return {-1: self.a, 1: self.b, 0: None}[int(self.difference.side)]
+
+    @property
+    def worse(self) -> str | None:
+        """The other one."""
+        return {-1: self.b, 1: self.a, 0: None}[int(self.difference.side)]
+
+    @cached_property
+    def outcome(self) -> str:
+        """`EQUAL`, `BEYOND`, `BETTER` or `CANNOT_TELL`, where nothing forbids the verdict."""
+        return CANNOT_TELL if self.why_not else self._found
+
+    @cached_property
+    def why_not(self) -> str:
+        """Why the better method is not called better, although its difference is beyond chance; else empty."""
+        if self._found not in (BETTER, BEYOND):
+            return ""
+        better, worse = str(self.better), str(self.worse)
+        if worse in self.at_end:
+            return f"no verdict against {worse}, whose {self.at_end[worse]} lies at the end of its range"
+        failed = {self.a: self.difference.failed_a, self.b: self.difference.failed_b}
+        if failed[better] > failed[worse]:
+            return f"{better} has the better ranks, but fails more often"
+        return ""
+
+    @cached_property
+    def _found(self) -> str:
+        """The outcome by the numbers alone: section 3's table."""
+        beyond_chance = self.p < self.level  # not where p is NaN
+        if self.difference.failed:
+            return BETTER if beyond_chance else CANNOT_TELL
+        if np.isnan(self.p):
+            return CANNOT_TELL
+        rho = np.log1p(self.margin)
+        low, high = self.difference.interval(1 - 2 * self.level)
+        if -rho < low and high < rho:
+            return EQUAL
+        low, high = self.difference.interval(1 - self.level / self.pairs)
+        if low > rho or high < -rho:
+            return BEYOND
+        return BETTER if beyond_chance else CANNOT_TELL
+
+    @property
+    def decided_by_one_data_set(self) -> bool:
+        """Whether Student's p alone is small, and that of the signed ranks far from it."""
+        one = self.difference
+        return one.unit == "data set" and not one.failed and bool(one.p < LEVEL and one.ranks[1] > UNLIKELY)
+
+    @property
+    def words(self) -> str:
+        """The verdict as a reader gets it.
+
+        Percentages are of the better method's error where one is called better: the other's is larger by so much. Else
+        they are of b's error.
+        """
+        said = self._words_of_ranks if self.difference.failed else self._words_of_mean
+        if not np.isnan(self.wilcoxon):
+            said += f", Wilcoxon's p {_p(self.wilcoxon)}"
+        if self.decided_by_one_data_set:
+            said += f"; one data set decides this: of the signed ranks alone, p is {_p(self.difference.ranks[1])}"
+        return said
+
+    @property
+    def _p(self) -> str:
+        name = "" if self.pairs == 1 else "Holm " if self.level == LEVEL else "Bonferroni "
+        return f"{name}p {_p(self.p)}"
+
+    @property
+    def _words_of_mean(self) -> str:
+        both, of = f"{self.a} and {self.b}", self.difference
+        if self.outcome == EQUAL:
+            interval = f"{_percents(of, 1 - 2 * self.level)} at {100 * (1 - 2 * self.level):g} %"
+            return f"{both} are practically equal, within {100 * self.margin:g} %: {interval}"
+        if self.outcome != CANNOT_TELL:
+            how = f" by more than {100 * self.margin:g} %:" if self.outcome == BEYOND else " by"
+            side = -1 if of.side < 0 else 1
+            return f"{self.better} is better than {self.worse}{how} {_percents(of, 1 - self.level, side)}, {self._p}"
+        if np.isnan(self.p):
+            same = "the same errors" if of.m == 0 else f"the same difference, {_percent(of.m)} %,"
+            return f"{both}: cannot tell, {same} in every {of.unit}: no chance had a part in it"
+        interval = _percents(of, 1 - self.level)
+        if self.why_not:
+            return f"{both}: {self.why_not}; {interval}, {self._p}"
+        corrected = f", {self._p}" if of.p < self.level else ""
+        return f"{both}: cannot tell, {interval}{corrected}; {self._could_be_seen}"
+
+    @property
+    def _could_be_seen(self) -> str:
+        """What a difference would have to be, with as many units and with more."""
+        of = self.difference
+        more: list[str] = []
+        if of.unit == "block":
+            more = [f"with twice as many rounds {_percent(least_effect(of) / np.sqrt(2))} %"]
+        elif not of.rows:
+            units = plural(2 * of.n, of.unit) + " as large" * (of.unit == "portion")
+            more = [f"with {units} {_percent(least_effect(of, 2 * of.n))} %"]
+        else:
+            if of.n < MOST_SEEDS:
+                seeds = min(2 * of.n, MOST_SEEDS)
+                more = [f"with {seeds} seeds {_percent(least_effect(of, seeds))} %"]
+            more += [f"with any number of seeds {_percent(least_effect(of, np.inf))} %"]
+        said = ", ".join([f"{_percent(least_effect(of))} % would have been seen", *more])
+        if of.rows and more_seeds_will_not_tell(of, self.margin):
+            said += "; more seeds will not tell: more rows or data sets would"
+        return said
+
+    @property
+    def _words_of_ranks(self) -> str:
+        of = self.difference
+        rates = []
+        for method, k in ((self.a, of.failed_a), (self.b, of.failed_b)):
+            low, high = wilson(k, of.seeds)
+            if k:
+                rates.append(
+                    f"{method} failed in {k} of {plural(of.seeds, 'seed')} [{100 * low:.0f} %, {100 * high:.0f} %]"
+                )
+        if self.outcome == BETTER:
+            said = f"{self.better} is better than {self.worse} by ranks, {self._p}"
+        elif self.why_not:
+            said = f"{self.why_not}, {self._p}"
+        else:
+            said = f"{self.a} and {self.b}: cannot tell by ranks, {self._p}"
+        return f"{' and '.join(rates)}, so that there is no interval; {said}"
+
+
+def of_data_set(
+    differences: Mapping[Pair, Difference],
+    margin: float = MARGIN,
+    at_end: Mapping[str, str] | None = None,
+    look: int | None = None,
+) -> list[Verdict]:
+    """Verdicts of all pairs on one data set.
+
+    Parameters
+    ----------
+    differences : mapping of pairs of methods to Difference
+        All pairs, or those that were planned: as many as the correction is for.
+    margin : float
+        rho = ln(1 + margin).
+    at_end : mapping of str to str, optional
+        Method to the key whose chosen value lies at the end of its range.
+    look : {5, 10, 20, 40}, optional
+        Seeds at which the study may stop: the level is this look's, divided by the number of pairs, without Holm. What
+        is decided stays so.
+    """
+    p = np.array([one.p for one in differences.values()], np.float64)
+    tested = max(1, int(np.sum(~np.isnan(p))))
+    corrected = holm(p) if look is None else np.minimum(1.0, p * tested)
+    level = LEVEL if look is None else LOOKS[look]
+    return [
+        Verdict(a, b, one, float(q), tested, margin, level, at_end or {})
+        for ((a, b), one), q in zip(differences.items(), corrected, strict=True)
+    ]
+
+
+def over_data_sets(
+    differences: Mapping[str, Mapping[Pair, Difference]],
+    margin: float = MARGIN,
+    at_end: Mapping[str, str] | None = None,
+    generators: Mapping[str, str] | None = None,
+) -> list[Verdict]:
+    """Verdicts over data sets: Student's t of one mean log ratio each, Holm over pairs.
+
+    Parameters
+    ----------
+    differences : mapping of data sets to what `of_data_set` takes
+    margin, at_end
+        As there.
+    generators : mapping of str to str, optional
+        Data set to what generated it: those of one generator count once together.
+
+    Returns
+    -------
+    list of Verdict
+        Without pairs that have fewer than `LEAST_DATA_SETS`, or than `LEAST_WITH_FAILURES` where a run failed: of these
+        there are counts alone, see `counted`.
+    """
+    found: dict[Pair, Difference] = {}
+    for pair in dict.fromkeys(pair for of_one in differences.values() for pair in of_one):
+        names = [name for name, of_one in differences.items() if pair in of_one]
+        groups = [(generators or {}).get(name, name) for name in names]
+        if len(set(groups)) < LEAST_DATA_SETS:
+            continue
+        over = from_data_sets([differences[name][pair] for name in names], groups)
+        if not over.failed or over.n >= LEAST_WITH_FAILURES:
+            found[pair] = over
+    p = np.array([one.p for one in found.values()], np.float64)
+    beside = np.array([one.ranks[1] if one.n >= LEAST_BESIDE else np.nan for one in found.values()], np.float64)
+    tested = max(1, int(np.sum(~np.isnan(p))))
+    return [
+        Verdict(a, b, one, float(q), tested, margin, LEVEL, at_end or {}, np.nan if one.failed else float(w))
+        for ((a, b), one), q, w in zip(found.items(), holm(p), holm(beside), strict=True)
+    ]
+
+
+def counted(verdicts: Sequence[Verdict]) -> str:
+    """How often each verdict was found of one pair, in words, for data sets that are too few to be tested.
+
+    Parameters
+    ----------
+    verdicts : sequence of Verdict
+        Of one pair, one a data set.
+    """
+    a, b = verdicts[0].a, verdicts[0].b
+    won = [one.better for one in verdicts if one.outcome in (BETTER, BEYOND)]
+    outcomes = [one.outcome for one in verdicts]
+    counts = {
+        f"{a} is better on": won.count(a),
+        f"{b} is better on": won.count(b),
+        "practically equal on": outcomes.count(EQUAL),
+        "cannot tell on": outcomes.count(CANNOT_TELL),
+    }
+    said = ", ".join(f"{what} {count}" for what, count in counts.items() if count)
+    return f"{a} and {b} on {plural(len(verdicts), 'data set')}, too few for a test: {said}"
+
+
+def _percents(of: Difference, level: float, side: int = 1) -> str:
+    """The difference with its interval, e.g. ``4.1 % [1.9, 6.4]``; of the other sign for side -1."""
+    low, high = sorted(side * end for end in of.interval(level))
+    return f"{_percent(side * of.m)} % [{_percent(low)}, {_percent(high)}]"
+
+
+def _percent(log_ratio: float) -> str:
+    """100 (exp m - 1), in one decimal."""
+    with np.errstate(over="ignore"):
+        value = round(100 * float(np.expm1(log_ratio)), 1) + 0.0
+    return f"{value:.1f}" if abs(value) < 1000 else f"{value:.1e}"
+
+
+def _p(p: float) -> str:
+    return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
