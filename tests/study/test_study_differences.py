@@ -1,0 +1,231 @@
+"""Differences beside simulations with a known truth, and what they refuse (rows of section 8 of comparing.md)."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.signal import lfilter
+from scipy.stats import ttest_1samp
+
+from fkl.basics.errors import FklError
+from fkl.report.compare.statistics import signed_ranks
+from fkl.study.differences import FACTOR, from_clients, from_data_sets, from_rows, from_seeds, from_time
+
+Array = NDArray[np.float64]
+RHO = 0.67
+"""Correlation of the seeds of one data set, of streams of 500 rows."""
+
+
+def allowed(rate: float, times: int) -> float:
+    """Three standard errors of a rate that is found by simulation."""
+    return float(3 * np.sqrt(rate * (1 - rate) / times))
+
+
+def seeds_of_data_sets(times: int, S: int = 10) -> tuple[Array, Array]:
+    """Differences d = u + w of S seeds on each of so many data sets, and their u, where tau = 0."""
+    random = np.random.default_rng(1)
+    u = random.normal(0, np.sqrt(RHO), times)
+    return u[:, None] + random.normal(0, np.sqrt(1 - RHO), (times, S)), u
+
+
+def test_the_interval_over_seeds_covers_the_difference_on_these_rows() -> None:
+    """Row 1; and the p value is that of the same interval."""
+    d, u = seeds_of_data_sets(5000)
+    found = [from_seeds(np.exp(one / 10), np.ones(10)) for one in d]
+    ends = 10 * np.array([one.interval() for one in found])
+    covered = (ends[:, 0] <= u) & (u <= ends[:, 1])
+    assert covered.mean() == pytest.approx(0.95, abs=0.01)
+    assert [one.p < 0.05 for one in found] == ((ends[:, 0] > 0) | (ends[:, 1] < 0)).tolist()
+
+
+def test_it_is_wrong_about_other_rows() -> None:
+    """Row 2: the warning is needed."""
+    d, _ = seeds_of_data_sets(5000)
+    alarms = [from_seeds(np.exp(one / 10), np.ones(10)).p < 0.05 for one in d]
+    assert np.mean(alarms) == pytest.approx(0.634, abs=0.02)
+
+
+def test_blocks_of_rounds_know_that_rounds_hang_together() -> None:
+    """Row 7: AR(1) of 0.9, 2000 rounds with heavy-tailed shocks; some streams are refused."""
+    times = 2000
+    shocks = np.random.default_rng(2).standard_t(3, (times, 2200))
+    difference = 1e-4 * lfilter([1], [1, -0.9], shocks, axis=1)[:, 200:]
+    alarms = refused = 0
+    for one in difference:
+        try:
+            alarms += from_time(1 + one, np.ones(2000)).p < 0.05
+        except FklError:
+            refused += 1
+    assert alarms / times <= 0.075
+    assert 0 < refused / times < 0.1
+    naive = ttest_1samp(difference, 0, axis=1).pvalue < 0.05
+    assert naive.mean() == pytest.approx(0.67, abs=0.04)
+
+
+def test_natural_clients_are_the_unit() -> None:
+    """Row 8: five clients of 20 to 200 rows, whose own effects are a third of what a row varies by."""
+    random = np.random.default_rng(3)
+    times, K = 2000, 5
+    rows = random.integers(20, 201, (times, K))
+    effect = random.normal(0, 1.0, (times, K))
+    mean = effect + random.normal(0, 3 / np.sqrt(rows))
+    alarms = [from_clients(np.exp(0.01 * one), np.ones(K)).p < 0.05 for one in mean]
+    assert np.mean(alarms) == pytest.approx(0.05, abs=0.015)
+    pooled = (mean * rows).sum(axis=1) / rows.sum(axis=1)
+    variance = 3**2 + 1.0**2  # of a row, where rows are taken for the unit
+    naive = abs(pooled) > 1.96 * np.sqrt(variance / rows.sum(axis=1))
+    assert naive.mean() == pytest.approx(0.60, abs=0.06)
+
+
+def test_signed_ranks_of_failures_hold_their_level() -> None:
+    """Row 13: both methods fail in 30 % of twelve seeds."""
+    random = np.random.default_rng(4)
+    times = 4000
+    errors = np.exp(random.normal(0, 0.05, (2, times, 12)))
+    errors[random.random(errors.shape) < 0.3] = np.inf
+    found = [from_seeds(a, b) for a, b in zip(*errors, strict=True)]
+    assert np.mean([one.failed for one in found]) > 0.99
+    assert np.mean([one.p < 0.05 for one in found]) <= 0.06
+
+
+def test_runs_that_failed_where_they_were_bad_are_not_dropped() -> None:
+    """Row 14: equal methods, but the worst 20 % of A's runs fail; dropping them calls A better."""
+    random = np.random.default_rng(5)
+    times, S = 2000, 20
+    a, b = random.normal(0, 0.05, (2, times, S))
+    lost = a > np.quantile(a, 0.8)
+    errors = np.exp(np.where(lost, np.inf, a)), np.exp(b)
+    found = [from_seeds(*pair) for pair in zip(*errors, strict=True)]
+    assert np.mean([one.p < 0.05 and one.side < 0 for one in found]) <= 0.025
+    assert np.mean([one.p < 0.05 and one.side > 0 for one in found]) > 0.05  # which is true
+    dropped = [signed_ranks(one[~gone]) for one, gone in zip(a - b, lost, strict=True)]
+    assert np.mean([p < 0.05 and favour < 0 for favour, p in dropped]) == pytest.approx(0.17, abs=0.03)
+
+
+def test_a_failure_is_the_worst_rank_and_two_of_them_tie() -> None:
+    both = from_seeds([np.inf, np.nan, 1.0, 1.0, 1.0], [np.nan, 1.0, 2.0, 2.1, 2.2])
+    assert (both.failed_a, both.failed_b, both.seeds) == (2, 1, 5)
+    assert both.d.tolist()[:2] == [0, np.inf]
+    assert both.ranks[0] == 4 - (1 + 2 + 3)
+    assert both.side == -1
+    assert np.isnan([both.m, both.V, *both.interval()]).all()
+    always = from_seeds([np.inf] * 6, [1.0] * 6)
+    assert (always.side, always.p) == (1, 2 / 2**6)
+
+
+def test_what_no_chance_decides_has_no_p() -> None:
+    same = from_seeds([0.1] * 10, [0.3] * 10)
+    assert np.isnan(same.p)
+    assert same.interval() == (same.m, same.m) == (pytest.approx(-np.log(3)),) * 2
+
+
+def crossed(random: np.random.Generator, S: int = 5, n: int = 40) -> tuple[Array, Array]:
+    """Losses of all rows, of which each seed judges half."""
+    a, b = random.chisquare(1, (2, S, n))
+    unseen = np.argsort(random.random((S, n)), axis=1) < n // 2
+    a[unseen] = b[unseen] = np.nan
+    return a, b
+
+
+def test_variances_of_rows_and_seeds_are_the_sums_that_are_printed() -> None:
+    a, b = crossed(np.random.default_rng(6))
+    found = from_rows(a, b, np.arange(40))
+    S, N = 5, 100
+    n = np.sum(~np.isnan(a).all(axis=0))  # some rows no seed has judged
+    e_a, e_b = np.nanmean(a), np.nanmean(b)
+    z = np.zeros((S, 40))
+    for s in range(S):
+        for i in range(40):
+            if not np.isnan(a[s, i]):
+                z[s, i] = (a[s, i] / e_a - b[s, i] / e_b) / N
+    V_rows = n / (n - 1) * sum(z[:, i].sum() ** 2 for i in range(40))
+    V_seeds = S / (S - 1) * sum(z[s].sum() ** 2 for s in range(S))
+    assert found.m == pytest.approx(np.log(e_a) - np.log(e_b))
+    assert found.V_rows == pytest.approx(V_rows)
+    assert (found.V, found.rows) == (pytest.approx(1.5 * V_rows + V_seeds), n)
+    assert found.share_of_rows == pytest.approx(1.5 * V_rows / found.V)
+    nu = found.V**2 / ((1.5 * V_rows) ** 2 / (n - 1) + V_seeds**2 / (S - 1))
+    assert found.nu == pytest.approx(nu)
+
+
+def test_rows_are_known_by_their_numbers() -> None:
+    """Losses without gaps, each seed's in an order of its own, are the same as those in columns with NaN between."""
+    random = np.random.default_rng(7)
+    a, b = crossed(random)
+    rows = np.array([random.permutation(np.flatnonzero(~np.isnan(one))) for one in a])
+    dense = [np.take_along_axis(losses, rows, axis=1) for losses in (a, b)]
+    wide, narrow = from_rows(a, b, np.arange(40)), from_rows(*dense, 3 * rows)
+    assert (narrow.V, narrow.V_rows, narrow.nu) == pytest.approx((wide.V, wide.V_rows, wide.nu))
+
+
+def test_swapped_methods_swap_the_sign() -> None:
+    a, b = crossed(np.random.default_rng(8))
+    there, back = from_rows(a, b, np.arange(40)), from_rows(b, a, np.arange(40))
+    assert (there.m, there.V, there.p) == pytest.approx((-back.m, back.V, back.p))
+    low, high = there.interval()
+    assert back.interval() == pytest.approx((-high, -low))
+
+
+def test_rows_with_a_failed_seed_are_ranked_by_seeds() -> None:
+    a, b = crossed(np.random.default_rng(9), S=8)
+    a[2], b[3] = np.nan, np.inf
+    found = from_rows(a, b, np.arange(40))
+    assert (found.failed_a, found.failed_b, found.n) == (1, 1, 8)
+    assert (found.d[2], found.d[3]) == (np.inf, -np.inf)
+    assert found.d[0] == pytest.approx(np.log(np.nanmean(a[0]) / np.nanmean(b[0])))
+
+
+def test_one_failed_run_is_not_one_for_each_client() -> None:
+    random = np.random.default_rng(10)
+    a, b = np.exp(random.normal(0, 0.1, (2, 10, 8)))
+    a[4] = np.inf
+    for found in (from_clients(a, b), from_time(np.repeat(a, 5, axis=1), np.repeat(b, 5, axis=1))):
+        assert (found.failed_a, found.failed_b, found.seeds) == (1, 0, 10)
+        assert np.isfinite(found.d).all()
+    a[:6], b[6:] = np.inf, np.inf
+    assert (from_clients(a, b).d == np.inf).all()
+
+
+def test_clients_are_averaged_over_seeds_first() -> None:
+    a, b = np.exp(np.random.default_rng(11).normal(0, 0.5, (2, 3, 6)))
+    found = from_clients(a, b)
+    d = np.log(a.mean(axis=0)) - np.log(b.mean(axis=0))
+    assert (found.m, found.V, found.nu) == pytest.approx((d.mean(), d.var(ddof=1) / 6, 5))
+
+
+def test_data_sets_with_failures_are_ranked() -> None:
+    lost = from_seeds([1.0] * 6, [np.inf] * 6)
+    kept = [from_seeds([1.0, 1.0], [factor, 1.1 * factor]) for factor in (1.1, 1.2, 1.3, 1.15, 1.25)]
+    found = from_data_sets([*kept, lost])
+    assert (found.p, found.side, found.failed_b, found.seeds) == (2 / 2**6, -1, 6, 16)
+    assert from_data_sets(kept).nu == 4
+    assert from_data_sets(kept).m == pytest.approx(np.mean([one.m for one in kept]))
+
+
+def test_data_sets_of_one_generator_count_once() -> None:
+    ones = [from_seeds([factor, factor], [1.0, 1.1]) for factor in (1.1, 1.2, 1.5)]
+    found = from_data_sets(ones, ["mine", "its", "its"])
+    assert found.d.tolist() == pytest.approx([ones[0].m, (ones[1].m + ones[2].m) / 2])
+    lost = from_seeds([1.0] * 6, [np.inf] * 6)
+    assert from_data_sets([*ones, lost], ["mine", "its", "its", "its"]).d[1] == 0  # one for B and one for A
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: from_seeds([1.0], [2.0]), "one seed tells no spread"),
+        (lambda: from_seeds([1.0, 0.0], [2.0, 2.0]), "above 0"),
+        (lambda: from_clients([1.0, 2.0, 3.0], [1.0, 2.0, 2.0]), "3 natural clients cannot tell: 4 are needed"),
+        (lambda: from_time(np.ones(9), np.ones(9)), "9 rounds cannot be cut into 10 blocks"),
+        (lambda: from_time(1 + np.arange(100), np.ones(100)), "correlation of 0.70, above 0.4"),
+        (lambda: from_rows(np.ones((21, 9)), np.ones((21, 9)), range(9)), "21 seeds share their rows"),
+        (lambda: from_rows([[1, 2], [np.nan, 2]], [[1, 2], [2, 2]], range(2)), "judged on different rows"),
+        (lambda: from_rows([[1], [2]], [[3], [4]], [7]), "one row was judged"),
+    ],
+)
+def test_refusals_say_what_is_wanting(make, words: str) -> None:
+    with pytest.raises(FklError, match=words):
+        make()
+
+
+def test_the_factor_is_the_one_that_was_calibrated() -> None:
+    assert FACTOR == 1.5

@@ -1,0 +1,191 @@
+"""Verdicts beside simulations with a known truth, and their words (rows 10 to 12 of section 8 of comparing.md)."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from fkl.report.compare.statistics import holm
+from fkl.study.differences import Difference, from_seeds
+from fkl.study.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict, counted, of_data_set, over_data_sets
+
+Array = NDArray[np.float64]
+RHO = np.log(1.02)
+
+
+def difference(m: float, half: float, n: int = 10, unit: str = "seed", V_rows: float = 0.0) -> Difference:
+    """One with a 95 % interval of this half-width."""
+    V = (half / stdtrit(n - 1, 0.975)) ** 2
+    return Difference(m, V, n - 1.0, np.linspace(-1, 1, n), unit, V_rows * V, 1000 * (V_rows > 0), n)
+
+
+def one(m: float, half: float, **others: float) -> Verdict:
+    return of_data_set({("A", "B"): difference(m, half, **others)})[0]
+
+
+@pytest.mark.parametrize(("N", "times"), [(6, 1000), (10, 500)])
+def test_equal_methods_are_seldom_called_better_over_data_sets(N: int, times: int) -> None:
+    """Row 10, of five methods; fewer times, so that the tolerance is wider than the table's."""
+    random = np.random.default_rng(N)
+    alarms, bare = 0, 0
+    for _ in range(times):
+        effects = random.normal(0, 0.05, (N, 5))
+        sets = {
+            str(j): {(str(a), str(b)): difference(row[a] - row[b], 0.01) for a, b in combinations(range(5), 2)}
+            for j, row in enumerate(effects)
+        }
+        verdicts = over_data_sets(sets)
+        assert len(verdicts) == 10
+        alarms += any(verdict.outcome in (BETTER, BEYOND) for verdict in verdicts)
+        bare += any(verdict.difference.p < 0.05 for verdict in verdicts)
+    assert alarms / times <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / times)
+    assert bare / times > 0.2  # without Holm
+
+
+def test_ranks_of_eight_data_sets_reject_nothing_among_ten_pairs() -> None:
+    """Row 11: where even all signs are alike; nine data sets are enough."""
+    for N, rejects in ((8, False), (9, True)):
+        sets = {
+            str(j): {(str(a), str(b)): difference(-(b - a) * (1 + j / 9), 0.1) for a, b in combinations(range(5), 2)}
+            for j in range(N)
+        }
+        verdicts = over_data_sets(sets)
+        p = holm(np.array([verdict.difference.ranks[1] for verdict in verdicts]))
+        assert (p < 0.05).all() == (p < 0.05).any() == rejects
+        assert np.isnan([verdict.wilcoxon for verdict in verdicts]).any() == (not rejects)
+
+
+@pytest.mark.parametrize("sd", [0.01, 0.05])
+def test_a_difference_of_the_margin_is_seldom_called_less_or_more(sd: float) -> None:
+    """Row 12, of one pair on ten data sets; the mean alone is inside the margin half of the times."""
+    d = np.random.default_rng(1).normal(RHO, sd, (2000, 10))
+    found = [Verdict("A", "B", each, each.p) for each in (from_seeds(np.exp(row), np.ones(10)) for row in d)]
+    outcomes = [verdict.outcome for verdict in found]
+    assert outcomes.count(EQUAL) / 2000 <= 0.065
+    assert outcomes.count(BEYOND) / 2000 <= 0.04
+    assert np.mean([verdict.difference.m < RHO for verdict in found]) == pytest.approx(0.5, abs=0.035)
+
+
+@pytest.mark.parametrize(
+    ("m", "half", "outcome"),
+    [
+        (0.005, 0.01, EQUAL),
+        (0.012, 0.008, EQUAL),  # although its interval holds no 0
+        (0.03, 0.009, BEYOND),
+        (-0.03, 0.009, BEYOND),
+        (0.03, 0.02, BETTER),
+        (0.03, 0.04, CANNOT_TELL),
+    ],
+)
+def test_outcomes_are_those_of_the_table(m: float, half: float, outcome: str) -> None:
+    assert one(m, half).outcome == outcome
+
+
+def test_words_name_the_better_method_and_how_much_larger_the_others_error_is() -> None:
+    low, high = np.log(1.019), np.log(1.064)
+    m, half = (low + high) / 2, (high - low) / 2
+    for sign, better, worse in ((1, "B", "A"), (-1, "A", "B")):
+        verdict = one(sign * m, half)
+        assert verdict.words == f"{better} is better than {worse} by 4.1 % [1.9, 6.4], p {verdict.p:.2g}"
+    assert one(-0.03, 0.009).words == "A is better than B by more than 2 %: 3.0 % [2.1, 4.0], p < 0.0001"
+    assert one(0.003, 0.01).words == "A and B are practically equal, within 2 %: 0.3 % [-0.5, 1.1] at 90 %"
+
+
+def test_words_say_what_could_have_been_seen_and_what_would_help() -> None:
+    shared = one(-0.008, 0.032, V_rows=0.4)
+    said = "A and B: cannot tell, -0.8 % [-3.9, 2.4]; 4.6 % would have been seen, with 20 seeds"
+    assert shared.words.startswith(said)
+    assert shared.words.endswith("seeds 3.1 %; more seeds will not tell: more rows or data sets would")
+    assert "with any number of seeds" in shared.words
+    assert one(-0.008, 0.032).words.endswith("with 20 seeds 3.0 %")
+    assert one(-0.008, 0.032, n=20, V_rows=0.4).words.count("with") == 1  # twenty share rows at most
+    units = {"portion": "with 20 portions as large", "client": "with 20 clients", "block": "with twice as many rounds"}
+    for unit, words in units.items():
+        assert words in one(-0.008, 0.032, unit=unit).words
+
+
+def test_holms_p_decides_and_is_said_where_the_interval_alone_would_mislead() -> None:
+    pairs = [("A", "B"), ("A", "C"), ("B", "C")]
+    verdicts = of_data_set({pair: difference(0.03, 0.028) for pair in pairs})
+    assert [verdict.outcome for verdict in verdicts] == [CANNOT_TELL] * 3
+    assert ("3.0 % [0.2, 6.0], Holm p 0.12; ") in verdicts[0].words
+    assert one(0.03, 0.028).outcome == BETTER
+
+
+def test_failures_are_told_with_their_rate() -> None:
+    random = np.random.default_rng(2)
+    a, d = np.exp(random.normal(0, 0.1, 10)), np.exp(random.normal(0.5, 0.1, 10))
+    d[:2] = np.inf
+    verdict = of_data_set({("A", "D"): from_seeds(a, d)})[0]
+    rate = "D failed in 2 of 10 seeds [6 %, 51 %], so that there is no interval"
+    assert verdict.words == f"{rate}; A is better than D by ranks, p 0.002"
+    a[:3], d[:2] = np.inf, 2.0
+    assert of_data_set({("A", "D"): from_seeds(a[:9], d[:9])})[0].words.endswith(
+        "A and D: cannot tell by ranks, p 0.91"
+    )
+
+
+def test_who_fails_more_often_is_not_called_better() -> None:
+    a, b = np.exp(np.random.default_rng(3).normal([[-1.0], [0.0]], 0.1, (2, 20)))
+    a[0] = np.inf
+    verdict = of_data_set({("A", "B"): from_seeds(a, b)})[0]
+    assert verdict.p < 0.05
+    assert verdict.outcome == CANNOT_TELL
+    assert "A has the better ranks, but fails more often" in verdict.words
+
+
+def test_who_is_at_the_end_of_its_range_may_be_better_but_not_worse() -> None:
+    differences = {("E", "A"): difference(0.05, 0.01), ("E", "B"): difference(-0.05, 0.01)}
+    against, in_favour = of_data_set(differences, at_end={"E": "step"})
+    assert against.outcome == CANNOT_TELL
+    assert against.words.startswith("E and A: no verdict against E, whose step lies at the end of its range; 5.1 %")
+    assert in_favour.outcome == BEYOND
+
+
+def test_what_no_chance_decides_has_no_verdict() -> None:
+    same = of_data_set({("A", "B"): from_seeds([1.0] * 5, [1.1] * 5)})[0]
+    assert same.words == "A and B: cannot tell, the same difference, -9.1 %, in every seed: no chance had a part in it"
+    assert "the same errors in every seed" in of_data_set({("A", "B"): from_seeds([1.0] * 5, [1.0] * 5)})[0].words
+
+
+def test_a_look_has_its_own_level_and_interval() -> None:
+    pair = {("A", "B"): difference(0.03, 0.028), ("A", "C"): difference(0.06, 0.028)}
+    first, second = of_data_set(pair, look=10)
+    assert (first.outcome, second.outcome) == (CANNOT_TELL, BETTER)
+    assert second.p == pytest.approx(2 * second.difference.p)
+    low, high = pair["A", "C"].interval(0.99)
+    assert f"[{100 * np.expm1(low):.1f}, {100 * np.expm1(high):.1f}], Bonferroni p" in second.words
+
+
+def sets_of(values: Array) -> dict[str, dict[tuple[str, str], Difference]]:
+    return {str(j): {("A", "B"): difference(m, 0.01)} for j, m in enumerate(values)}
+
+
+def test_fewer_than_five_data_sets_are_counted() -> None:
+    sets = sets_of(np.array([0.05, 0.001, 0.05, -0.05]))
+    assert over_data_sets(sets) == []
+    said = "A and B on 4 data sets, too few for a test: A is better on 1, B is better on 2, practically equal on 1"
+    assert counted([of_data_set(each)[0] for each in sets.values()]) == said
+    five = over_data_sets(sets_of(np.array([0.05, 0.051, 0.05, 0.06, 0.04])))
+    assert five[0].words.startswith("B is better than A by more than 2 %: 5.1 % [4.2, 6.1]")
+    alike = over_data_sets(sets_of(np.full(5, 0.05) + np.arange(5) / 1e3), generators={"0": "g", "1": "g"})
+    assert alike == []
+
+
+def test_data_sets_with_failures_need_six() -> None:
+    lost = {("A", "B"): from_seeds([np.inf] * 5, [1.0] * 5)}
+    assert over_data_sets({**sets_of(np.linspace(0.03, 0.05, 4)), "lost": lost}) == []
+    verdict = over_data_sets({**sets_of(np.linspace(0.03, 0.05, 5)), "lost": lost})[0]
+    assert (verdict.outcome, verdict.better, verdict.p) == (BETTER, "B", 2 / 2**6)
+
+
+def test_a_verdict_that_one_data_set_decides_is_flagged() -> None:
+    sign = np.array([1, -1, 1, -1, 1, -1, 1, -1, 1, -1])
+    steady = over_data_sets(sets_of(0.02 + 0.01 * sign))[0]
+    assert not steady.decided_by_one_data_set
+    assert ", Wilcoxon's p " in steady.words
+    flagged = Verdict("A", "B", Difference(0.05, 0.0001, 9.0, np.append(0.01 * sign[:9], 0.5), "data set"), 0.001)
+    assert flagged.decided_by_one_data_set
+    assert "; one data set decides this: of the signed ranks alone, p is" in flagged.words
