@@ -119,7 +119,8 @@ class Answer:
             how += f"; on {', '.join(portions)} each seed has a portion of the rows that no other has"
         many = "five per cent for the pairs of each data set (Holm)"
         over = f", and for those over {LEAST_DATA_SETS} or more data sets" if self.over else ""
-        return f"Claim: {claim}. {plan.seeds} seeds, each with its own search; {how}. Level: {many}{over}, not for all."
+        search = "one search for all" if plan.once else "each with its own search"
+        return f"Claim: {claim}. {plan.seeds} seeds, {search}; {how}. Level: {many}{over}, not for all."
 
 
 def _on_each(method: str, verdicts: Mapping[str, Verdict]) -> str:
@@ -145,7 +146,7 @@ def interval_of(method: str, verdict: Verdict) -> str:
         return f"by ranks, p {verdict.p:.2g}"
     side = 1 if verdict.a == method else -1
     low, high = sorted(100 * math.expm1(side * end) for end in one.interval(1 - verdict.level))
-    return f"{100 * math.expm1(side * one.m):+.1f} % [{low:+.1f}, {high:+.1f}]"
+    return f"error {100 * math.expm1(side * one.m):+.1f} % [{low:+.1f}, {high:+.1f}]".replace("-", "−")
 
 
 def _ends(plan: Plan, one: Judged) -> dict[str, str]:

@@ -79,7 +79,7 @@ def write(answer: Answer) -> list[Path]:
     contents: dict[str, str] = {}
     for name, (table, caption) in named.items():
         contents |= tables.written(table, caption, name)
-    contents["errors.csv"] = frame.to_csv(index=False)
+    contents["results.csv"] = frame.to_csv(index=False)  # numbers without units
     contents["trials.csv"] = tables.trials(plan).to_csv(index=False)
     contents["methods.tex"] = paper.methods_paragraph(answer) + "\n"
     contents["references.bib"] = paper.bibliography(plan)

@@ -1,19 +1,22 @@
 """The tables of a study: errors and costs, its setup, and the tests as a triangle."""
 
 import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
+from fkl.basics.files import read_arrays
 from fkl.report.latex import Column, Float, escaped
 from fkl.report.tables import Table
 from fkl.results.finished_runs import read_run
 from fkl.results.folder import provenance
+from fkl.results.tables import LOSSES
 from fkl.screen.units import bytes_of, number, seconds
 from fkl.study.answer import Answer
 from fkl.study.jobs import Job, last_wave, slug
-from fkl.study.plan import Part, Plan
+from fkl.study.plan import Plan
 from fkl.study.registered import stamp
 from fkl.study.results import Judged
 from fkl.study.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict
@@ -88,41 +91,48 @@ def shown(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def setup(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
-    """One row a data set and method: what was searched over, and what was found: median, least and largest."""
+def searched(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
+    """One row a key of a method on a data set: its range, and what was found: median over seeds, least and largest."""
     rows = []
     for one in judged:
         for method in plan.all_methods:
             found = [note["values"] for note in one.notes[method.name] if note is not None and note["values"]]
-            wave = last_wave(plan, one.dataset, method)
-            spaces = Job(plan, one.dataset, method, 0, wave).spaces
-            about = sizes(one, method)
+            spaces = Job(plan, one.dataset, method, 0, last_wave(plan, one.dataset, method)).spaces
+            ends = one.at_the_end(method)
             for key, space in spaces.items():
                 values = [some[key] for some in found]
-                numbers = all(isinstance(value, int | float) for value in values) and values
-                chosen = (
-                    f"{np.median(values):.3g} [{min(values):.3g}, {max(values):.3g}]"
-                    if numbers
-                    else ", ".join(sorted({str(value) for value in values}))
-                )
-                end = next((words for words in one.at_the_end(method) if words.startswith(f"{key} ")), "")
-                row = {"data set": one.dataset.name, "method": method.name, "key": key, "searched": str(space)}
-                rows.append({**row, "chosen": chosen + f", {end.removeprefix(f'{key} ')}" * bool(end), **about})
-            if not spaces:
-                row = {"data set": one.dataset.name, "method": method.name, "key": "", "searched": "nothing"}
-                rows.append({**row, "chosen": "", **about})
+                chosen = ", ".join(sorted({str(value) for value in values}))
+                if values and all(isinstance(value, int | float) for value in values):
+                    chosen = f"{np.median(values):.3g} [{min(values):.3g}, {max(values):.3g}]"
+                chosen += " at the end" * any(words.startswith(f"{key} ") for words in ends)
+                about = {"data set": one.dataset.name, "method": method.name}
+                rows.append({**about, "key": key, "range": str(space), "found": chosen})
     return pd.DataFrame(rows)
 
 
-def sizes(judged: Judged, method: Part) -> dict[str, object]:
-    """D, N, K, T and rows of a method's runs."""
-    note = next((note for note in judged.notes[method.name] if note is not None and note["error"] is not None), None)
-    if note is None:
-        return {}
-    folder = judged.plan.folder / "runs" / note["folder"]
-    told, config = provenance(folder), read_run(folder, ("config.yaml",)).config
-    kernels = config.get("kernels") or {}
-    return {"D": kernels.get("D", ""), "N": kernels.get("N", ""), "K": told["clients"], "T": told["rounds"]}
+def setup(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
+    """One row a data set and method: features D of each of N kernels, clients K, rounds T, rows, trials and seeds."""
+    rows = []
+    for one in judged:
+        for method in plan.all_methods:
+            ended = [note for note in one.notes[method.name] if note is not None and note["error"] is not None]
+            if not ended:
+                continue
+            folder = plan.folder / "runs" / ended[0]["folder"]
+            told, config = provenance(folder), read_run(folder, ("config.yaml",)).config
+            kernels = config.get("kernels") or {}
+            rows.append({
+                "data set": one.dataset.name,
+                "method": method.name,
+                "D": str(kernels.get("D", "")),
+                "N": str(kernels.get("N", "")),
+                "K": str(told["clients"]),
+                "T": str(told["rounds"]),
+                "rows": f"{len(read_arrays(folder / LOSSES)['row'])}" if (folder / LOSSES).exists() else "",
+                "trials": str(plan.trials_each),
+                "seeds": str(len(ended)),
+            })  # fmt: skip
+    return pd.DataFrame(rows)
 
 
 def triangle(methods: Sequence[str], verdicts: Sequence[Verdict]) -> pd.DataFrame:
@@ -151,10 +161,16 @@ def _cell_of_test(method: str, verdict: Verdict) -> str:
 def latex(table: pd.DataFrame, caption: str, label: str, line: float) -> str:
     """A table in LaTeX with booktabs alone, as wide as this line."""
     columns = [
-        Column(escaped(str(name)), [_cell(str(value)) for value in table[name]], number=at > 1)
-        for at, name in enumerate(table)
+        Column(escaped(str(name)), [_cell(str(value)) for value in table[name]], number=_is_number(table[name]))
+        for name in table
     ]
     return str(Float(columns, escaped(caption), label, line=line))
+
+
+def _is_number(column: "pd.Series[str]") -> bool:
+    """Whether cells are numbers, with their units, so that they are aligned to the right."""
+    cells = [cell for cell in column if cell]
+    return bool(cells) and all(re.match(r"[-+−]?\d", cell) and "[" not in cell for cell in cells)
 
 
 def _cell(text: str) -> str:
@@ -164,18 +180,19 @@ def _cell(text: str) -> str:
 
 def all_tables(answer: Answer, frame: pd.DataFrame) -> dict[str, tuple[pd.DataFrame, str]]:
     """Every table of a study with its caption, by the name of its files."""
-    plan, unit = answer.plan, f"{answer.unit} {stamp(answer.plan)}"
-    found = {
-        "results": (shown(frame), f"Errors and costs, means over seeds; * the smallest error. {unit}"),
-        "setup": (setup(plan, answer.judged), f"What was searched over and found: median [least, largest]. {unit}"),
-    }
-    for one in answer.judged:
+    plan, judged = answer.plan, answer.judged
+    about = f"Errors and costs, means over seeds; the smallest error of a data set in bold. {answer.unit}"
+    found = {"results": (shown(frame), about)}
+    for one in judged:
         verdicts = answer.verdicts.get(one.dataset.name, [])
         names = [name for name in one.methods if any(name in (each.a, each.b) for each in verdicts)]
         if verdicts:
-            caption = f"{one.dataset.name}: error of the row's method above that of the column's. {ABOUT_MARKS}. {unit}"
-            found[f"tests-{slug(one.dataset.name)}"] = triangle(names, verdicts), caption
-    return found
+            about = f"{one.dataset.name}: by how much the error of the row's method is above that of the column's"
+            found[f"tests-{slug(one.dataset.name)}"] = triangle(names, verdicts), f"{about}. {ABOUT_MARKS}."
+    found["searched"] = searched(plan, judged), "Ranges, and the values found: median over seeds [least, largest]."
+    sizes = "D features of each of N kernels, K clients, T rounds, rows judged in a seed"
+    found["setup"] = setup(plan, judged), f"Setup of the study: {sizes}."
+    return {name: (table, f"{caption} {stamp(plan)}") for name, (table, caption) in found.items()}
 
 
 def trials(plan: Plan) -> pd.DataFrame:
@@ -203,5 +220,6 @@ def trials(plan: Plan) -> pd.DataFrame:
 
 def written(table: pd.DataFrame, title: str, name: str) -> dict[str, str]:
     """Contents of a table's files by name: CSV, Markdown, and LaTeX for both widths of a line."""
-    texts = {f"{name}.csv": table.to_csv(index=False), f"{name}.md": Table(table, title).markdown}
+    bold = table.map(lambda cell: f"**{cell.removesuffix('*')}**" if str(cell).endswith("*") else cell)
+    texts = {f"{name}.csv": table.to_csv(index=False), f"{name}.md": Table(bold, title).markdown}
     return texts | {f"{name}-{line:.0f}pt.tex": latex(table, title, f"study-{name}", line) for line in LINES}
