@@ -179,7 +179,7 @@ def slug(name: str) -> str:
 
 def spaces_of(plan: Plan, dataset: Part, method: Part, wave: int) -> dict[str, Range]:
     """Ranges of a wave of searches: where more than a third of the last wave ended at an end, a decade wider there."""
-    spaces = plan.spaces(dataset, method)
+    spaces = {**plan.spaces(dataset, method)}
     for earlier in range(wave):
         for key, end in ends_of(plan, dataset, method, earlier):
             spaces[key] = spaces[key].widened(end)

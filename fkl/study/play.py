@@ -74,9 +74,8 @@ def play(plan: Plan, hydra_words: Sequence[str] = ()) -> None:
     """
     for word in hydra_words:
         if not OF_HYDRA.match(word):
-            raise FklError(
-                f"{word}: keys of runs are in {plan.file}; words here are a launcher's, hydra/launcher=joblib"
-            )
+            allowed = "a word here is a launcher's, such as hydra/launcher=joblib"
+            raise FklError(f"{word}: keys of runs are in {plan.file}; {allowed}")
     os.environ["PYTHONSAFEPATH"] = "1"  # or workers would find their modules in the current folder first
     launcher = _launcher(plan, hydra_words)
     with _alone(plan):

@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from fkl.basics.errors import FklError, plural
+from fkl.basics.errors import FklError, plural, require
 from fkl.config import load
 from fkl.config.compose import compose
+from fkl.results.tables import summary_columns
 from fkl.runs.forecast import Forecast, forecast
 from fkl.runs.prepare import prepare
 from fkl.screen.units import bytes_of, seconds
@@ -28,7 +29,10 @@ def check(plan: Plan) -> None:
             for job in (Job(plan, dataset, method, 0, 0), Job(plan, dataset, method, 0)):
                 try:
                     with quiet():
-                        prepare(load(compose(*job.words), job.words))
+                        experiment = prepare(load(compose(*job.words), job.words))
+                        columns = summary_columns(experiment)  # of its first round
+                    for name in plan.budget:
+                        require(name in columns, "budget", name, f"a column of its summary.csv: {', '.join(columns)}")
                 except FklError as error:
                     raise FklError(f"{method.name} on {dataset.name}: {error}", help=error.help) from None
 

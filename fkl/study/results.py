@@ -97,8 +97,10 @@ class Judged:
 
     def _difference(self, a: str, b: str) -> Difference:
         claim = self.plan.claim
-        if claim == "seeds" or self.portions:
-            return from_seeds(self.errors(a), self.errors(b), "portion" if self.portions else "seed")
+        errors_a, errors_b = self.errors(a), self.errors(b)
+        failed = not np.isfinite([errors_a, errors_b]).all()  # ranks decide then, over seeds
+        if claim == "seeds" or self.portions or failed:
+            return from_seeds(errors_a, errors_b, "portion" if self.portions else "seed")
         if claim == "clients":
             return from_clients(self._by_site(a), self._by_site(b))
         if claim == "time":

@@ -1,0 +1,214 @@
+"""A small study from its file to its page: tuned and judged on rows apart, resumed, registered, failures told."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fkl.basics.errors import FklError
+from fkl.basics.files import read_arrays
+from fkl.results.tables import LOSSES
+from fkl.study import jobs
+from fkl.study.answer import Answer
+from fkl.study.command import command
+from fkl.study.jobs import Job, judged_jobs, stages
+from fkl.study.plan import Plan
+from fkl.study.play import play
+from fkl.study.registered import deviations, register, require_unchanged
+
+SMALL = """
+question: Which one?
+methods: [ofmkl_avg, {algo: pooled_raker, name: Raker}]
+datasets: [diabetes]
+tune: {trials: 2}
+judge: {seeds: 3}
+set: [kernels.D=4, kernels.N=2, kernels.laplacians=0, "kernels.smallest=0.5", "kernels.largest=2.0"]
+"""
+
+
+def study(file: Path, **options: bool) -> None:
+    command(file, (), **{"dry_run": False, "status": False, "register": False, **options})
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    """A study that has ended; tests only read it."""
+    folder = tmp_path_factory.mktemp("study")
+    file = folder / "small.yaml"
+    file.write_text(SMALL)
+    study(file)
+    return Plan.read(file)
+
+
+def copied(done: Plan, folder: Path) -> Plan:
+    """A copy, whose runs are in another folder."""
+    shutil.copytree(done.file.parent, folder, dirs_exist_ok=True)
+    return Plan.read(folder / done.file.name)
+
+
+def told(plan: Plan) -> pd.DataFrame:
+    """The judged runs without times, and without digests, which know the folder."""
+    return pd.read_csv(plan.folder / "jobs.csv").drop(columns=["seconds", "folder"])
+
+
+def test_all_is_there_and_the_answer_comes_first(done: Plan) -> None:
+    names = {path.name for path in done.folder.iterdir()}
+    assert {"jobs.csv", "trials.csv", "results.csv", "results.md", "results-240pt.tex", "results-345pt.tex"} <= names
+    assert {"setup.csv", "searched.md", "tests-diabetes-240pt.tex", "methods.tex", "references.bib"} <= names
+    assert {"paper.tex", "error-against-bytes.png", "error-against-bytes.pdf", "plan.yaml"} <= names
+    assert len(told(done)) == 6
+    assert len(pd.read_csv(done.folder / "trials.csv")) >= 2 * 2 * 3
+    page = done.file.with_suffix(".html").read_text()
+    sentence = Answer.of(done).sentences[0]
+    assert sentence.split(" ")[0] in page[: page.index("Errors and costs")]
+    assert "http://" not in page and "https://" not in page
+
+
+def test_tuned_and_judged_rows_are_apart_and_dealt_anew_in_each_seed(done: Plan) -> None:
+    judged = []
+    for job in judged_jobs(done, done.datasets[0]):
+        assert job.note is not None
+        arrays = read_arrays(done.folder / "runs" / job.note["folder"] / LOSSES)
+        np.testing.assert_allclose(arrays["loss"].mean(), job.note["error"], rtol=1e-8)
+        judged.append({*arrays["row"].tolist()})
+    assert judged[0] == judged[1], "both methods are judged on the same rows of a seed"
+    assert judged[0] != judged[2]
+    search, run = (Job(done, done.datasets[0], done.methods[0], 1, wave) for wave in (0, None))
+    assert "rows=tune_1" in search.words and "rows=judge_1" in run.words
+    assert "seed=1000001" in search.words and "seed=1" in run.words
+
+
+def test_a_study_that_was_interrupted_goes_on_to_the_same(
+    done: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / done.file.name
+    file.write_text(SMALL)
+    plan, began = Plan.read(file), []
+    do = Job.do
+
+    def interrupted(job: Job) -> None:
+        began.append(job)
+        if len(began) == 9:
+            raise KeyboardInterrupt
+        do(job)
+
+    monkeypatch.setattr(Job, "do", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        play(plan)
+    assert 0 < len(told(plan)) < 6
+    assert not Answer.of(plan).finished
+    study(file, status=True)
+    play(plan)
+    pd.testing.assert_frame_equal(told(plan), told(done))
+    begun = len(began)
+    play(plan)
+    assert len(began) == begun, "what has ended is not done again"
+
+
+def test_failures_are_told_with_their_rate_and_decide_by_ranks(tmp_path: Path) -> None:
+    file = tmp_path / "failing.yaml"
+    file.write_text(SMALL.replace("ofmkl_avg,", "ofmkl_avg, {algo: ofmkl_avg, eta: 1e30, name: Wild},"))
+    study(file)
+    plan = Plan.read(file)
+    answer = Answer.of(plan)
+    assert any("Wild failed on diabetes in 3 of 3 seeds [44 %, 100 %]" in note for note in answer.notes)
+    [one] = [one for one in answer.verdicts["diabetes"] if {one.a, one.b} == {"OFMKL-Avg", "Wild"}]
+    assert one.difference.failed_b == 3
+    assert one.outcome == "cannot tell"  # three signed ranks cannot be small enough
+    assert "3 of 3 failed" in (plan.folder / "results.md").read_text()
+    assert (pd.read_csv(plan.folder / "trials.csv").query("method == 'Wild'").state == "failed").all()
+
+
+def test_what_sends_more_than_the_budget_has_failed(tmp_path: Path) -> None:
+    file = tmp_path / "budget.yaml"
+    file.write_text(SMALL.replace("{algo: pooled_raker, name: Raker}", "rf_gp") + "budget: {uplink_bytes: 10_000}\n")
+    plan = Plan.read(file)
+    play(plan)
+    reasons = {job.note["reason"] for job in judged_jobs(plan, plan.datasets[0]) if job.note and job.note["reason"]}
+    assert reasons == {"all trials of its search failed"}
+    trials = [
+        trial
+        for _, some in stages(plan, plan.datasets[0])
+        for job in some
+        for trial in (job.note or {}).get("trials", ())
+    ]
+    assert any("over the budget of 1e+04" in trial["reason"] for trial in trials)
+
+
+def test_a_best_value_outside_the_range_is_widened_for_twice_and_marked(tmp_path: Path) -> None:
+    file = tmp_path / "narrow.yaml"
+    file.write_text(SMALL.replace("trials: 2", "trials: 12, space: {algo.eta: log 1e-7..1e-6}"))
+    plan = Plan.read(file)
+    play(plan)
+    dataset, method = plan.datasets[0], plan.methods[0]
+    assert jobs.last_wave(plan, dataset, method) == 2
+    assert str(jobs.spaces_of(plan, dataset, method, 2)["algo.eta"]) == "log 1e-07..0.0001"
+    assert any("algo.eta at its high end" in note for note in Answer.of(plan).notes)
+
+
+def test_a_registered_study_tells_what_was_done_otherwise(done: Plan, tmp_path: Path) -> None:
+    with pytest.raises(FklError, match="cannot be registered any more"):
+        register(done)
+    file = tmp_path / "frozen.yaml"
+    file.write_text(SMALL)
+    plan = Plan.read(file)
+    register(plan)
+    study(file)
+    assert "Registered on" in (plan.folder / "results.md").read_text()
+    assert deviations(plan) == []
+    # A second judgement
+    job = judged_jobs(plan, plan.datasets[0])[0]
+    job.file.unlink()
+    play(Plan.read(file))
+    assert any("was judged 2 times" in one for one in deviations(plan))
+    # An edited run, and one outside the plan
+    assert job.note is not None
+    run = plan.folder / "runs" / job.note["folder"]
+    shutil.copytree(run, run.with_name("other"))
+    summary = run / "summary.csv"
+    summary.write_text(summary.read_text().replace("0.", "1.", 1))
+    said = " ".join(deviations(plan))
+    assert "summary.csv has changed" in said and "runs/other is outside the plan" in said
+    # An edited note
+    note = json.loads(job.file.read_text())
+    job.file.write_text(json.dumps(note | {"error": note["error"] / 2}))
+    assert any("is not what was judged" in one for one in deviations(plan))
+    # Another plan
+    file.write_text(SMALL.replace("seeds: 3", "seeds: 4"))
+    with pytest.raises(FklError, match="changed since: plan"):
+        require_unchanged(Plan.read(file))
+
+
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="no LaTeX on this machine")
+def test_its_paper_and_its_narrow_tables_compile_without_overfull_boxes(done: Plan, tmp_path: Path) -> None:
+    plan = copied(done, tmp_path)
+    narrow = "\n".join(rf"\input{{{one.name}}}" for one in sorted(plan.folder.glob("*-240pt.tex")))
+    (plan.folder / "narrow.tex").write_text(
+        r"\documentclass{article}\usepackage{booktabs,textcomp}\textwidth=240pt \hsize=240pt \begin{document}"
+        + narrow
+        + r"\end{document}"
+    )
+    environment = {**os.environ, "max_print_line": "1000"}
+    for name in ("paper", "narrow"):
+        call = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", name]
+        ended = subprocess.run(call, cwd=plan.folder, capture_output=True, text=True, env=environment, check=False)
+        assert ended.returncode == 0, ended.stdout[-2000:]
+        assert "Overfull" not in ended.stdout
+
+
+def test_a_word_that_is_no_launcher_s_is_refused(done: Plan) -> None:
+    with pytest.raises(FklError, match="a word here is a launcher's"):
+        play(done, ["algo.eta=3"])
+
+
+def test_a_run_that_could_not_begin_is_told_before_the_first_one(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_text(SMALL.replace("kernels.D=4", "partition.clients=4000"))
+    with pytest.raises(FklError, match=r"OFMKL-Avg on diabetes: partition.clients=4000"):
+        study(file)
+    assert not file.with_suffix("").exists()

@@ -1,0 +1,92 @@
+"""A study's file is read and checked before any data: one line names the key, and what is allowed."""
+
+from pathlib import Path
+
+import pytest
+
+from fkl.basics.errors import BadValue, FklError
+from fkl.config.choices import files
+from fkl.config.compose import compose, tuned_keys_of
+from fkl.study.plan import Plan, has_key
+from fkl.study.space import Range
+
+GOOD = "methods: [pof_mkl, vm_kofl]\ndatasets: [diabetes]\n"
+
+
+def read(folder: Path, text: str) -> Plan:
+    file = folder / "study.yaml"
+    file.write_text(text)
+    return Plan.read(file)
+
+
+def test_names_and_keys_become_words(tmp_path: Path) -> None:
+    plan = read(
+        tmp_path,
+        "methods: [pof_mkl, {algo: ofmkl_avg, compression: sign, lam: 0.0}]\n"
+        "datasets: [diabetes, {dataset: file, name: wards, path: wards.csv, target: stay, site: ward}]\n",
+    )
+    assert [one.name for one in plan.methods] == ["POF-MKL", "OFMKL-Avg, sign, 0.0"]
+    assert plan.methods[1].words == ("algo=ofmkl_avg", "compression=sign", "algo.lam=0.0")
+    assert plan.datasets[1].name == "wards"
+    assert plan.datasets[1].words == (
+        "dataset=file",
+        "dataset.path=wards.csv",
+        "dataset.target=stay",
+        "dataset.site=ward",
+    )
+    assert plan.trials_each == 24  # two keys at most, twelve trials each
+
+
+def test_beside_adds_each_method_alone_and_pooled_and_compares_it_with_itself(tmp_path: Path) -> None:
+    plan = read(tmp_path, GOOD + "beside: [alone, pooled, mean]\n")
+    assert [one.name for one in plan.all_methods] == [
+        "POF-MKL", "vM-KOFL", "POF-MKL, alone", "POF-MKL, pooled", "vM-KOFL, alone", "vM-KOFL, pooled",
+    ]  # fmt: skip
+    assert ("POF-MKL", "vM-KOFL, alone") not in plan.pairs
+    assert len(plan.pairs) == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("methods: [pof_mkl]\ndatasets: [diabetes]", "methods"),
+        ("methods: [pof_mkl, pof_mkl]\ndatasets: [diabetes]", "each once"),
+        ("methods: [pof_mkl, vm_kofl]", "datasets"),
+        (GOOD + "claims: rows", "no such key of a study"),
+        (GOOD + "claim: truth", "claim=truth"),
+        (GOOD + "tune: {trails: 3}", "tune"),
+        (GOOD + "tune: {space: {algo.eta: 1 to 3}}", "tune.space.algo.eta"),
+        (GOOD + "tune: {space: {algo.eta: log 3..1}}", "the smaller end first"),
+        (GOOD + "judge: {seeds: 40}", "at most 20"),
+        (GOOD + "judge: {margin: 2}", "judge.margin"),
+        (GOOD + "budget: {uplink_bytes: much}", "budget.uplink_bytes"),
+        (GOOD + "set: [seed=3]", "which the study sets"),
+        (GOOD + "beside: [together]", "beside"),
+        ("methods: [pof_mlk, vm_kofl]\ndatasets: [diabetes]", "pof_mlk"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(FklError, match=said):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize("name", files("algo"))
+def test_every_method_says_what_is_searched_over_and_has_these_keys(name: str) -> None:
+    spaces = tuned_keys_of("algo", name)
+    config = compose(f"algo={name}")
+    assert spaces
+    for key, text in spaces.items():
+        Range.read(key, text)
+        assert has_key(config, key)
+    assert "tune" not in config["algo"]
+
+
+def test_ranges() -> None:
+    eta = Range.read("eta", "log 1e-3..3")
+    assert (eta.low, eta.high, eta.log) == (1e-3, 3.0, True)
+    assert Range.read("depth", "2..6").low == 2
+    assert [eta.end_of(value) for value in (0.0011, 0.05, 2.9)] == ["low", "", "high"]
+    assert str(eta.widened("high")) == "log 0.001..30"
+    assert Range.read("forget", "0.95..1.0").end_of(1.0) == ""
+    with pytest.raises(BadValue, match="eta="):
+        Range.read("eta", "0..")
