@@ -75,10 +75,10 @@ def sweep_of(words: Iterable[Word], folders: Sequence[Path] = ()) -> dict[str, s
     return files.composed().sweep
 
 
-def keys_of(group: str, name: str) -> dict[str, Any]:
-    """Keys and values of a choice of fkl's, those of the choices that it extends, too."""
+def keys_of(group: str, name: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
+    """Keys and values of a choice, those of the choices that it extends, too; `folders` as for `compose`."""
     node: dict[str, Any] = {}
-    for choice, _ in _ChosenFiles(Choices()).expanded(f"{group}/{name}", group):
+    for choice, _ in _ChosenFiles(Choices(*folders)).expanded(f"{group}/{name}", group):
         _merge_keys(node, choice.config)
     return node
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fkl.basics.errors import plural
-from fkl.study.jobs import judged_jobs
+from fkl.study.jobs import are_drawn, judged_jobs
 from fkl.study.plan import Plan
 from fkl.study.power import wilson
 from fkl.study.registered import deviations
@@ -115,6 +115,8 @@ class Answer:
             "clients": "Student's t over clients, each counted once",
             "time": "Student's t over 10 blocks of rounds",
         }[plan.claim]
+        if drawn := [one.dataset.name for one in self.judged if are_drawn(plan, one.dataset)]:
+            how += f"; on {', '.join(drawn)} each seed draws rows of its own"
         if portions:
             how += f"; on {', '.join(portions)} each seed has a portion of the rows that no other has"
         many = "five per cent for the pairs of each data set (Holm)"

@@ -14,10 +14,11 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fkl.basics.errors import FklError
 from fkl.basics.files import CannotWriteError, write_text
-from fkl.config import Run, load, source_digest
-from fkl.config.compose import compose
+from fkl.config import Run, source_digest
 from fkl.data.baselines import blown_up
 from fkl.engines.divergence import worse_than_zero
 from fkl.results.folder import read_summary
@@ -27,6 +28,7 @@ from fkl.runs.prepare import prepare
 from fkl.study.plan import Part, Plan
 from fkl.study.search import as_words, best_of, limited_to, quiet, require_within, search
 from fkl.study.space import Range
+from fkl.tasks.run_samples import has_drawn_samples, read_table
 
 SEARCH_SEEDS = 1_000_000
 """Added to the seed of a search, whose features and order are never those of what is judged."""
@@ -128,7 +130,7 @@ class Job:
 
     def _search(self) -> dict[str, Any]:
         plan = self.plan
-        trials = search(self.words, self.spaces, plan.trials_each, self.seed, plan.budget, plan.limit_s)
+        trials = search(plan, self.words, self.spaces, self.seed)
         best = best_of(trials)
         ends = {key: self.spaces[key].end_of(value) for key, value in (best or {}).items()}
         space = {key: str(one) for key, one in self.spaces.items()}
@@ -140,7 +142,7 @@ class Job:
         if values is None:
             return {**told, "reason": "all trials of its search failed"}
         words = (*self.words, *as_words(values))
-        run = load(compose(*words), words)
+        run = self.plan.run(words)
         try:
             with limited_to(plan.limit_s), quiet():
                 execute(run, progress=False)
@@ -223,16 +225,27 @@ def judged_jobs(plan: Plan, dataset: Part) -> list[Job]:
 
 
 @cache
+def are_drawn(plan: Plan, dataset: Part) -> bool:
+    """Whether each seed draws rows of its own, as of data that are simulated: then no two seeds share any."""
+    run = plan.run(plan.words_of(dataset, plan.methods[0]))
+    if not has_drawn_samples(run):
+        return False
+    with quiet():
+        one, other = (read_table(run, np.random.default_rng(seed)) for seed in (0, 1))
+    return not np.array_equal(one.y, other.y)
+
+
+@cache
 def portions_of(plan: Plan, dataset: Part) -> int:
     """How many portions without a common row a data set is cut into, one for each seed; 0 where seeds share rows.
 
     There are portions where half of each holds the rows that a run needs, and the claim is about rows.
     """
-    if plan.claim != "rows" or plan.seeds < PORTIONS:
+    if plan.claim != "rows" or plan.seeds < PORTIONS or are_drawn(plan, dataset):
         return 0
     words = (*plan.words_of(dataset, plan.all_methods[0]), "replicates=1", "rows=judge_0")
     with quiet():
-        problem = prepare(load(compose(*words), words)).problem
+        problem = prepare(plan.run(words)).problem
     present = getattr(problem, "present", None)
     if present is None:  # methods that learn once from all rows there are
         return 0
@@ -243,6 +256,6 @@ def portions_of(plan: Plan, dataset: Part) -> int:
 def sizes_of_half(plan: Plan, dataset: Part) -> tuple[str, ...]:
     """Words that give a run on a portion the clients and rounds of one on half of the rows."""
     words = plan.words_of(dataset, plan.all_methods[0])
-    partition = compose(*words)["partition"]
-    half = load(compose(*words, "rows=judge_0"), ()).resolved["partition"]
+    partition = plan.config(words)["partition"]
+    half = plan.run((*words, "rows=judge_0")).resolved["partition"]
     return tuple(f"partition.{key}={half[key]}" for key, value in partition.items() if "full_or_half" in str(value))

@@ -11,6 +11,7 @@ from typing import Any
 from hydra.utils import get_class
 
 from fkl.basics.errors import BadValue, FklError, require
+from fkl.config import Run, load
 from fkl.config.choices import GROUPS
 from fkl.config.compose import compose, keys_of, tuned_keys_of
 from fkl.config.settings import Settings
@@ -20,6 +21,9 @@ from fkl.screen.similar import did_you_mean
 from fkl.study.space import Range
 from fkl.tasks.learners import why_not
 
+KEYS = (
+    "question", "methods", "datasets", "claim", "tune", "budget", "beside", "judge", "set", "limit_s", "config_dir",
+)  # fmt: skip
 CLAIMS = ("rows", "seeds", "clients", "time")
 BESIDE = ("alone", "pooled", "mean")
 TRIALS_PER_KEY, LEAST_TRIALS = 12, 24
@@ -77,6 +81,8 @@ class Plan:
         KEY=VALUE words of all runs.
     limit_s : float or None
         Seconds that a run may take; one that takes longer has failed.
+    folders : tuple of Path
+        Choices of the user's own, as ``--config-dir`` of `fkl run`.
     """
 
     file: Path
@@ -93,6 +99,7 @@ class Plan:
     margin: float = 0.02
     words: tuple[str, ...] = ()
     limit_s: float | None = None
+    folders: tuple[Path, ...] = ()
 
     @classmethod
     def read(cls, file: Path) -> "Plan":
@@ -104,12 +111,11 @@ class Plan:
             Names the key, and what is allowed.
         """
         given = dict(read_mapping(read_text(file), file))
-        known = ("question", "methods", "datasets", "claim", "tune", "budget", "beside", "judge", "set", "limit_s")
         for key in given:
-            if key not in known:
+            if key not in KEYS:
                 raise FklError(
                     f"{file}: {key}: no such key of a study",
-                    help=did_you_mean(str(key), known, f"keys: {', '.join(known)}"),
+                    help=did_you_mean(str(key), KEYS, f"keys: {', '.join(KEYS)}"),
                 )
         inner = {}
         for name, defaults in DEFAULTS.items():
@@ -118,8 +124,12 @@ class Plan:
             require(isinstance(values, dict) and (not defaults or {*values} <= {*defaults}), name, values, allowed)
             inner[name] = {**defaults, **values}
         tune, judge = inner["tune"], inner["judge"]
+        folders: tuple[Path, ...] = ()
+        if (own := given.get("config_dir")) is not None:
+            folders = (file.parent / str(own),)
+            require(folders[0].is_dir(), "config_dir", own, f"a folder beside {file.name}")
         parts = {
-            name: tuple(_part(entry, name.removesuffix("s"), prefix) for entry in _listed(given, name))
+            name: tuple(_part(entry, name.removesuffix("s"), prefix, folders) for entry in _listed(given, name))
             for name, prefix in (("methods", "algo"), ("datasets", "dataset"))
         }
         for name, some in parts.items():
@@ -161,6 +171,7 @@ class Plan:
             margin=float(margin),
             words=words,
             limit_s=limit_s,
+            folders=folders,
         )
 
     @cached_property
@@ -174,7 +185,7 @@ class Plan:
         return [
             Part(f"{method.name}, {learners}", (*method.words, f"learners={learners}"))
             for learners in asked
-            if why_not(learners, class_of(method)) is None
+            if why_not(learners, class_of(method, self.folders)) is None
         ]
 
     @property
@@ -188,6 +199,14 @@ class Plan:
         """Where all goes that the study leaves, beside its file."""
         return self.file.with_suffix("")
 
+    def config(self, words: Sequence[str]) -> dict[str, Any]:
+        """The configuration of a run."""
+        return compose(*words, folders=self.folders)
+
+    def run(self, words: tuple[str, ...]) -> Run:
+        """A run, checked."""
+        return load(self.config(words), words)
+
     def words_of(self, dataset: Part, method: Part) -> tuple[str, ...]:
         """What all runs of a method on a data set have in common."""
         return (*method.words, *dataset.words, *self.words)
@@ -196,9 +215,9 @@ class Plan:
     def spaces(self, dataset: Part, method: Part) -> dict[str, Range]:
         """What is searched over: the ranges of the method's YAML, and those of the study that it has keys for."""
         words = self.words_of(dataset, method)
-        config = compose(*words)
+        config = self.config(words)
         told = {word.key: word.value for word in read_words(words)}
-        own = tuned_keys_of("algo", str(told["algo"]))
+        own = tuned_keys_of("algo", str(told["algo"]), self.folders)
         found = {key: Range.read(key, text) for key, text in own.items() if key not in told}
         for key, text in self.space.items():
             if has_key(config, key) and key not in told:
@@ -219,10 +238,10 @@ class Plan:
         return range(1 if self.once else self.seeds)
 
 
-def class_of(method: Part) -> type:
+def class_of(method: Part, folders: Sequence[Path]) -> type:
     """The class of a method."""
     name = next(str(word.value) for word in read_words(method.words) if word.key == "algo")
-    return get_class(str(keys_of("algo", name)["_target_"]))
+    return get_class(str(keys_of("algo", name, folders)["_target_"]))
 
 
 def has_key(config: dict[str, Any], key: str) -> bool:
@@ -242,7 +261,7 @@ def _listed(given: dict[str, Any], name: str) -> list[Any]:
     return entries
 
 
-def _part(entry: object, kind: str, group: str) -> Part:
+def _part(entry: object, kind: str, group: str, folders: Sequence[Path]) -> Part:
     """A method or data set: a name, or keys; those that are no setting and no group are of the method or data set."""
     if isinstance(entry, str):
         entry = {group: entry}
@@ -259,7 +278,7 @@ def _part(entry: object, kind: str, group: str) -> Part:
     part = Part("", tuple(sorted(words, key=lambda word: "." in word.partition("=")[0])))  # choices first
     if "name" in entry:
         return replace(part, name=str(entry["name"]))
-    label = getattr(class_of(part), "label", entry[group]) if group == "algo" else entry[group]
+    label = getattr(class_of(part, folders), "label", entry[group]) if group == "algo" else entry[group]
     more = [word.partition("=")[2] for word in part.words if not word.startswith(f"{group}=")]
     return replace(part, name=", ".join([str(label), *more]))
 

@@ -5,13 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from fkl.basics.errors import FklError, plural, require
-from fkl.config import load
-from fkl.config.compose import compose
 from fkl.results.tables import summary_columns
 from fkl.runs.forecast import Forecast, forecast
 from fkl.runs.prepare import prepare
 from fkl.screen.units import bytes_of, seconds
-from fkl.study.jobs import MOST_WAVES, Job, judged_jobs, portions_of, stages
+from fkl.study.jobs import MOST_WAVES, Job, are_drawn, judged_jobs, portions_of, stages
 from fkl.study.plan import Part, Plan
 from fkl.study.search import quiet
 
@@ -29,7 +27,7 @@ def check(plan: Plan) -> None:
             for job in (Job(plan, dataset, method, 0, 0), Job(plan, dataset, method, 0)):
                 try:
                     with quiet():
-                        experiment = prepare(load(compose(*job.words), job.words))
+                        experiment = prepare(plan.run(job.words))
                         columns = summary_columns(experiment)  # of its first round
                     for name in plan.budget:
                         require(name in columns, "budget", name, f"a column of its summary.csv: {', '.join(columns)}")
@@ -60,15 +58,16 @@ def dry_run(plan: Plan) -> list[str]:
 
 
 def _forecast(plan: Plan, dataset: Part, method: Part) -> Forecast:
-    words = Job(plan, dataset, method, 0).words
     with quiet():
-        return forecast(load(compose(*words), words))
+        return forecast(plan.run(Job(plan, dataset, method, 0).words))
 
 
 def _rows(plan: Plan, dataset: Part) -> str:
     """Which rows are tuned on and judged, in words."""
     if plan.claim == "time":
         return "the first half is tuned on, the second judged, a block between them left out"
+    if are_drawn(plan, dataset):
+        return "drawn anew in each seed, for its search and for the run that is judged"
     if portions := portions_of(plan, dataset):
         return f"{portions} portions that share no row, half of each tuned on and half judged"
     return "one half tuned on, one judged" if plan.once else "half tuned on and half judged, dealt anew in each seed"

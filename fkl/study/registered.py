@@ -8,8 +8,7 @@ from typing import Any
 from fkl import __version__
 from fkl.basics.errors import FklError
 from fkl.basics.files import write_text
-from fkl.config import load, source_digest
-from fkl.config.compose import compose
+from fkl.config import source_digest
 from fkl.results.finished_runs import entries
 from fkl.results.folder import damage, provenance
 from fkl.study.jobs import Job, judged_jobs
@@ -27,8 +26,7 @@ def facts(plan: Plan) -> dict[str, str]:
         "code": hashlib.sha256(f"{source_digest.of_fkl()} {source_digest.of_files('study/*.py')}".encode()).hexdigest(),
     }
     for dataset in plan.datasets:
-        words = Job(plan, dataset, plan.methods[0], 0, 0).words
-        run = load(compose(*words), words)
+        run = plan.run(Job(plan, dataset, plan.methods[0], 0, 0).words)
         checksums = [file.sha256 for file in run.dataset.files]
         checksums.append(str(getattr(run.dataset, "fingerprint", "")))
         found[f"data {dataset.name}"] = hashlib.sha256(" ".join(checksums).encode()).hexdigest()

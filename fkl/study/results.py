@@ -15,7 +15,7 @@ from fkl.basics.files import read_arrays
 from fkl.results.folder import damage
 from fkl.results.tables import LOSSES
 from fkl.study.differences import Difference, from_clients, from_rows, from_seeds, from_time
-from fkl.study.jobs import MOST_WAVES, Job, ends_of, judged_jobs, last_wave, portions_of
+from fkl.study.jobs import MOST_WAVES, Job, are_drawn, ends_of, judged_jobs, last_wave, portions_of
 from fkl.study.plan import Part, Plan
 
 Array = NDArray[np.float64]
@@ -99,7 +99,7 @@ class Judged:
         claim = self.plan.claim
         errors_a, errors_b = self.errors(a), self.errors(b)
         failed = not np.isfinite([errors_a, errors_b]).all()  # ranks decide then, over seeds
-        if claim == "seeds" or self.portions or failed:
+        if claim == "seeds" or self.portions or failed or (claim == "rows" and are_drawn(self.plan, self.dataset)):
             return from_seeds(errors_a, errors_b, "portion" if self.portions else "seed")
         if claim == "clients":
             return from_clients(self._by_site(a), self._by_site(b))

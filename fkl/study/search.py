@@ -11,13 +11,12 @@ from typing import Any
 
 from fkl.basics.errors import FklError
 from fkl.basics.files import CannotWriteError
-from fkl.config import load
-from fkl.config.compose import compose
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import Chunk, simulate
 from fkl.results.metrics import main_metric
 from fkl.results.tables import rounds_so_far, summary_without_comparison
 from fkl.runs.prepare import prepare
+from fkl.study.plan import Plan
 from fkl.study.space import Range
 from fkl.tasks import StreamTask
 
@@ -35,14 +34,7 @@ class OverBudgetError(FklError):
     """A run that sent more than the budget."""
 
 
-def search(
-    words: tuple[str, ...],
-    spaces: Mapping[str, Range],
-    trials: int,
-    seed: int,
-    budget: Mapping[str, float],
-    limit_s: float | None,
-) -> list[dict[str, Any]]:
+def search(plan: Plan, words: tuple[str, ...], spaces: Mapping[str, Range], seed: int) -> list[dict[str, Any]]:
     """Play the trials of one search.
 
     Half of them are drawn blindly, the others by Optuna's tree-structured Parzen estimator. A trial that fails is
@@ -50,16 +42,13 @@ def search(
 
     Parameters
     ----------
+    plan : Plan
+        Says how many trials there are, and what they may send and take.
     words : tuple of str
         What all trials share.
     spaces : dict of str to Range
-    trials : int
     seed : int
         Of Optuna's sampler.
-    budget : dict of str to float
-        As in `fkl.study.plan.Plan`.
-    limit_s : float or None
-        Seconds that a trial may take.
 
     Returns
     -------
@@ -69,21 +58,21 @@ def search(
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    blind = max(1, trials // 2)
+    blind = max(1, plan.trials_each // 2)
     study = optuna.create_study(
         sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=blind),
         pruner=optuna.pruners.MedianPruner(n_startup_trials=blind, n_warmup_steps=FIRST_LOOKS),
     )
     distributions = {key: one.distribution for key, one in spaces.items()}
     told = []
-    for _ in range(trials if spaces else 1):
+    for _ in range(plan.trials_each if spaces else 1):
         trial = study.ask(distributions)
         values = {key: spaces[key].rounded(value) for key, value in trial.params.items()}
         start = time.monotonic()
         note: dict[str, Any] = {"values": values, "state": "finished", "error": None, "reason": ""}
         try:
-            with limited_to(limit_s), quiet():
-                note["error"] = _error_of((*words, *as_words(values)), budget, trial)
+            with limited_to(plan.limit_s), quiet():
+                note["error"] = _error_of(plan, (*words, *as_words(values)), trial)
         except optuna.TrialPruned:
             note["state"] = "stopped early"
         except CannotWriteError:  # trouble of the machine is no failure of the method
@@ -102,13 +91,13 @@ def best_of(trials: list[dict[str, Any]]) -> dict[str, Any] | None:
     return min(finished, key=lambda trial: trial["error"])["values"] if finished else None
 
 
-def _error_of(words: tuple[str, ...], budget: Mapping[str, float], trial: Any) -> float:
+def _error_of(plan: Plan, words: tuple[str, ...], trial: Any) -> float:
     """Error of a run of these words, which is written nowhere."""
-    experiment = prepare(load(compose(*words), words))
+    experiment = prepare(plan.run(words))
     watch = _stopping(experiment, trial) if isinstance(experiment.task, StreamTask) else None
     [chunk] = simulate(experiment, watch=watch)
     summary = summary_without_comparison(experiment, chunk)
-    require_within(budget, {str(name): float(values[0]) for name, values in summary.items()})
+    require_within(plan.budget, {str(name): float(values[0]) for name, values in summary.items()})
     error = float(summary[main_metric(summary)].iloc[0])
     if not math.isfinite(error):
         raise FklError(f"{main_metric(summary)} is not finite")

@@ -1,0 +1,125 @@
+"""Studies of a truth that we make: how often `fkl study` calls equal methods unequal, and how often it sees an effect.
+
+Each study goes through the real program: searches, runs that are judged on other rows, verdicts. FKL_STUDIES says how
+many there are of each kind, `STUDIES` if it is not set.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from shutil import copytree, rmtree
+
+import numpy as np
+import pytest
+from scipy.stats import nct, t
+
+from fkl.study.answer import Answer
+from fkl.study.jobs import stages
+from fkl.study.plan import Plan
+from fkl.study.verdicts import BETTER, BEYOND, Verdict
+
+STUDIES = 40
+HERE = Path(__file__).parent
+METHODS = "{{algo: {method}, name: A{a}}}, {{algo: {method}, name: B, dataset.mirror: true{b}}}"
+SOURCES = {"a stream": ("ofskl", "algo.eta: log 0.03..3"), "a batch": ("one_shot_ridge", "algo.lam: log 1e-4..1")}
+"""Methods, and what they are tuned over."""
+FILE = """
+methods: [{methods}]
+datasets: [{{dataset: mirrored, number: {number}}}]
+config_dir: truth
+tune: {{trials: 6, space: {{{space}}}}}
+judge: {{seeds: 10}}
+set: [partition=iid, partition.clients=5, partition.rounds=50, scaling=none, kernels.D=25, kernels.smallest=1.5]
+"""
+
+
+def verdict_of(number: int, kind: str, a: str, b: str, folder: Path) -> Verdict:
+    """The verdict of one study, on one data set of the source, whose files are deleted again."""
+    mine = folder / str(number)
+    copytree(HERE / "truth", mine / "truth")
+    method, space = SOURCES[kind]
+    file = mine / "study.yaml"
+    file.write_text(FILE.format(methods=METHODS.format(method=method, a=a, b=b), number=number, space=space))
+    plan = Plan.read(file)
+    for _, jobs in stages(plan, plan.datasets[0]):
+        for job in jobs:
+            job.do()
+    [one] = Answer.of(plan).verdicts[plan.datasets[0].name]
+    rmtree(mine)
+    return one
+
+
+def find_own_data() -> None:
+    """Let a worker import the data set."""
+    sys.path.insert(0, str(HERE))
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), find_own_data) as workers:
+        yield workers
+
+
+def studies(pool: ProcessPoolExecutor, kind: str, folder: Path, a: str = "", b: str = "") -> list[Verdict]:
+    number = int(os.environ.get("FKL_STUDIES", STUDIES))
+    return [*pool.map(partial(verdict_of, kind=kind, a=a, b=b, folder=folder), range(number))]
+
+
+def rate(said: list[bool], expected: float, record: pytest.FixtureRequest) -> tuple[float, float]:
+    """The share that is true, and three standard errors of the expected one."""
+    share = float(np.mean(said))
+    print(f"{record.node.name}: {share:.3f} of {len(said)} studies")
+    return share, 3 * np.sqrt(expected * (1 - expected) / len(said))
+
+
+def has_won(one: Verdict, method: str) -> bool:
+    return one.outcome in (BETTER, BEYOND) and one.better == method
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SOURCES)
+def test_equal_methods_are_seldom_called_unequal(
+    kind: str, pool: ProcessPoolExecutor, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    found = studies(pool, kind, tmp_path)
+    share, around = rate([has_won(one, "A") or has_won(one, "B") for one in found], 0.05, request)
+    assert share <= 0.05 + around
+    # The test that most papers use, over seeds that share rows
+    naive = [bool(2 * t.sf(abs(_t(one.difference.d)), one.difference.n - 1) < 0.05) for one in found]
+    print(f"{request.node.name}: naive t over seeds {np.mean(naive):.3f}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SOURCES)
+def test_an_effect_is_seen_as_often_as_was_foretold(
+    kind: str, pool: ProcessPoolExecutor, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    found = studies(pool, kind, tmp_path, b=", dataset.blur: 0.4")
+    effect = np.mean([one.difference.m for one in found])
+    foretold = np.mean([_power(effect, one.difference.V, one.difference.nu) for one in found])
+    share, around = rate([has_won(one, "A") for one in found], foretold, request)
+    print(f"{request.node.name}: effect {100 * np.expm1(-effect):.1f} %, power foretold {foretold:.3f}")
+    assert share >= foretold - around
+    assert not any(has_won(one, "B") for one in found[:STUDIES])
+
+
+@pytest.mark.slow
+def test_unequal_failures_do_not_make_a_method_better(
+    pool: ProcessPoolExecutor, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    found = studies(pool, "a batch", tmp_path, b=", dataset.fails: 0.3")
+    share, around = rate([has_won(one, "B") for one in found], 0.025, request)
+    assert share <= 0.025 + around
+
+
+def _t(d: np.ndarray) -> float:
+    return float(d.mean() / (d.std(ddof=1) / np.sqrt(len(d))))
+
+
+def _power(effect: float, V: float, nu: float) -> float:
+    quantile, ncp = t.ppf(0.975, nu), abs(effect) / np.sqrt(V)
+    return float(nct.sf(quantile, nu, ncp) + nct.cdf(-quantile, nu, ncp))
