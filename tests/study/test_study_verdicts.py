@@ -189,3 +189,8 @@ def test_a_verdict_that_one_data_set_decides_is_flagged() -> None:
     flagged = Verdict("A", "B", Difference(0.05, 0.0001, 9.0, np.append(0.01 * sign[:9], 0.5), "data set"), 0.001)
     assert flagged.decided_by_one_data_set
     assert "; one data set decides this: of the signed ranks alone, p is" in flagged.words
+
+
+def test_verdicts_after_one_search_are_about_its_settings() -> None:
+    pair = {("A", "B"): difference(0.05, 0.01)}
+    assert of_data_set(pair, once=True)[0].words == of_data_set(pair)[0].words + "; with the settings found"
