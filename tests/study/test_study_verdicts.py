@@ -28,12 +28,15 @@ def one(m: float, half: float, **others: float) -> Verdict:
 @pytest.mark.parametrize(("N", "times"), [(6, 1000), (10, 500)])
 def test_equal_methods_are_seldom_called_better_over_data_sets(N: int, times: int) -> None:
     """Row 10, of five methods; fewer times, so that the tolerance is wider than the table's."""
-    random = np.random.default_rng(N)
+    random, d = np.random.default_rng(N), np.zeros(10)
     alarms, bare = 0, 0
     for _ in range(times):
         effects = random.normal(0, 0.05, (N, 5))
         sets = {
-            str(j): {(str(a), str(b)): difference(row[a] - row[b], 0.01) for a, b in combinations(range(5), 2)}
+            str(j): {
+                (str(a), str(b)): Difference(row[a] - row[b], 1e-4, 9.0, d, "seed")
+                for a, b in combinations(range(5), 2)
+            }
             for j, row in enumerate(effects)
         }
         verdicts = over_data_sets(sets)
