@@ -191,6 +191,6 @@ def test_tuning_and_rows_together() -> None:
 
     protocol, naive, once, once_naive = rates(make, 1000, "tuning and rows: protocol, naive, once, once and naive")
     assert protocol <= 0.05 + 0.02
-    assert naive > protocol
-    assert once > protocol
-    assert once_naive >= 0.2
+    assert naive >= 0.07
+    assert once >= 0.07
+    assert once_naive >= 0.3
