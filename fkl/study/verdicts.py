@@ -48,6 +48,8 @@ class Verdict:
         Method to the key whose chosen value lies at the end of its range: it may be called better, but not worse.
     wilcoxon : float
         P value of the signed ranks, corrected for the number of pairs; NaN where it is not asked for.
+    once : bool
+        Whether each method was tuned once: the verdict is about the settings that were found, and not about methods.
     """
 
     a: str
@@ -59,6 +61,7 @@ class Verdict:
     level: float = LEVEL
     at_end: Mapping[str, str] = field(default_factory=dict)
     wilcoxon: float = np.nan
+    once: bool = False
 
     @property
     def better(self) -> str | None:
@@ -120,15 +123,18 @@ class Verdict:
         """
         said = self._words_of_ranks if self.difference.failed else self._words_of_mean
         if not np.isnan(self.wilcoxon):
-            said += f", Wilcoxon's p {_p(self.wilcoxon)}"
+            said += f", Wilcoxon's {self._named(self.wilcoxon)}"
         if self.decided_by_one_data_set:
             said += f"; one data set decides this: of the signed ranks alone, p is {_p(self.difference.ranks[1])}"
-        return said
+        return said + "; with the settings found" * self.once
 
     @property
     def _p(self) -> str:
+        return self._named(self.p)
+
+    def _named(self, p: float) -> str:
         name = "" if self.pairs == 1 else "Holm " if self.level == LEVEL else "Bonferroni "
-        return f"{name}p {_p(self.p)}"
+        return f"{name}p {_p(p)}"
 
     @property
     def _words_of_mean(self) -> str:
@@ -193,6 +199,7 @@ def of_data_set(
     margin: float = MARGIN,
     at_end: Mapping[str, str] | None = None,
     look: int | None = None,
+    once: bool = False,
 ) -> list[Verdict]:
     """Verdicts of all pairs on one data set.
 
@@ -207,13 +214,15 @@ def of_data_set(
     look : {5, 10, 20, 40}, optional
         Seeds at which the study may stop: the level is this look's, divided by the number of pairs, without Holm. What
         is decided stays so.
+    once : bool
+        Whether each method was tuned once.
     """
     p = np.array([one.p for one in differences.values()], np.float64)
     tested = max(1, int(np.sum(~np.isnan(p))))
     corrected = holm(p) if look is None else np.minimum(1.0, p * tested)
     level = LEVEL if look is None else LOOKS[look]
     return [
-        Verdict(a, b, one, float(q), tested, margin, level, at_end or {})
+        Verdict(a, b, one, float(q), tested, margin, level, at_end or {}, once=once)
         for ((a, b), one), q in zip(differences.items(), corrected, strict=True)
     ]
 
@@ -223,13 +232,14 @@ def over_data_sets(
     margin: float = MARGIN,
     at_end: Mapping[str, str] | None = None,
     generators: Mapping[str, str] | None = None,
+    once: bool = False,
 ) -> list[Verdict]:
     """Verdicts over data sets: Student's t of one mean log ratio each, Holm over pairs.
 
     Parameters
     ----------
     differences : mapping of data sets to what `of_data_set` takes
-    margin, at_end
+    margin, at_end, once
         As there.
     generators : mapping of str to str, optional
         Data set to what generated it: those of one generator count once together.
@@ -253,7 +263,7 @@ def over_data_sets(
     beside = np.array([one.ranks[1] if one.n >= LEAST_BESIDE else np.nan for one in found.values()], np.float64)
     tested = max(1, int(np.sum(~np.isnan(p))))
     return [
-        Verdict(a, b, one, float(q), tested, margin, LEVEL, at_end or {}, np.nan if one.failed else float(w))
+        Verdict(a, b, one, float(q), tested, margin, LEVEL, at_end or {}, np.nan if one.failed else float(w), once)
         for ((a, b), one), q, w in zip(found.items(), holm(p), holm(beside), strict=True)
     ]
 

@@ -84,7 +84,7 @@ def test_signed_ranks_of_failures_hold_their_level() -> None:
     errors[random.random(errors.shape) < 0.3] = np.inf
     found = [from_seeds(a, b) for a, b in zip(*errors, strict=True)]
     assert np.mean([one.failed for one in found]) > 0.99
-    assert np.mean([one.p < 0.05 for one in found]) <= 0.06
+    assert 0.02 <= np.mean([one.p < 0.05 for one in found]) <= 0.06  # 0.041
 
 
 def test_runs_that_failed_where_they_were_bad_are_not_dropped() -> None:
