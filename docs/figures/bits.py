@@ -109,7 +109,8 @@ def main() -> None:
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
     drawn = BytesIO()
     figure.savefig(drawn, dpi=75)
-    Image.open(drawn).convert("RGB").quantize(48).save(sys.argv[1], optimize=True)  # a third of the size
+    # A third of the size; with fewer colours than 256 those of two lines become one
+    Image.open(drawn).convert("RGB").quantize(256).save(sys.argv[1], optimize=True)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@ import yaml
 from matplotlib.figure import Figure
 from scipy.stats import t
 
-MARKS = {"POF-MKL": ("o", "#0072B2"), "vM-KOFL": ("s", "#D55E00"), "DKLA": ("^", "#009E73")}
+from fkl.report.colours import look_of
+
+METHODS = ("POF-MKL", "vM-KOFL", "DKLA")
 
 
 def points(runs: Path) -> pd.DataFrame:
@@ -23,7 +25,7 @@ def points(runs: Path) -> pd.DataFrame:
         name = "mse" if "mse" in summary else "test_mse"
         error, noise = summary[name], config.get("privacy") or {"clip": None, "noise": None}
         half = t.ppf(0.975, len(error) - 1) * error.std(ddof=1) / len(error) ** 0.5
-        label = next(key for key in MARKS if key.lower().replace("-", "_") in folder.name)
+        label = next(key for key in METHODS if key.lower().replace("-", "_") in folder.name)
         told = {key: summary[key][0] for key in ("epsilon_sample", "epsilon_client") if key in summary}
         zero = summary["mse_running_mean"][0] if "mse_running_mean" in summary else None
         rows.append(
@@ -40,14 +42,16 @@ def draw(table: pd.DataFrame, picture: Path) -> None:
     panels = figure.subplots(1, 2, sharey=True)
     for panel, who in zip(panels, ("sample", "client"), strict=True):
         for (label, clip), rows in table.dropna(subset=["epsilon_sample"]).groupby(["label", "clip"]):
-            mark, colour = MARKS[label]
+            look = look_of(label)
             panel.errorbar(
-                rows[f"epsilon_{who}"], rows["mean"], rows["half"], color=colour, marker=mark, capsize=3,
+                rows[f"epsilon_{who}"], rows["mean"], rows["half"], color=look.colour, marker=look.marker, capsize=3,
                 fillstyle="none" if clip == table["clip"].min() else "full",
                 label=f"{label}, C = {clip:g}",
             )  # fmt: skip
         for label, rows in table[table["noise"].isna()].groupby("label"):
-            panel.axhline(rows["mean"].iloc[0], color=MARKS[label][1], linestyle="--", label=f"{label}, no privacy")
+            panel.axhline(
+                rows["mean"].iloc[0], color=look_of(label).colour, linestyle="--", label=f"{label}, no privacy"
+            )
         if table["running_mean"].notna().any():
             panel.axhline(
                 table["running_mean"].dropna().iloc[0], color="0.5", linestyle=":", label="mean target so far"

@@ -14,6 +14,7 @@ from fkl.papers.verdicts import OTHER, SPREAD, UNCLEAR, Cell, Judged, Mark
 from fkl.report.compare.statistics import half_width
 from fkl.report.latex import Column, Float, escaped
 from fkl.report.tables import word
+from fkl.screen.units import number as with_digits
 
 DEFAULT: Layout = (("dataset", "algorithm", "setting"), ("metric",))
 """Of a table that the paper does not print as one."""
@@ -27,7 +28,7 @@ class PrintedCell:
     Parameters
     ----------
     published, ours : str
-        With the decimals of the printed number; ours is empty where nothing was run.
+        With the decimals of the printed number, but for a time of ours; ours is empty where nothing was run.
     half : str
         Half of the 95 % interval of ours, over replicates; empty where there is one value.
     reading : str
@@ -198,7 +199,7 @@ def _printed(rows: pd.DataFrame, mark: Mark | None, reading: str) -> PrintedCell
     published = first["published"]
     return PrintedCell(
         published=published if isinstance(published, str) else _with_decimals(float(published), decimals),
-        ours=_with_decimals(float(first["ours"]), decimals),
+        ours=_ours(float(first["ours"]), decimals, first["unit"] in TIMES),
         half=_with_decimals(float(half), decimals) if half >= 10.0 ** -(decimals or 0) else f"{half:.1g}" * (half >= 0),
         reading=str(first["reading"] or AS_STATED) if len(ran) else "",
         mark=mark,
@@ -206,6 +207,11 @@ def _printed(rows: pd.DataFrame, mark: Mark | None, reading: str) -> PrintedCell
         dataset=str(first["dataset"]),
         value=float(first["ours"]),
     )
+
+
+def _ours(value: float, decimals: int | None, is_time: bool) -> str:
+    """Ours with the decimals of the printed number; a time, which may be far below it, with two digits."""
+    return with_digits(value, 2) if is_time and not np.isnan(value) else _with_decimals(value, decimals)
 
 
 def _decimals(rounding: float) -> int | None:

@@ -15,7 +15,6 @@ from fkl.papers.published import AS_STATED
 from fkl.papers.verdicts import COUNTED, DIFFERENT, EARLY, MISSING, TIME, Judged
 from fkl.screen.messages import say
 from fkl.screen.tables import show_table
-from fkl.screen.units import number
 
 COLOURS = {"near": "green", "close": "yellow", "inside": "cyan", "far": "red"}
 """Of marks, by the names of `fkl.papers.verdicts.Mark`."""
@@ -84,7 +83,7 @@ def _shown(cell: PrintedCell | None, of_times: bool) -> str:
     if not cell.ours:
         return f"{published}\n–"
     if of_times or cell.mark is None:
-        return f"{published}\n{number(cell.value, 2) if of_times else cell.ours}"
+        return f"{published}\n{cell.ours}"
     return f"{published}\n{click.style(f'{cell.mark.sign} {cell.ours}', fg=COLOURS.get(cell.mark.name))}"
 
 

@@ -379,7 +379,7 @@ def _caption(figure: Figure, told: str) -> str:
 
 def _lines(told: str, width: int) -> Iterator[str]:
     for line in told.splitlines():
-        yield from textwrap.wrap(line, width)
+        yield from textwrap.wrap(line.replace(" %", "\N{NO-BREAK SPACE}%"), width)
 
 
 def _in_legend(handles: dict[str, Artist], named: Sequence[str]) -> dict[str, Artist]:

@@ -152,7 +152,8 @@ class Float:
         yield range(start, total)
 
     def _part(self, k: int, of: int, columns: list[Column], rows: range) -> str:
-        part, label = (f" Part {k + 1} of {of}.", f"{self.label}-{k + 1}") if of > 1 else ("", self.label)
+        stop = "" if self.caption.endswith(".") else "."
+        part, label = (f"{stop} Part {k + 1} of {of}.", f"{self.label}-{k + 1}") if of > 1 else ("", self.label)
         body = []
         for row in rows:
             if row in self.ruled and row != rows.start:

@@ -32,10 +32,10 @@ from fkl.screen import units
 from fkl.screen.messages import warning
 
 SHOWN = {
-    "paper": "paper", "cells": "cells", "as_described": "described", "by_one_reading": "one reading",
-    "by_some_reading": "some reading", "not": "not", "cannot_tell": "cannot tell",
+    "paper": "paper", "cells": "cells", "as_described": "stated", "by_one_reading": "by one",
+    "by_some_reading": "by some", "not": "not", "cannot_tell": "unclear",
 }  # fmt: skip
-"""Columns of the shares that the terminal shows, with their headings there; all are in their file."""
+"""Columns of the shares that the terminal shows, with headings that leave the table 80 wide; their file has all."""
 RAISED = str.maketrans("+-0123456789", "⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 MARKUP = Environment(

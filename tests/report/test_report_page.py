@@ -333,6 +333,19 @@ def test_the_browser_finds_no_fault(browser: Any, outputs: Path, single: Path, w
         assert faults(browser, file, width, scheme) == set(), file
 
 
+def test_a_phone_shows_papers_and_runs_whole(browser: Any, outputs: Path) -> None:
+    """Their tables fold into the width that there is, and rows that the filter hides stay hidden."""
+    tab = browser.new_page(viewport={"width": PHONE, "height": 800})
+    tab.goto((outputs / "report.html").as_uri())
+    for name in ("statement", "runs"):
+        assert tab.evaluate(
+            f"(one => one.scrollWidth <= one.clientWidth)(document.querySelector('table.{name}').parentElement)"
+        )
+    tab.locator(".filter input").fill("dkla synth")
+    assert tab.locator("table.runs tbody tr").locator("visible=true").count() == 1
+    tab.close()
+
+
 def test_runs_are_sorted_and_filtered(browser: Any, outputs: Path) -> None:
     tab = browser.new_page(viewport={"width": DESK, "height": 800})
     tab.goto((outputs / "report.html").as_uri())

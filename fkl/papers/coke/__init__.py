@@ -59,7 +59,7 @@ EVERY_ITERATION, TWO_CELLS = "each agent transmits in every iteration", "COKE's 
 """Why cells are no evidence of their own: those of CTA's and DKLA's transmissions after k, and ratios."""
 SHOWN = ("synthetic", "twitter")
 ABOVE_LAST = 1.05
-"""Of an error that Figure 3's transmissions are counted to: times the last error of the worse."""
+"""Of an error that Figure 3's transmissions are counted to: times the last error of the worse method, by replicate."""
 # where DKLA's printed training error ends, to four digits
 PRINTED_OPTIMUM = {"energy": 21.47e-3, "toms_hardware": 9.90e-4}
 # Errors in Table 6 are rounded to one decimal, its integers too, see differences.md; in Table 3 as printed.
@@ -171,12 +171,11 @@ def _came_out(number: str, runs: dict[str, FinishedRun]) -> str:
     errors = {name: float(_at(run, "max")["train_mse"].mean()) for name, run in runs.items()}
     if number == "2" or len(runs) < 2:
         return "last errors " + ", ".join(f"{name} {error:.4g}" for name, error in errors.items())
-    error = ABOVE_LAST * max(errors.values())
+    ends = [_at(run, "max").set_index("replicate")["train_mse"] for run in runs.values()]
+    error = ABOVE_LAST * pd.concat(ends, axis=1).max(axis=1)  # of each replicate, so that both methods reach it in all
     sent = {name: float(_sent_until(run, error, False).mean()) for name, run in runs.items()}
     saved = 100 * (1 - sent["COKE"] / sent["DKLA"])
-    return (
-        f"to {error:.3g}, {100 * (ABOVE_LAST - 1):.0f} % above the last error, COKE sends {saved:.0f} % less than DKLA"
-    )
+    return f"to {100 * (ABOVE_LAST - 1):.0f} % above its last error COKE sends {saved:.0f} % less than DKLA"
 
 
 def _at(run: FinishedRun, end: str) -> pd.DataFrame:
@@ -187,7 +186,7 @@ def _at(run: FinishedRun, end: str) -> pd.DataFrame:
 CLAIMS = {
     "1": _claim("1", "the functions of all agents converge to the optimum"),
     "2": _claim("2", "CTA converges the slowest; COKE is slower than DKLA at first, and ends at the same error"),
-    "3": _claim("3", "COKE reaches the same error with about 50 % fewer transmissions than DKLA"),
+    "3": _claim("3", "COKE reaches a given error, which is not named, with around 50 % fewer transmissions than DKLA"),
 }
 """Of figures that the paper prints no value of: what it claims, and what came out."""
 
@@ -244,9 +243,13 @@ def largest_printed_as(words: str, one_decimal: bool) -> float:
     return (float(digits) + (min(half, 0.05) if one_decimal else half)) * 10.0 ** int(exponent)
 
 
-def _sent_until(run: FinishedRun, error: float, above_optimum: bool) -> "pd.Series[float]":
-    """Transmissions of each replicate until its training error, or that above its optimum, is at most `error`."""
+def _sent_until(run: FinishedRun, error: "float | pd.Series[float]", above_optimum: bool) -> "pd.Series[float]":
+    """Transmissions of each replicate until its training error, or that above its optimum, is at most `error`.
+
+    That may be one for all replicates, or one for each.
+    """
     best = run.summary.set_index("replicate")["train_mse_at_optimum"] if above_optimum else 0.0
     rounds = run.rounds.set_index("replicate")
-    reached = rounds[rounds["train_mse"] - best <= error]
+    limit = error.reindex(rounds.index).to_numpy() if isinstance(error, pd.Series) else error
+    reached = rounds[rounds["train_mse"] - best <= limit]
     return reached.groupby("replicate")["transmissions"].first().reindex(run.summary["replicate"])

@@ -55,22 +55,22 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
                 if run.provenance["rounds"] > 1:
                     # Mean error after each round against the mean time until then
                     frame = run.rounds.assign(
-                        seconds=_seconds(run.rounds, links), percent=100 * run.rounds["test_error"]
+                        seconds=training_seconds(run.rounds, links), percent=100 * run.rounds["test_error"]
                     )
                     by_round: Any = frame.groupby("round")[["seconds", "percent"]]
                     x, y = by_round.mean()["seconds"].to_numpy(), by_round.mean()["percent"].to_numpy()
                     low, high = (by_round.quantile(one)["percent"].to_numpy() for one in (LOW, HIGH))
                     curve(axes, x, y, (low, high), system, look_of(system))
                 else:  # a method that has one model, when it is done
-                    seconds, percent = _seconds(run.summary, links), 100 * run.summary["test_error"]
+                    seconds, percent = training_seconds(run.summary, links), 100 * run.summary["test_error"]
                     _plot_with_bars(axes, [seconds.mean()], [percent], look_of(system).marker, system, system)
             axes.set_xscale("log")
             axes.set_title(dataset + (", with links" if links else ""))
-            axes.set_xlabel("training time, s: compute" + (" and links" if links else ""))
+            axes.set_xlabel("training time (s), compute" + (" and links" if links else ""))
         ends = [axes.get_ylim() for axes in panels[2 * column : 2 * column + 2]]
         for axes in panels[2 * column : 2 * column + 2]:
             axes.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
-        panels[2 * column].set_ylabel("test error, %")
+        panels[2 * column].set_ylabel("test error (%)")
     return figure, spread_over(drawn)
 
 
@@ -91,7 +91,7 @@ def sums(by_key: dict[Key, FinishedRun]) -> Drawn:
         seconds = [measured(structure, count, SIDE**2, REPEATS) for count in PROCESSES]
         _sum_curve(panels[-1], structure, PROCESSES, seconds)
     panels[-1].set_title(f"{SIDE} x {SIDE}, processes on {os.cpu_count()} cores")
-    panels[0].set_ylabel("time to sum the matrices, s")
+    panels[0].set_ylabel("time to sum the matrices (s)")
     words = f"cost model: {1e3 * cost.latency_s:g} ms a message, {cost.bandwidth_bytes_per_s / 1e6:g} MB/s a link"
     return figure, f"{words}; processes: median of {REPEATS} sums"
 
@@ -108,7 +108,7 @@ def over_samples(by_key: dict[Key, FinishedRun]) -> Drawn:
             runs = sorted((run for key, run in by_key.items() if key[:2] == (dataset, system)), key=samples)
             if not runs:
                 continue
-            times = [_seconds(run.summary, links) for run in runs]
+            times = [training_seconds(run.summary, links) for run in runs]
             label = f"{system}, compute" + (" and links" if links else "")
             _plot_with_bars(axes, [samples(run) for run in runs], times, "^--" if links else "o-", label, system)
         largest = max(samples(run) for key, run in by_key.items() if key[0] == dataset)
@@ -118,7 +118,7 @@ def over_samples(by_key: dict[Key, FinishedRun]) -> Drawn:
             )
         axes.set_yscale("log")
         axes.set_xlabel("training samples")
-    panels[next(iter(panels))].set_ylabel("training time, s")
+    panels[next(iter(panels))].set_ylabel("training time (s)")
     return figure, f"mean, and from {100 * LOW:.0f} % to {100 * HIGH:.0f} % of the splits of each point"
 
 
@@ -145,7 +145,7 @@ def boxes(by_key: dict[Key, FinishedRun]) -> Drawn:
         axes.set_yticks(range(len(runs)), words)
         axes.invert_yaxis()
         axes.set_title(dataset)
-        axes.set_xlabel("test error, %")
+        axes.set_xlabel("test error (%)")
         if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
             axes.set_ylabel("system: training samples")
     number = " to ".join(map(str, dict.fromkeys((min(splits), max(splits)))))
@@ -162,7 +162,8 @@ def most_samples(dataset: str, by_key: dict[Key, FinishedRun]) -> dict[str, Fini
     return runs
 
 
-def _seconds(frame: pd.DataFrame, links: bool) -> "pd.Series[float]":
+def training_seconds(frame: pd.DataFrame, links: bool) -> "pd.Series[float]":
+    """Seconds of compute, perhaps with those of the cost model's links."""
     return frame["runtime_s"] + frame["communication_s"] if links else frame["runtime_s"]
 
 

@@ -119,8 +119,8 @@ def _sublinear(runs: list[FinishedRun]) -> str:
         regret: Any = run.rounds.groupby("round")["regret_hindsight"].mean()
         half = len(regret) // 2
         falls += regret.iloc[-1] / len(regret) < regret.iloc[half - 1] / half
-    here = f"from half of the rounds to all of them it falls in {falls} of {len(runs)} curves"
-    return f"The paper: regret grows slower than the rounds, so regret / round falls. Here: {here}."
+    here = f"from half of the rounds to all of them regret / round falls in {falls} of {len(runs)} curves"
+    return f"The paper proves that regret grows slower than the rounds, and says nothing of these curves. Here: {here}."
 
 
 CLAIMS = {"6": _sublinear}

@@ -112,7 +112,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
                     sweep(axes, values, names[key], looks[names[key]])
                     printed = _printed_regret(dataset, *key)
                     crosses(axes, [(PRINTED_XI, value) for value in printed], names[key], looks[names[key]])
-            axes.set_xlabel("exploration rate xi")
+            axes.set_xlabel("exploration rate ξ")
     first = "regret in hindsight / round" if number == "1" else "regret in hindsight after all rounds"
     panels[next(iter(panels))].set_ylabel(f"{first},\nmean of clients (squared error)")
     return figure, spread_over(drawn)
