@@ -45,13 +45,12 @@ class Answer:
         found = judged(plan)
         ends = {one.dataset.name: _ends(plan, one) for one in found}
         verdicts = {
-            one.dataset.name: of_data_set(one.pairs, plan.margin, ends[one.dataset.name]) for one in found if one.pairs
+            one.dataset.name: of_data_set(one.pairs, plan.margin, ends[one.dataset.name], once=plan.once)
+            for one in found
+            if one.pairs
         }
-        over = over_data_sets(
-            {one.dataset.name: one.pairs for one in found},
-            plan.margin,
-            {method: key for some in ends.values() for method, key in some.items()},
-        )
+        every = {method: key for some in ends.values() for method, key in some.items()}
+        over = over_data_sets({one.dataset.name: one.pairs for one in found}, plan.margin, every, once=plan.once)
         return cls(plan, found, verdicts, over)
 
     @property
