@@ -1,0 +1,88 @@
+"""learners=alone and pooled: the method itself, at each client by itself, or at one that has all samples."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fkl
+from fkl.basics.errors import FklError
+from fkl.config import load
+from fkl.config.compose import compose
+from fkl.data.problem import Batch
+from fkl.engines.rounds import simulate
+from fkl.results.tables import make_records
+from fkl.runs.prepare import prepare
+from fkl.tasks.learners import BY_ITSELF, of_client, pooled
+
+DIABETES = ("dataset=diabetes", "kernels.D=8", "replicates=2", "figures=none")
+BATCH = (*DIABETES, "partition=iid", "partition.clients=4", "partition.rounds=100")
+
+
+def experiment(*words: str):
+    return prepare(load(compose(*words), words))
+
+
+def summary(folder: Path, *words: str) -> pd.DataFrame:
+    return fkl.run(*words, f"paths.outputs={folder}", quiet=True).summary
+
+
+@pytest.mark.parametrize("method", ["ofmkl_avg", "odkla"])
+def test_alone_is_what_each_client_reaches_in_a_run_of_its_own(method: str) -> None:
+    words = (f"algo={method}", *DIABETES)
+    alone = experiment(*words, "learners=alone")
+    found = make_records(alone, simulate(alone)).clients
+    together = experiment(*words)
+    for k in range(together.problem.clients):
+        topology = None if together.topology is None else BY_ITSELF
+        one = replace(together, problem=of_client(together.problem, k), topology=topology)
+        own = make_records(one, simulate(one)).clients
+        np.testing.assert_allclose(found[found.client == k].mse.to_numpy(), own.mse.to_numpy(), rtol=1e-12)
+
+
+def test_a_batch_s_learners_are_ridge_regressions_of_their_samples(tmp_path: Path) -> None:
+    """COKE, at its optimum, and one-shot ridge are the same: at each client, and at one that has all samples."""
+    for learners in ("alone", "pooled"):
+        ridge = summary(tmp_path, "algo=one_shot_ridge", *BATCH, f"learners={learners}", "algo.lam=0.001")
+        coke = summary(tmp_path, "algo=coke", *BATCH, f"learners={learners}", "algo.lam=0.001", "algo.iterations=400")
+        np.testing.assert_allclose(ridge.test_mse, coke.test_mse, rtol=1e-3)
+
+
+def test_nobody_sends_anything_alone_and_all_samples_are_pooled(tmp_path: Path) -> None:
+    alone = summary(tmp_path, "algo=pof_mkl", *DIABETES, "learners=alone")
+    assert (alone[["uplink_bytes", "downlink_bytes"]] == 0).all(axis=None)
+    problem = experiment("algo=pof_mkl", *DIABETES).problem
+    one = pooled(problem)
+    assert one.x.shape == (problem.present.sum(), 1, problem.dimension)
+    assert np.array_equal(one.y[:, 0], problem.y[problem.present])
+
+
+def test_one_learner_is_alone_and_pooled_in_one(tmp_path: Path) -> None:
+    words = ("algo=raker", *DIABETES, "partition=stream")
+    one, other, last = (summary(tmp_path, *words, f"learners={how}") for how in ("federated", "alone", "pooled"))
+    assert np.array_equal(one.mse, other.mse)
+    assert np.array_equal(one.mse, last.mse)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("algo=fdskl", "dataset=ellipses", "learners=alone"), "not of clients with rows of their own"),
+        (("algo=falkon", *BATCH, "learners=alone"), "made of all clients' samples"),
+        (("algo=pof_mkl", *DIABETES, "learners=apart"), "federated, alone, pooled"),
+        (("algo=pof_mkl", *DIABETES, "learners=alone", "save_model=true"), "save_model"),
+        (("algo=pof_mkl", *DIABETES, "learners=alone", "engine=jax"), "rounds of its own"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(FklError, match=said):
+        experiment(*words)
+
+
+def test_a_pooled_batch_has_all_samples_at_one_client() -> None:
+    batch = experiment("algo=one_shot_ridge", *BATCH, "learners=pooled").problem
+    assert isinstance(batch, Batch)
+    assert batch.clients == 1
+    assert len(batch.y) == 400
