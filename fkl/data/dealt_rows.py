@@ -20,12 +20,7 @@ DEALT = re.compile(r"(tune|judge)_(\d{1,9})(?:_of_(\d{1,9}))?")
 
 
 def require_part(rows: str) -> None:
-    """Refuse what names no part of the rows.
-
-    Raises
-    ------
-    fkl.basics.errors.BadValue
-    """
+    """Refuse what names no part of the rows, by a `BadValue`."""
     dealt = DEALT.fullmatch(rows)
     known = rows in FIXED or (dealt is not None and (dealt[3] is None or int(dealt[2]) < int(dealt[3])))
     require(known, "rows", rows, ALLOWED)

@@ -144,12 +144,7 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def limited_to(seconds: float | None) -> Iterator[None]:
-    """End this block after so many seconds.
-
-    Raises
-    ------
-    LimitError
-    """
+    """End this block after so many seconds, by a `LimitError`."""
     if seconds is None:
         yield
         return

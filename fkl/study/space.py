@@ -45,12 +45,7 @@ class Range:
 
     @classmethod
     def read(cls, key: str, text: object) -> "Range":
-        """Read a range as it is written.
-
-        Raises
-        ------
-        fkl.basics.errors.BadValue
-        """
+        """Read a range as it is written, or refuse it by a `BadValue`."""
         if isinstance(text, list) and text:
             return cls(values=tuple(text))
         match = RANGE.fullmatch(str(text).strip())

@@ -80,13 +80,7 @@ class Each:
 
 @dataclass(frozen=True)
 class Alone:
-    """A method that every client plays by itself, with no one to send to.
-
-    Parameters
-    ----------
-    method : Algorithm
-    network : Network
-    """
+    """A method that every client plays by itself, with no one to send to."""
 
     method: Any
     network: Network
