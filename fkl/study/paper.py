@@ -15,6 +15,8 @@ REFERENCES = Path(__file__).with_name("references.bib")
 FKL = "fkl"
 """Key of fkl itself, of Optuna and of the statistics, which every study cites."""
 ALWAYS = (FKL, "akiba2019optuna", "holm1979")
+CLUSTERING = "cameron2011"
+"""Key of two-way clustering, for claims about rows that seeds share."""
 
 
 def methods_paragraph(answer: Answer) -> str:
@@ -57,7 +59,7 @@ def methods_paragraph(answer: Answer) -> str:
         said.append(f"Runs had {limits}; those with more counted as failed.")
     test = {
         "rows": "The uncertainty of a mean log ratio of errors is 1.5 times the variance over rows and that over seeds"
-        " together (two-way clustering), with Satterthwaite's degrees of freedom."
+        f" together (two-way clustering~\\cite{{{CLUSTERING}}}), with Satterthwaite's degrees of freedom."
         if len(portions) < len(judged)
         else "Means of log ratios were compared by Student's t over portions.",
         "seeds": "Means of log ratios of errors were compared by Student's t over seeds.",
@@ -75,7 +77,8 @@ def methods_paragraph(answer: Answer) -> str:
 
 def bibliography(plan: Plan) -> str:
     """BibTeX of the methods and data sets of a study, and of what it was done with."""
-    keys = [*ALWAYS, *_keys(plan.methods, "methods"), *_keys(plan.datasets, "data")]
+    clustering = [CLUSTERING] if plan.claim == "rows" else []
+    keys = [*ALWAYS, *clustering, *_keys(plan.methods, "methods"), *_keys(plan.datasets, "data")]
     found = entries()
     return "\n".join(found[key][1] for key in dict.fromkeys(keys) if key in found)
 

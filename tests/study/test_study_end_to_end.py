@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -67,6 +68,14 @@ def test_all_is_there_and_the_answer_comes_first(done: Plan) -> None:
     sentence = Answer.of(done).sentences[0]
     assert sentence.split(" ")[0] in page[: page.index("Errors and costs")]
     assert "http://" not in page and "https://" not in page
+
+
+def test_what_its_methods_cite_is_in_its_bibliography(done: Plan) -> None:
+    said = (done.folder / "methods.tex").read_text(encoding="utf-8")
+    keys = {key for found in re.findall(r"\\cite\{([^}]*)\}", said) for key in found.split(",")}
+    assert {"fkl", "akiba2019optuna", "holm1979", "cameron2011", "mitra2021online", "efron2004least"} <= keys
+    bibliography = (done.folder / "references.bib").read_text(encoding="utf-8")
+    assert keys == {*re.findall(r"^@\w+\{(.*),$", bibliography, re.MULTILINE)}
 
 
 def test_tuned_and_judged_rows_are_apart_and_dealt_anew_in_each_seed(done: Plan) -> None:
