@@ -297,22 +297,23 @@ def plan(words: tuple[str, ...], multirun: bool, engines: bool) -> None:
     show_table(["of these", "runs", "one", "all"], rows, numbers=[1, 2, 3])
 
 
-@commands.command(options_metavar="[--dry-run|--status|--register]")
+@commands.command(options_metavar="[--dry-run|--pilot|--register|--status]")
 @click.argument("file", metavar="STUDY.yaml", type=click.Path(path_type=Path, dir_okay=False))
 @click.argument("words", nargs=-1, metavar="[hydra/launcher=NAME ...]")
 @click.option("--dry-run", is_flag=True, help="Only say how many runs there would be, hours and disk.")
-@click.option("--status", is_flag=True, help="Only say how far it is, and what can be said by now.")
+@click.option("--pilot", is_flag=True, help="Play five seeds apart, and say how many are needed.")
 @click.option("--register", is_flag=True, help="Freeze plan, code and data before the first run.")
-def study(file: Path, words: tuple[str, ...], dry_run: bool, status: bool, register: bool) -> None:
+@click.option("--status", is_flag=True, help="Only say how far it is, and what can be said by now.")
+def study(file: Path, words: tuple[str, ...], **options: bool) -> None:
     """Tune methods with equal trials, judge them on other rows, and say who is better: a page, tables, LaTeX.
 
     The same command goes on with a study that was interrupted. Its keys: docs/studies.md
     """
     from fkl.study.command import command
 
-    if dry_run + status + register > 1:
-        raise FklError("--dry-run, --status, --register: must be one of these")
-    command(file, words, dry_run=dry_run, status=status, register=register)
+    if sum(options.values()) > 1:
+        raise FklError("--dry-run, --pilot, --register, --status: must be one of these")
+    command(file, words, **options)
 
 
 @commands.command("list")

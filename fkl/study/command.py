@@ -12,7 +12,15 @@ from fkl.study.answer import Answer, lines
 from fkl.study.plan import Plan
 
 
-def command(file: Path, words: Sequence[str] = (), *, dry_run: bool, status: bool, register: bool) -> None:
+def command(
+    file: Path,
+    words: Sequence[str] = (),
+    *,
+    dry_run: bool = False,
+    pilot: bool = False,
+    status: bool = False,
+    register: bool = False,
+) -> None:
     """Do what ``fkl study`` is asked for; parameters as on the command line.
 
     Raises
@@ -36,6 +44,11 @@ def command(file: Path, words: Sequence[str] = (), *, dry_run: bool, status: boo
     progress.check(plan)
     if dry_run:
         say(*progress.dry_run(plan))
+        return
+    if pilot:
+        trial = plan.as_pilot()
+        play(trial, words)
+        say("", *progress.seeds_wanted(Answer.of(trial)))
         return
     if register:
         say(*registered.register(plan))

@@ -32,6 +32,8 @@ from fkl.tasks.run_samples import has_drawn_samples, read_table
 
 SEARCH_SEEDS = 1_000_000
 """Added to the seed of a search, whose features and order are never those of what is judged."""
+PILOT_SEEDS = 500_000
+"""Added to the seeds of a pilot, which are never those of the study."""
 PORTIONS = 10
 """Fewest portions without a common row that data are cut into."""
 WIDER = 1 / 3
@@ -75,7 +77,7 @@ class Job:
     def words(self) -> tuple[str, ...]:
         """What it is to `fkl run`, without the values that are searched for."""
         plan, of_search = self.plan, self.wave is not None
-        number = 0 if plan.once else self.seed
+        number = PILOT_SEEDS * plan.pilot + (0 if plan.once else self.seed)
         if plan.claim == "time":
             rows = "early" if of_search else "late"
         else:
@@ -83,7 +85,7 @@ class Job:
         sizes: tuple[str, ...] = ()
         if portions := portions_of(plan, self.dataset):
             rows, sizes = f"{rows}_of_{portions}", sizes_of_half(plan, self.dataset)
-        seed = self.seed + SEARCH_SEEDS * of_search
+        seed = self.seed + PILOT_SEEDS * plan.pilot + SEARCH_SEEDS * of_search
         ours = ("replicates=1", f"seed={seed}", f"rows={rows}", "figures=none", f"paths.outputs={plan.folder}")
         return (*plan.words_of(self.dataset, self.method), *sizes, *ours)
 

@@ -18,6 +18,7 @@ from fkl.config.settings import Settings
 from fkl.config.words import quoted, read_words
 from fkl.config.yaml_file import read_mapping, read_text
 from fkl.screen.similar import did_you_mean
+from fkl.study.power import PILOT
 from fkl.study.space import Range
 from fkl.tasks.learners import why_not
 
@@ -83,6 +84,8 @@ class Plan:
         Seconds that a run may take; one that takes longer has failed.
     folders : tuple of Path
         Choices of the user's own, as ``--config-dir`` of `fkl run`.
+    pilot : bool
+        Whether this is the pilot: five seeds of its own, which are not judged.
     """
 
     file: Path
@@ -100,6 +103,7 @@ class Plan:
     words: tuple[str, ...] = ()
     limit_s: float | None = None
     folders: tuple[Path, ...] = ()
+    pilot: bool = False
 
     @classmethod
     def read(cls, file: Path) -> "Plan":
@@ -128,7 +132,7 @@ class Plan:
         if (own := given.get("config_dir")) is not None:
             folders = (file.parent / str(own),)
             require(folders[0].is_dir(), "config_dir", own, f"a folder beside {file.name}")
-        parts = {
+        parts: dict[str, Any] = {
             name: tuple(_part(entry, name.removesuffix("s"), prefix, folders) for entry in _listed(given, name))
             for name, prefix in (("methods", "algo"), ("datasets", "dataset"))
         }
@@ -197,7 +201,12 @@ class Plan:
     @property
     def folder(self) -> Path:
         """Where all goes that the study leaves, beside its file."""
-        return self.file.with_suffix("")
+        place = self.file.with_suffix("")
+        return place / "pilot" if self.pilot else place
+
+    def as_pilot(self) -> "Plan":
+        """The same with a few seeds, to see how many are needed."""
+        return replace(self, seeds=PILOT, pilot=True)
 
     def config(self, words: Sequence[str]) -> dict[str, Any]:
         """The configuration of a run."""
@@ -279,7 +288,8 @@ def _part(entry: object, kind: str, group: str, folders: Sequence[Path]) -> Part
     if "name" in entry:
         return replace(part, name=str(entry["name"]))
     label = getattr(class_of(part, folders), "label", entry[group]) if group == "algo" else entry[group]
-    more = [word.partition("=")[2] for word in part.words if not word.startswith(f"{group}=")]
+    more = [word.removeprefix(f"{group}.") for word in part.words if not word.startswith(f"{group}=")]
+    more = [word.partition("=")[2] if word.partition("=")[0] in GROUPS else word for word in more]
     return replace(part, name=", ".join([str(label), *more]))
 
 

@@ -48,6 +48,7 @@ def do_job(config: DictConfig) -> None:
     """Do one job, in this process or in a launcher's worker."""
     os.chdir(str(config.cwd))
     plan = Plan.read(Path(str(config.study)))
+    plan = plan.as_pilot() if config.pilot else plan
     dataset, method = plan.datasets[int(config.dataset)], plan.all_methods[int(config.method)]
     wave = None if config.wave is None else int(config.wave)
     job = Job(plan, dataset, method, int(config.seed), wave)
@@ -99,7 +100,7 @@ def _as_overrides(job: Job) -> list[str]:
         "seed": job.seed,
         "wave": "null" if job.wave is None else job.wave,
     }
-    paths = {"study": quoted(f"={plan.file}")[1:], "cwd": quoted(f"={Path.cwd()}")[1:]}
+    paths = {"pilot": plan.pilot, "study": quoted(f"={plan.file}")[1:], "cwd": quoted(f"={Path.cwd()}")[1:]}
     return [f"{key}={value}" for key, value in {**numbers, **paths}.items()]
 
 

@@ -4,14 +4,22 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from fkl.basics.errors import FklError, plural, require
 from fkl.results.tables import summary_columns
 from fkl.runs.forecast import Forecast, forecast
 from fkl.runs.prepare import prepare
 from fkl.screen.units import bytes_of, seconds
+from fkl.study.answer import Answer
 from fkl.study.jobs import MOST_WAVES, Job, are_drawn, judged_jobs, portions_of, stages
 from fkl.study.plan import Part, Plan
+from fkl.study.power import more_seeds_will_not_tell, seeds_needed, upper_limit
 from fkl.study.search import quiet
+
+EFFECTS = (0.02, 0.05, 0.10)
+MANY = 1000
+"""Seeds that nobody plays."""
 
 
 def check(plan: Plan) -> None:
@@ -71,6 +79,27 @@ def _rows(plan: Plan, dataset: Part) -> str:
     if portions := portions_of(plan, dataset):
         return f"{portions} portions that share no row, half of each tuned on and half judged"
     return "one half tuned on, one judged" if plan.once else "half tuned on and half judged, dealt anew in each seed"
+
+
+def seeds_wanted(answer: Answer) -> list[str]:
+    """Lines that tell how many seeds each pair needs, by a pilot: its spread is put in at its upper 80 % limit."""
+    lines = []
+    for one in answer.judged:
+        for (a, b), difference in one.pairs.items():
+            if difference.failed:
+                lines.append(f"{one.dataset.name}: {a} and {b}: a run failed, so that no spread is known")
+                continue
+            spread = upper_limit(float(np.std(difference.d, ddof=1)), len(difference.d))
+            told = []
+            for effect in EFFECTS:
+                if difference.rows and more_seeds_will_not_tell(difference, effect):
+                    told.append(f"{100 * effect:g} %: more rows or data sets are needed, not seeds")
+                else:
+                    needed = seeds_needed(spread, effect, pairs=len(one.pairs))
+                    told.append(f"{100 * effect:g} %: {needed if needed <= MANY else f'more than {MANY}'} seeds")
+            lines.append(f"{one.dataset.name}: {a} and {b}: {'; '.join(told)}")
+    unit = "seeds of each method, to see so large a difference with a probability of 80 %"
+    return [f"{unit}, by a pilot of {answer.plan.seeds}:", *lines, "The pilot's runs are not judged."]
 
 
 def status(plan: Plan) -> list[str]:

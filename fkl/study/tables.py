@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ from fkl.study.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict
 
 MARKS = {EQUAL: " =", BEYOND: " ††", BETTER: " †", CANNOT_TELL: ""}
 """Of verdicts, in the triangle of tests."""
-ABOUT_MARKS = "†† better by more than the margin, † better, = practically equal, no mark: cannot tell"
+ABOUT_MARKS = "†† differs by more than the margin, † differs, = practically equal, no mark: cannot tell"
 LINES = (240.0, 345.0)
 """Points of a line: of a column in a paper of two, and of LaTeX's article."""
 SENT = ("uplink_bytes", "broadcast_bytes", "parties_bytes")
@@ -82,13 +82,18 @@ def shown(frame: pd.DataFrame) -> pd.DataFrame:
             "data set": row["data set"],
             "method": row["method"],
             "error": error + "*" * bool(best),
-            "R2": "" if np.isnan(row["r2"]) else f"{row['r2']:.2f}",
-            "sent": "" if np.isnan(row["uplink_bytes"]) else bytes_of(row["uplink_bytes"]),
-            "received": "" if np.isnan(row["downlink_bytes"]) else bytes_of(row["downlink_bytes"]),
-            "time": "" if np.isnan(row["seconds"]) else seconds(row["seconds"]),
-            "below the mean": "" if np.isnan(row["below_mean_percent"]) else f"{row['below_mean_percent']:.0f} %",
+            "R2": _known(row["r2"], "{:.2f}".format),
+            "sent": _known(row["uplink_bytes"], bytes_of),
+            "received": _known(row["downlink_bytes"], bytes_of),
+            "time": _known(row["seconds"], seconds),
+            "below the mean": _known(row["below_mean_percent"], "{:.0f} %".format),
         })  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def _known(value: float, words: Callable[[float], str]) -> str:
+    """A number in words; nothing where there is none."""
+    return "" if np.isnan(value) else words(value).replace("-", "−")
 
 
 def searched(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
@@ -155,7 +160,7 @@ def _cell_of_test(method: str, verdict: Verdict) -> str:
     if one.failed:
         return f"ranks{mark}"
     side = 1 if verdict.a == method else -1
-    return f"{100 * math.expm1(side * one.m):+.1f} %{mark}"
+    return f"{100 * math.expm1(side * one.m):+.1f} %{mark}".replace("-", "−")
 
 
 def latex(table: pd.DataFrame, caption: str, label: str, line: float) -> str:

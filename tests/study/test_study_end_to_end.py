@@ -33,7 +33,7 @@ set: [kernels.D=4, kernels.N=2, kernels.laplacians=0, "kernels.smallest=0.5", "k
 
 
 def study(file: Path, **options: bool) -> None:
-    command(file, (), **{"dry_run": False, "status": False, "register": False, **options})
+    command(file, (), **options)
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +208,23 @@ def test_its_paper_and_its_narrow_tables_compile_without_overfull_boxes(done: Pl
         ended = subprocess.run(call, cwd=plan.folder, capture_output=True, text=True, env=environment, check=False)
         assert ended.returncode == 0, ended.stdout[-2000:]
         assert "Overfull" not in ended.stdout
+
+
+def test_a_pilot_says_how_many_seeds_are_needed_and_is_not_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "piloted.yaml"
+    file.write_text(SMALL.replace("trials: 2", "trials: 2, space: {algo.eta: log 0.01..0.2}"))
+    study(file, pilot=True)
+    said = capsys.readouterr().out
+    assert "diabetes: OFMKL-Avg and Raker: 2 %: " in said
+    assert "by a pilot of 5" in said
+    plan = Plan.read(file)
+    assert not any(job.note for job in judged_jobs(plan, plan.datasets[0]))
+    job = Job(plan.as_pilot(), plan.datasets[0], plan.methods[0], 1)
+    assert job.note is not None
+    assert {"seed=500001", "rows=judge_500001"} <= {*job.words}
+    register(plan)  # a pilot does not stand in its way
 
 
 def test_a_word_that_is_no_launcher_s_is_refused(done: Plan) -> None:

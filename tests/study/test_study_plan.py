@@ -25,7 +25,7 @@ def test_names_and_keys_become_words(tmp_path: Path) -> None:
         "methods: [pof_mkl, {algo: ofmkl_avg, compression: sign, lam: 0.0}]\n"
         "datasets: [diabetes, {dataset: file, name: wards, path: wards.csv, target: stay, site: ward}]\n",
     )
-    assert [one.name for one in plan.methods] == ["POF-MKL", "OFMKL-Avg, sign, 0.0"]
+    assert [one.name for one in plan.methods] == ["POF-MKL", "OFMKL-Avg, sign, lam=0.0"]
     assert plan.methods[1].words == ("algo=ofmkl_avg", "compression=sign", "algo.lam=0.0")
     assert plan.datasets[1].name == "wards"
     assert plan.datasets[1].words == (
