@@ -163,5 +163,7 @@ def write_jobs(plan: Plan) -> None:
             if note := job.note:
                 values = "; ".join(f"{key}={value}" for key, value in (note["values"] or {}).items())
                 cells = {**note, "values": values}
+                if "folder" in note:
+                    cells["folder"] = plan.folder / "runs" / note["folder"]
                 writer.writerow([cells.get(name, "") for name in COLUMNS])
     write_text(plan.folder / JOBS, stream.getvalue())

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import fkl
 from fkl.basics.errors import FklError
 from fkl.basics.files import read_arrays
 from fkl.results.tables import LOSSES
@@ -68,6 +69,7 @@ def test_all_is_there_and_the_answer_comes_first(done: Plan) -> None:
     sentence = Answer.of(done).sentences[0]
     assert sentence.split(" ")[0] in page[: page.index("Errors and costs")]
     assert "http://" not in page and "https://" not in page
+    assert fkl.compare(done.folder).pivot.methods, "its folder can be compared as that of a sweep"
 
 
 def test_what_its_methods_cite_is_in_its_bibliography(done: Plan) -> None:
