@@ -61,8 +61,9 @@ class Answer:
 
     @property
     def sentences(self) -> list[str]:
-        """The answer: the first method against each other one, over data sets or on each."""
-        first, *others = [method.name for method in self.plan.methods]
+        """The answer: the first method against each other one, and itself alone, over data sets or on each."""
+        plan = self.plan
+        first, *others = [method.name for method in (*plan.methods, *plan.besides(plan.methods[0]))]
         said = []
         for other in others:
             pair = {first, other}
