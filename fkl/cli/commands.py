@@ -334,7 +334,7 @@ def list_choices(group: str | None, format: str) -> None:
 @commands.command("describe", context_settings=AS_GIVEN)
 @click.argument("name", shell_complete=_any_name)
 def describe_choice(name: str) -> None:
-    """Explain a method, a data set, any other choice, a key such as algo.M, or a column such as mse_gini."""
+    """Explain a choice such as pof_mkl, a key (algo.M), a column (mse_gini) or a kind of message (theta)."""
     from fkl.cli.describe import explained
     from fkl.screen.messages import width
 
