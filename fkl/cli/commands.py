@@ -453,8 +453,9 @@ def table(words: tuple[str, ...], format: str) -> None:
 def figure(words: tuple[str, ...], style: str) -> None:
     """A paper's figure from our runs, for example pof_mkl/1."""
     from fkl.papers import write_figure
+    from fkl.screen.messages import say
 
-    print(write_figure(*_paper_and_number("figure", words), Path("outputs"), style))
+    say(write_figure(*_paper_and_number("figure", words), Path("outputs"), style))
 
 
 @commands.command(context_settings=AS_GIVEN)
@@ -517,14 +518,22 @@ def audit(words: tuple[str, ...], verbose: bool, format: str) -> None:
 
 @commands.command("bench")
 @click.argument("names", nargs=-1, metavar="[NAME ...]")
-def bench_command(names: tuple[str, ...]) -> None:
+@_format
+def bench_command(names: tuple[str, ...], format: str) -> None:
     """Time methods beside the floor of their arithmetic; some minutes, on a machine that does nothing else.
 
     NAME is pof_mkl, graph_omkl, coke, fdskl, parsimonious or rf_gp, all of them if there is none; or gpu, engine=jax.
     """
-    from fkl.bench import bench
+    from fkl.bench import HEADINGS, bench
+    from fkl.screen.messages import note, say
+    from fkl.screen.tables import show_table
 
-    print(bench(names))
+    machine, rows = bench(names)
+    if format == "table":
+        say(machine, "")
+    else:
+        note(machine)
+    show_table(HEADINGS, rows, format, numbers=range(2, 6))
 
 
 @commands.command()
