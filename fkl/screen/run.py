@@ -92,7 +92,7 @@ def blocks(
     def line(label: str, entries: list[str]) -> None:
         for start in range(0, len(entries), 2):
             first, *second = entries[start : start + 2]
-            text = f"  {label if start == 0 else '':{LABEL}} {first:{FIRST}}{''.join(second)}"
+            text = f"  {label if start == 0 else '':{LABEL}} {first:{FIRST - 1}} {''.join(second)}"
             lines.append(text.rstrip())
 
     spread = {name: float(summary[name].std(ddof=1)) if summary[name].nunique() > 1 else 0.0 for name in errors}
@@ -115,7 +115,7 @@ def blocks(
     sent = {way: float(mean[f"{name}_bytes"]) for name, way in ways.items() if f"{name}_bytes" in mean}
     line("sent", [f"{bytes_of(size)} {way}" for way, size in sent.items()])
     behind = [f"{seconds(waited)} from start to end"] if waited is not None else ["finished already"]
-    line("time", [f"{seconds(mean['runtime_s'])} of computing a replicate", *behind])
+    line("time", [f"{seconds(mean['runtime_s'])} computing a replicate", *behind])
     lines.append(f"  data      {sizes(provenance, config)}")
     pictures = " · ".join(file.name for file in sorted(folder.glob("*.png")))
     lines += ["", f"  run       {folder}"]

@@ -30,7 +30,7 @@ def job_line(note: dict[str, Any], jobs: int, name: str, swept: Sequence[str], m
     """
     words = [word for word in note["overrides"].split() if word in _swept_words(note, swept)]
     varied = " ".join(word for word in words if not word.startswith(("algo=", "dataset=")))
-    place = f"{note['job'] + 1}/{jobs}"
+    place = f"{note['job'] + 1:{len(str(jobs))}}/{jobs}"
     if "mean" in note:
         result = f"{note['metric']} {number(note['mean'])}"
         worse = told.replace("not better than the", "≥").replace(" and the", " and ≥")
