@@ -1,8 +1,9 @@
 """Pages of the documentation that are made from the code: a hook of MkDocs, see mkdocs.yml.
 
 A page a choice of the configuration, from `fkl.cli.describe`; the papers' differences, the changes and the page of
-contributors from where they lie. Links between them are turned into links between pages; a link to a file
-of the source becomes its name, since the site does not hold the source.
+contributors from where they lie; in docs/records.md what the columns of a run's tables mean. Links between them are
+turned into links between pages; a link to a file of the source becomes its name, since the site does not hold the
+source.
 """
 
 import posixpath
@@ -18,6 +19,7 @@ from mkdocs.structure.pages import Page
 from fkl.cli.describe import Description, of_choice
 from fkl.config import choices
 from fkl.config.compose import keys_of
+from fkl.screen import columns
 
 ROOT = Path(__file__).resolve().parents[1]
 PAPERS = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious", "fomd_oms", "fed_poe", "dekrr", "frontier")
@@ -34,6 +36,8 @@ GROUPS = {
     "Conditions": ("conditions", choices.CONDITIONS),
 }
 """Entries of the navigation whose pages are made, their folder, and the groups of choices that they describe."""
+COLUMNS_HERE = "<!-- columns -->"
+"""Stands in docs/records.md for the meanings of all columns and kinds of messages."""
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -58,6 +62,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Turn links between files of the repository into links between pages."""
     uri = page.file.src_uri
+    markdown = markdown.replace(COLUMNS_HERE, _columns())
     source = COPIED.get(uri, f"docs/{uri}")
     pages = {path: name for name, path in COPIED.items()} | {f"docs/{file.src_uri}": file.src_uri for file in files}
 
@@ -73,6 +78,19 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return match[0]  # which the strict build refuses
 
     return LINK.sub(turned, markdown)
+
+
+def _columns() -> str:
+    """What columns, endings of their names and kinds of messages mean, from `fkl.screen.columns`."""
+    sent = {f"{way}_{unit}": columns.meaning(f"{way}_{unit}") for way in columns.WHO for unit in columns.WHAT}
+    lost = {f"lost_{unit}": columns.meaning(f"lost_{unit}") for unit in columns.WHAT}
+    endings = {f"..._{ending.strip('_')}": words.format("...") for ending, words in columns.ENDINGS.items()}
+    coverage = {"coverage_50": columns.meaning("coverage_50")}
+    tables = {"column": columns.COLUMNS | coverage | endings | sent | lost, "kind of message": columns.KINDS}
+    return "\n\n".join(
+        "\n".join([f"| {heading} | what it is |", "|---|---|", *(f"| `{a}` | {_cell(b)} |" for a, b in of.items())])
+        for heading, of in tables.items()
+    )
 
 
 def _page(title: str, made: Description) -> str:

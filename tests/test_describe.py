@@ -110,11 +110,11 @@ def test_a_name_of_several_groups_is_told_of_all() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("pofmkl", "^no method, data set or other choice is named pofmkl$"),
+        ("pofmkl", "^no choice, key, column or kind of message is named pofmkl$"),
         ("algo=naval", "no choice of algo is named naval"),
         ("x=naval", "x: no such group; there are algo"),
-        ("", "no method, data set or other choice is named $"),
-        ("../algo/coke", "other choice is named ../algo/coke"),
+        ("", "kind of message is named $"),
+        ("../algo/coke", "kind of message is named ../algo/coke"),
     ],
 )
 def test_what_there_is_not_is_refused(name: str, said: str) -> None:
@@ -132,7 +132,7 @@ def test_what_there_is_not_is_refused(name: str, said: str) -> None:
         ("replicates", "replicates=20"),
         ("network.loss", "network.loss=0.0"),
         ("algo.M", "algo.M=1"),
-        ("alpha_of_nothing", "no method"),
+        ("alpha_of_nothing", "no choice, key"),
     ],
 )
 def test_columns_and_keys_are_explained(fkl: Callable, name: str, said: str) -> None:

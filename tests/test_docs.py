@@ -12,6 +12,7 @@ import yaml
 
 import fkl
 from fkl.config import choices
+from fkl.screen.columns import COLUMNS, KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
 SECTION = re.compile(r"^(Raises|Parameters)\n-+\n(.*?)(?=\n\n\w[\w ]*\n-+\n|\Z)", re.MULTILINE | re.DOTALL)
@@ -31,6 +32,8 @@ def test_the_site_has_a_page_for_every_method_and_data_set(tmp_path: Path) -> No
     for group, folder in {"algo": "methods", "dataset": "datasets"}.items():
         for name in choices.files(group):
             assert name in (tmp_path / folder / name / "index.html").read_text(encoding="utf-8")
+    records = (tmp_path / "records" / "index.html").read_text(encoding="utf-8")
+    assert all(f"<code>{name}</code>" in records for name in (COLUMNS | KINDS | {"uplink_bytes": "", "..._gini": ""}))
     assert "privacy.clip" in (tmp_path / "conditions" / "privacy=central" / "index.html").read_text(encoding="utf-8")
 
 

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from importlib import import_module, metadata
 
 import numpy as np
-from tabulate import tabulate
 
 from fkl import __version__
 from fkl.basics.errors import FklError, requires_extra
@@ -23,11 +22,12 @@ from fkl.results.folder import processor_name
 BENCHES = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious", "rf_gp")
 ON_REQUEST = ("gpu",)
 """Benchmarks that run only when they are named; they need JAX."""
+HEADINGS = ("method", "what is run", "time, s", "floor, s", "time / floor", "goal", "the floor")
 LIBRARIES = ("numpy", "scipy", "numba")
 
 
-def bench(names: Iterable[str]) -> str:
-    """Measure, and return a table in Markdown.
+def bench(names: Iterable[str]) -> tuple[str, list[tuple[str, ...]]]:
+    """Measure, and return a line about the machine and the rows of a table, with `HEADINGS`.
 
     Parameters
     ----------
@@ -42,14 +42,11 @@ def bench(names: Iterable[str]) -> str:
         with requires_extra("jax", "bench gpu"):
             import jax  # noqa: F401
     rows = [_row(case) for name in wanted for case in import_module(f"fkl.bench.{name}").cases()]
-    heads = ("method", "what is run", "time, s", "floor, s", "time / floor", "goal", "the floor")
-    # One line about the machine, and the table
     versions = ", ".join(f"{library} {metadata.version(library)}" for library in LIBRARIES)
     today = datetime.now(UTC).strftime("%-d %B %Y")
     software = f"fkl {__version__}, Python {platform.python_version()}, {versions}"
     processor = processor_name() or platform.processor() or platform.machine()
-    table = tabulate(rows, heads, tablefmt="github", disable_numparse=True)
-    return f"{today}: {software}; {processor}, {os.cpu_count()} cores.\n\n{table}"
+    return f"{today}: {software}; {processor}, {os.cpu_count()} cores.", rows
 
 
 def _row(case: Case) -> tuple[str, ...]:

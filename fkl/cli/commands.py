@@ -335,7 +335,7 @@ def list_choices(group: str | None, format: str) -> None:
 @commands.command("describe", context_settings=AS_GIVEN)
 @click.argument("name", shell_complete=_any_name)
 def describe_choice(name: str) -> None:
-    """Explain a method, a data set, any other choice, a key such as algo.M, or a column such as mse_gini."""
+    """Explain a choice such as pof_mkl, a key (algo.M), a column (mse_gini) or a kind of message (theta)."""
     from fkl.cli.describe import explained
     from fkl.screen.messages import width
 
@@ -454,8 +454,9 @@ def table(words: tuple[str, ...], format: str) -> None:
 def figure(words: tuple[str, ...], style: str) -> None:
     """A paper's figure from our runs, for example pof_mkl/1."""
     from fkl.papers import write_figure
+    from fkl.screen.messages import say
 
-    print(write_figure(*_paper_and_number("figure", words), Path("outputs"), style))
+    say(write_figure(*_paper_and_number("figure", words), Path("outputs"), style))
 
 
 @commands.command(context_settings=AS_GIVEN)
@@ -518,14 +519,22 @@ def audit(words: tuple[str, ...], verbose: bool, format: str) -> None:
 
 @commands.command("bench")
 @click.argument("names", nargs=-1, metavar="[NAME ...]")
-def bench_command(names: tuple[str, ...]) -> None:
+@_format
+def bench_command(names: tuple[str, ...], format: str) -> None:
     """Time methods beside the floor of their arithmetic; some minutes, on a machine that does nothing else.
 
     NAME is pof_mkl, graph_omkl, coke, fdskl, parsimonious or rf_gp, all of them if there is none; or gpu, engine=jax.
     """
-    from fkl.bench import bench
+    from fkl.bench import HEADINGS, bench
+    from fkl.screen.messages import note, say
+    from fkl.screen.tables import show_table
 
-    print(bench(names))
+    machine, rows = bench(names)
+    if format == "table":
+        say(machine, "")
+    else:
+        note(machine)
+    show_table(HEADINGS, rows, format, numbers=range(2, 6))
 
 
 @commands.command()

@@ -3,14 +3,16 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 from fkl.basics.errors import FklError
 from fkl.cli.docstrings import POINTER, Class, found_class
+from fkl.cli.listing import WORDS
 from fkl.config import choices, experiments
 from fkl.config.compose import brought_by, keys_of
 from fkl.data.table_layout import options
-from fkl.screen.columns import meaning
+from fkl.screen.columns import COLUMNS, KINDS, kind_meaning, meaning
 from fkl.screen.similar import did_you_mean
 
 GROUPS = (*choices.GROUPS, "as_published", "experiment")
@@ -26,6 +28,15 @@ NODES = {
     "paths": ("fkl.config.settings.Paths", "paths", "Folders"),
 }
 """Parts of the configuration that have no choices: class, where its keys stand, and what it is."""
+MADE = {
+    "_target_": "the class of fkl that is made with the keys beside it; each choice brings its own",
+    "table": "where the data set's file is, and how its columns are read; each data set brings its own",
+}
+"""What config.yaml has besides keys that are set."""
+PLACES = (*(name for name in NODES if name != "settings"), *choices.GROUPS)
+"""Where a key can stand of which only the end is said."""
+MOST_NAMED, MOST_MEANINGS = 6, 4
+"""Choices that are named of a key, and meanings that are told of it."""
 TABLE_SET = "fkl.data.table_set.TableSet"
 """Class of the data sets that their YAML describes."""
 
@@ -90,30 +101,64 @@ class Description:
 
 
 def explained(name: str, width: int) -> str:
-    """A choice, a column of the tables or a key, for a terminal so many columns wide.
+    """All that has this name, for a terminal so many columns wide: column, kind of message, key, group, choice.
 
     Raises
     ------
     fkl.basics.errors.FklError
         If there is nothing with this name.
     """
-    if (told := meaning(name)) is not None:
-        return f"{name}: {told}"
-    if key := _key_of(name):
-        return f"{key.name}={key.default}\n{_row(key)}"
-    return as_text(describe(name), width)
+    told = [f"{name}: {words}" for words in (meaning(name), kind_meaning(name)) if words]
+    told += _keys_named(name)
+    if name in choices.GROUPS:
+        told.append(_of_group(name))
+    told += [f"{name}: {words}" for part, words in MADE.items() if part in name.split(".")]
+    by_its_end = [] if told or "." in name else [one for place in PLACES for one in _keys_named(f"{place}.{name}")]
+    if (told or by_its_end) and name not in NODES and not any(name in _choices(group) for group in GROUPS):
+        return "\n\n".join(_wrapped(one, width) for one in told or by_its_end)
+    return "\n\n".join([*(_wrapped(one, width) for one in told), as_text(describe(name), width)])
 
 
-def _key_of(name: str) -> Key | None:
-    """A key by its name: one outside every group, of a part without choices, or of the default choices."""
+def _wrapped(text: str, width: int) -> str:
+    """Lines of text, those behind the first indented, as wide as a terminal."""
+    lines = [
+        fill(line, width, initial_indent="  " * (at > 0), subsequent_indent="  ", break_on_hyphens=False)
+        for at, line in enumerate(text.split("\n"))
+    ]
+    return "\n".join(lines)
+
+
+def _keys_named(name: str) -> list[str]:
+    """What a key means, and of which choices it is, where these differ; the choice of the default comes first."""
     group, dot, _ = name.partition(".")
-    if dot and group in NODES:
-        return next((key for key in of_node(group).keys if key.name == name), None)
-    if dot and group in choices.GROUPS:
-        chosen = choices.primary()[group]
-        names = dict.fromkeys([*([chosen] if chosen else []), *choices.files(group)])
-        return next((key for one in names for key in of_choice(group, one).keys if key.name == name), None)
-    return next((key for key in of_node("settings").keys if key.name == name), None)
+    if not dot or group in NODES:
+        keys = of_node(group if dot else "settings").keys
+        return [f"{key.name}={key.default}\n{_row(key)}" for key in keys if key.name == name]
+    if group not in choices.GROUPS:
+        return []
+    chosen = choices.primary()[group]
+    names = dict.fromkeys([*([chosen] if isinstance(chosen, str) else []), *choices.files(group)])
+    found: dict[str, list[tuple[str, str]]] = {}
+    for choice in names:
+        for key in of_choice(group, choice).keys:
+            if key.name == name:
+                found.setdefault(_row(key), []).append((choice, key.default))
+    told = []
+    for row, those in found.items():
+        defaults = dict.fromkeys(default for _, default in those)
+        more = len(those) - MOST_NAMED
+        which = ", ".join(choice for choice, _ in those[:MOST_NAMED]) + f" and {more} more" * (more > 0)
+        differ = "; defaults differ" * (len(defaults) > 1)
+        told.append(f"{name}={those[0][1]}\n{row}\nwith {group}={which}{differ}")
+    more = len(told) - MOST_MEANINGS
+    return [*told[:MOST_MEANINGS], *[f"{more} other meanings: fkl describe {group}=NAME"] * (more > 0)]
+
+
+def _of_group(group: str) -> str:
+    """What is chosen in a group, and from what."""
+    words = "methods" if group == "algo" else WORDS[group]
+    names = ", ".join(choices.files(group))
+    return f"{group}={_yaml(choices.primary()[group])}: {words}\none of {names}\nwhat each is: fkl list {group}"
 
 
 def describe(name: str) -> Description:
@@ -131,14 +176,15 @@ def describe(name: str) -> Description:
     """
     if name in NODES:
         return of_node(name)
-    said, equals, last = name.lstrip("+").partition("=")
+    said, equals, last = name.lstrip("+").replace("logger.", "logger=", 1).partition("=")  # as config.yaml has it
     wanted = last if equals else said
     having = [group for group in GROUPS if wanted in _choices(group)]
     if equals and said not in GROUPS:
         raise FklError(f"{said}: no such group; there are {', '.join(GROUPS)}")
     if not having or (equals and said not in having):
-        what = f"choice of {said}" if equals else "method, data set or other choice"
+        what = f"choice of {said}" if equals else "choice, key, column or kind of message"
         names = [one for group in GROUPS for one in _choices(group)]
+        names += [] if equals else [*choices.GROUPS, *COLUMNS, *KINDS, *(key.name for key in of_node("settings").keys)]
         raise FklError(f"no {what} is named {wanted}", help=did_you_mean(wanted, names, "all names: fkl list"))
     group = said if equals else having[0]
     made = of_paper(group, wanted) if group in PAPERS else of_choice(group, wanted)

@@ -1,4 +1,4 @@
-"""What the columns of a run's tables mean: for `fkl describe COLUMN`, headings and the documentation."""
+"""What columns of a run's tables and kinds of messages mean: for `fkl describe NAME` and the documentation."""
 
 import re
 
@@ -47,8 +47,9 @@ COLUMNS = {
     "communication_s": "seconds that the messages take, by the links' latency and bandwidth",
     "runtime_s": "seconds of computing for one replicate: the run's time divided by its replicates",
     "runtime_per_client_s": "seconds of computing for one replicate and client",
-    "elapsed_s": "seconds of computing so far",
-    "epsilon": "privacy spent so far: epsilon of (epsilon, delta)-differential privacy",
+    "epsilon_sample": "privacy of a sample so far: epsilon of (epsilon, privacy.delta)-differential privacy",
+    "epsilon_client": "privacy of a client so far: epsilon of (epsilon, privacy.delta)-differential privacy",
+    "features": "features that the party holds",
     "active_nodes": "samples that the function keeps, with non-zero weights",
     "support_vectors": "samples that the function keeps",
     "regions": "regions of equal predicted class that the function has",
@@ -68,8 +69,59 @@ WHO = {
     "link": "from agent to agent, to each neighbour",
     "broadcast": "from an agent to all its neighbours, counted once",
 }
+LOST = {"lost": "that the network lost"}
 WHAT = {"messages": "messages", "scalars": "numbers", "bytes": "bytes"}
 TRAFFIC = re.compile(r"(lost_)?(uplink|downlink|link|broadcast)_(messages|scalars|bytes)")
+KINDS = {
+    "angles": "masked sums of the parties' parts of the angles of random features",
+    "box": "lower and upper corner of a box that holds the client's samples; back: of the box of all clients",
+    "centres": "samples that clients give away as centres of the function",
+    "dealt product": "what a dealer tells of the product of its masks",
+    "distances": "masked sums of squared distances of samples to landmarks",
+    "features": "a sample without its target",
+    "function part": "a party's part of the function's values at some samples",
+    "gram": "second moments Z'Z / n of the client's random features",
+    "grams": "second moments of the agent's and the neighbour's random features at the neighbour",
+    "index": "which kernel was drawn (eM-KOFL), or predicts (FOMD-OMS); the rows and the seed of an iteration (FDSKL)",
+    "key": "the public key of the cipher, sent once",
+    "keys": "public keys by which clients agree on masks",
+    "landmarks": "which samples are landmarks",
+    "left": "which samples of a node go left, one bit each",
+    "log_w": "logarithms of the kernels' weights",
+    "losses": "the client's losses with each kernel",
+    "mask sum": "sums of the masks, without which masked sums say nothing",
+    "masked factor": "a factor of products under a dealer's mask",
+    "masked sum": "sums of the parties' parts of angles, under masks",
+    "matrix": "masked sums of the parties' parts of the kernel matrix",
+    "model": "the function that was learned: which nodes or samples it keeps, and their coefficients",
+    "moments": "second moments of random features, and their products with the targets, of each kernel",
+    "network": "weights of the neural network; up: their gradients",
+    "noise": "variance of the noise of each kernel's Gaussian process",
+    "omega": "frequencies of the agent's random features",
+    "phase": "phases of the agent's random features",
+    "prediction": "what the server predicts for the client's sample",
+    "products": "a party's part of w'x of some samples",
+    "pull": "products Z'y / n of the client's random features with its targets",
+    "root": "root of each kernel's posterior covariance",
+    "samples": "samples with their targets; of RF-GP made-up ones with nearly the same sums",
+    "share": "a share of a sum of products, which says nothing without the other one",
+    "shares": "shares of keys, by which masks of clients that leave can be taken off",
+    "shrink": "factor by which all coefficients shrink",
+    "slopes": "derivatives of the loss at some samples",
+    "split": "the feature and the edge that a node is split at",
+    "statistics": "encrypted first and second derivatives of the loss at all samples",
+    "sums": "encrypted sums of the derivatives in each bin of a party's features",
+    "survivors": "which clients are still there",
+    "target": "the target of the client's sample",
+    "theta": "parameters of the function on random features, or their gradients or changes",
+    "totals": "number of samples, and sum of their squared targets",
+    "unmasking": "shares that take off the masks of clients that left",
+    "vector": "a vector with an entry for each centre: of coefficients, or a product with the kernel matrix",
+    "weights": "weights of the kernels",
+    "z": "auxiliary variables of the link between two agents",
+}
+"""What messages hold, by kind, as `scalars_by_kind` in provenance.json has them behind their direction."""
+DIRECTION = re.compile(r"(uplink|downlink|link|broadcast|lost) ")
 ENDINGS = {
     "_worst_tenth_sites": "mean over the worst 10 % of sites of {}",
     "_gini_sites": "inequality between sites, 0 is equal, of {} (Gini coefficient)",
@@ -94,9 +146,33 @@ def meaning(name: str) -> str | None:
     if found := TRAFFIC.fullmatch(name):
         lost = ", lost by the network" if found[1] else ""
         return f"{WHAT[found[3]]} sent {WHO[found[2]]}{lost}"
+    if found := re.fullmatch(r"lost_(messages|scalars|bytes)", name):
+        return f"{WHAT[found[1]]} that the network lost"
     if found := re.fullmatch(r"coverage_(\d+)", name):
         return f"share of targets inside the predicted central {found[1]} % interval; {int(found[1]) / 100:g} is exact"
     for ending, words in ENDINGS.items():
         if name.endswith(ending) and (of := name.removesuffix(ending)) in COLUMNS:
             return words.format(of)
     return None
+
+
+def kind_meaning(name: str) -> str | None:
+    """What messages of a kind hold, in one line; None for a kind that no method has.
+
+    Parameters
+    ----------
+    name : str
+        For example ``"theta"``, or ``"uplink theta"`` as in provenance.json.
+
+    Examples
+    --------
+    >>> kind_meaning("uplink losses")
+    "in messages from all clients to the server, the client's losses with each kernel"
+    >>> kind_meaning("losses")
+    "in messages, the client's losses with each kernel"
+    """
+    direction, kind = DIRECTION.match(name), DIRECTION.sub("", name)
+    if kind not in KINDS:
+        return None
+    way = f" {(WHO | LOST)[direction[1]]}" if direction else ""
+    return f"in messages{way}, {KINDS[kind]}"

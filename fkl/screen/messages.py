@@ -3,6 +3,7 @@
 rich knows the terminal: its width and colours, NO_COLOR and TERM=dumb. A pipe gets plain text, one line a message.
 """
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -12,6 +13,7 @@ from shutil import get_terminal_size
 from typing import TextIO
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -23,6 +25,8 @@ UNLIMITED = 100_000
 """Columns of a pipe or a file, where nothing is wrapped."""
 LONGEST = 1500
 """Letters of a message, which a hostile file may be in."""
+LABEL, WIDEST_LABEL = re.compile(r" *(error|warning|help|files): | {2,}\S+ +(?=\S)|[✓▲✗] *(\d+/\d+ +)?"), 16
+"""What a line begins with: ``"error: "``, a mark, or an indented word in front of what is told of it."""
 STYLES = {"error:": "bold red", "warning:": "bold yellow", "help:": "cyan", "✓": "green", "▲": "yellow", "✗": "red"}
 """Of the first word of a line."""
 
@@ -42,7 +46,7 @@ def say(*lines: str | Text) -> None:
     """Print lines on stdout; a mark at the beginning of a line is coloured."""
     out = console(sys.stdout)
     for line in lines:
-        out.print(styled(line) if isinstance(line, str) else line)
+        _print(out, styled(line) if isinstance(line, str) else line)
 
 
 @contextmanager
@@ -60,21 +64,32 @@ def paged() -> Iterator[None]:
 
 def warning(message: str) -> None:
     """Print a warning on stderr."""
-    console(sys.stderr).print(styled(f"warning: {_one_line(message)}"))
+    _print(console(sys.stderr), styled(f"warning: {_one_line(message)}"))
 
 
 def note(message: str) -> None:
     """Print on stderr what a user should know, and need not act on."""
-    console(sys.stderr).print(styled(_one_line(message)))
+    _print(console(sys.stderr), styled(_one_line(message)))
 
 
 def refuse(error: FklError) -> int:
     """Print what the user can correct, and how, and return the exit code for it."""
     out = console(sys.stderr)
-    out.print(styled(f"error: {_one_line(str(error))}"))
+    _print(out, styled(f"error: {_one_line(str(error))}"))
     for line in error.help:
-        out.print(styled(f"  help: {_one_line(line)}"))
+        _print(out, styled(f"  help: {_one_line(line)}"))
     return 2
+
+
+def _print(out: Console, text: Text) -> None:
+    """Print a line; where it is wrapped, what follows stands below what comes behind its label."""
+    if cell_len(text.plain) <= out.width or "\n" in text.plain:
+        out.print(text)
+        return
+    label = LABEL.match(text.plain)
+    start = label.end() if label and label.end() <= WIDEST_LABEL else 0
+    for at, part in enumerate(text[start:].wrap(out, out.width - start)):
+        out.print(text[:start] + part if at == 0 else Text(" " * start) + part)
 
 
 def styled(line: str) -> Text:

@@ -89,10 +89,10 @@ def blocks(
         known = name in mean and mean[name] == mean[name]  # NaN where it is not known
         return [f"{before} {number(mean[name])} {behind}".strip()] if known else []
 
-    def line(label: str, entries: list[str], behind: str = "") -> None:
+    def line(label: str, entries: list[str]) -> None:
         for start in range(0, len(entries), 2):
             first, *second = entries[start : start + 2]
-            text = f"  {label if start == 0 else '':{LABEL}} {first:{FIRST}}{''.join(second)}{behind}"
+            text = f"  {label if start == 0 else '':{LABEL}} {first:{FIRST - 1}} {''.join(second)}"
             lines.append(text.rstrip())
 
     spread = {name: float(summary[name].std(ddof=1)) if summary[name].nunique() > 1 else 0.0 for name in errors}
@@ -106,9 +106,14 @@ def blocks(
     ])  # fmt: skip
     regrets = {"regret_best_kernel": "to the best kernel", "regret_hindsight": "in hindsight"}
     line("regret", [entry for name, words in regrets.items() for entry in value(name, behind=words)])
-    ways = {"uplink": "up", "downlink": "down", "broadcast": "broadcast", "link": "over links"}
+    ways = {
+        "uplink": "up from all clients",
+        "downlink": "down to all clients",
+        "broadcast": "broadcast by all agents",
+        "link": "over all links",
+    }
     sent = {way: float(mean[f"{name}_bytes"]) for name, way in ways.items() if f"{name}_bytes" in mean}
-    line("sent", [f"{bytes_of(size)} {way}" for way, size in sent.items()], "   all clients and rounds" * bool(sent))
+    line("sent", [f"{bytes_of(size)} {way}" for way, size in sent.items()])
     behind = [f"{seconds(waited)} from start to end"] if waited is not None else ["finished already"]
     line("time", [f"{seconds(mean['runtime_s'])} computing a replicate", *behind])
     lines.append(f"  data      {sizes(provenance, config)}")

@@ -30,10 +30,11 @@ def job_line(note: dict[str, Any], jobs: int, name: str, swept: Sequence[str], m
     """
     words = [word for word in note["overrides"].split() if word in _swept_words(note, swept)]
     varied = " ".join(word for word in words if not word.startswith(("algo=", "dataset=")))
-    place = f"{note['job'] + 1}/{jobs}"
+    place = f"{note['job'] + 1:{len(str(jobs))}}/{jobs}"
     if "mean" in note:
         result = f"{note['metric']} {number(note['mean'])}"
-        parts = [mark, place, name, varied, result, told if mark == "▲" else ""]
+        worse = told.replace("not better than the", "≥").replace(" and the", " and ≥")
+        parts = [mark, place, name, varied, f"{result} {worse}" if mark == "▲" else result]
     else:
         parts = ["✗", place, name or note["overrides"], varied if name else "", f"{note['state']}: {note['message']}"]
     again = "(finished already)" if note["state"] == "finished already" else ""
@@ -46,7 +47,7 @@ def time_left(started: float, now: float, ended: Iterable[dict[str, Any]], jobs:
     played = sum(state != "finished already" for state in states)
     if not played or len(states) == jobs:
         return ""
-    return f"about {seconds(round((now - started) / played * (jobs - len(states))))} left"
+    return f"{seconds(round((now - started) / played * (jobs - len(states))))} left"
 
 
 def grouped(ended: Sequence[dict[str, Any]], state: str, swept: Sequence[str]) -> list[str]:

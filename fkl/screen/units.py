@@ -2,6 +2,7 @@
 
 import math
 
+MOST_DECIMALS = 6
 BYTES = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -28,9 +29,14 @@ def with_spread(mean: float, spread: float) -> str:
     --------
     >>> with_spread(0.037944, 0.00070329)
     '0.03794 ± 0.00070'
+    >>> with_spread(1.08e-5, 2.1e-6)
+    '(1.08 ± 0.21)e-05'
     """
-    if not spread > 0 or not -4 <= math.floor(math.log10(abs(mean) or 1)) < 7:
+    if not (spread > 0 and math.isfinite(mean)):
         return number(mean)
+    power = math.floor(math.log10(abs(mean) or 1))
+    if not -4 <= power < 7:
+        return f"({with_spread(mean / 10.0**power, spread / 10.0**power)})e{power:+03d}"
     decimals = max(0, 1 - math.floor(math.log10(spread)))
     return f"{mean:.{decimals}f} ± {spread:.{decimals}f}"
 
@@ -62,6 +68,15 @@ def seconds(value: float) -> str:
 
 
 def percent_apart(ours: float, other: float) -> str:
-    """How far below another number ours is, or above."""
+    """How far below another number ours is, or above; 100 % below is 0 alone.
+
+    Examples
+    --------
+    >>> percent_apart(0.0379, 0.0521), percent_apart(1.08e-5, 0.0789), percent_apart(0.0527, 0.0521)
+    ('27 % below', '99.99 % below', '1 % above')
+    """
     share = 100 * (1 - ours / other)
-    return f"{abs(share):.{0 if abs(share) >= 1 else 1}f} % {'below' if share > 0 else 'above'}"
+    digits = 0 if abs(share) >= 1 else 1
+    while share < 100 <= round(share, digits) and digits < MOST_DECIMALS:
+        digits += 1
+    return f"{abs(share):.{digits}f} % {'below' if share > 0 else 'above'}"
