@@ -74,10 +74,11 @@ def show(answer: Answer) -> None:
     say(*lines(answer))
     frame = errors(answer.judged)
     if len(frame):
-        table = shown(frame)
+        table = shown(frame).drop(columns="received")
         say("")
-        show_table([*table], table.to_numpy().tolist(), numbers=range(2, table.shape[1]))
-        say("* the smallest error of a data set whose runs all ended")
+        rows = [[cell.replace(" ", "\N{NO-BREAK SPACE}") for cell in row] for row in table.to_numpy().tolist()]
+        show_table([*table], rows, numbers=range(2, table.shape[1]))
+        say("* the smallest error of a data set whose runs all ended; mean: of the targets that were learned from")
 
 
 def write(answer: Answer) -> list[Path]:

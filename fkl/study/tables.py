@@ -86,7 +86,7 @@ def shown(frame: pd.DataFrame) -> pd.DataFrame:
             "sent": _known(row["uplink_bytes"], bytes_of),
             "received": _known(row["downlink_bytes"], bytes_of),
             "time": _known(row["seconds"], seconds),
-            "below the mean": _known(row["below_mean_percent"], "{:.0f} %".format),
+            "below mean": _known(row["below_mean_percent"], "{:.0f} %".format),
         })  # fmt: skip
     return pd.DataFrame(rows)
 

@@ -68,5 +68,5 @@ def _shape(run: Run) -> str:
     """What decides how long a run takes: its configuration without rates and bandwidths, which are no counts."""
     plain = {key: value for key, value in run.resolved.items() if key not in WITHOUT_SHAPE}
     for group in ("algo", "kernels"):
-        plain[group] = {key: value for key, value in (plain[group] or {}).items() if not isinstance(value, float)}
+        plain[group] = {key: value for key, value in (plain.get(group) or {}).items() if not isinstance(value, float)}
     return json.dumps(plain, sort_keys=True, default=str)
