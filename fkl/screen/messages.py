@@ -25,7 +25,7 @@ UNLIMITED = 100_000
 """Columns of a pipe or a file, where nothing is wrapped."""
 LONGEST = 1500
 """Letters of a message, which a hostile file may be in."""
-LABEL, WIDEST_LABEL = re.compile(r" *(error|warning|help|files): | {2,}\S+ +(?=\S)|[✓▲✗] *(\d+/\d+ +)?"), 16
+LABEL, WIDEST_LABEL = re.compile(r" *(error|warning|help|files|pictures): | {2,}\S+ +(?=\S)|[✓▲✗] *(\d+/\d+ +)?"), 16
 """What a line begins with: ``"error: "``, a mark, or an indented word in front of what is told of it."""
 STYLES = {"error:": "bold red", "warning:": "bold yellow", "help:": "cyan", "✓": "green", "▲": "yellow", "✗": "red"}
 """Of the first word of a line."""
