@@ -74,12 +74,10 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def by_hydra(words: list[str], *folders: Path) -> Any:
-    """What Hydra itself composes, without `algo.tune`, which is for `fkl study` and no key of a run."""
+    """What Hydra itself composes."""
     search = ",".join(f"file://{folder}" for folder in folders)
     with hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
-        composed: Any = OmegaConf.to_container(hydra.compose("config", [*words, f"hydra.searchpath=[{search}]"]))
-    composed["algo"].pop("tune", None)
-    return composed
+        return OmegaConf.to_container(hydra.compose("config", [*words, f"hydra.searchpath=[{search}]"]))
 
 
 @pytest.mark.parametrize("line", LINES)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,6 @@ class Choice:
         Its keys.
     is_paper_s : bool
         Whether it has a paper's other keys, see `fkl.config.experiments`.
-    tuned : dict of str to object
-        Keys that `fkl study` searches over, and their ranges; no part of a configuration.
     """
 
     path: str
@@ -48,7 +46,6 @@ class Choice:
     defaults: list[Any]
     config: dict[str, Any]
     is_paper_s: bool = False
-    tuned: dict[str, Any] = field(default_factory=dict)
 
 
 class Choices:
@@ -90,9 +87,6 @@ class Choices:
         defaults = config.pop("defaults", [])
         if not isinstance(defaults, list):
             raise FklError(f"{found}: defaults={defaults}: must be a list")
-        tuned = config.pop("tune", {}) if path.startswith("algo/") else {}
-        if not isinstance(tuned, dict):
-            raise FklError(f"{found}: tune={tuned}: must be keys with ranges")
         # What its first comments say of where its keys stand
         package = None
         for line in text.splitlines():
@@ -104,7 +98,17 @@ class Choices:
                 if not PACKAGE.fullmatch(package):
                     raise FklError(f"{found}: @package {package}: must be _global_ or keys with dots between them")
                 break
-        return Choice(path, package, defaults, config, tuned=tuned)
+        return Choice(path, package, defaults, config)
+
+
+def tuned_keys(method: str, folders: Iterable[Path] = ()) -> dict[str, Any]:
+    """Keys of a method that `fkl study` searches over, and their ranges as tune.yaml writes them; empty for none."""
+    for folder in (conf_folder(), *folders):
+        if (file := folder / "tune.yaml").is_file():
+            keys = read_mapping(read_text(file), file).get(method)
+            if isinstance(keys, dict):
+                return {str(key): text for key, text in keys.items()}
+    return {}
 
 
 def primary() -> dict[str, Any]:

@@ -83,14 +83,6 @@ def keys_of(group: str, name: str, folders: Sequence[Path] = ()) -> dict[str, An
     return node
 
 
-def tuned_keys_of(group: str, name: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
-    """Keys that `fkl study` searches over where a choice is made, and their ranges."""
-    tuned: dict[str, Any] = {}
-    for choice, _ in _ChosenFiles(Choices(*folders)).expanded(f"{group}/{name}", group):
-        tuned |= choice.tuned
-    return tuned
-
-
 def brought_by(group: str, name: str) -> list[str]:
     """Choices of other groups that a choice of fkl's brings with it, as words of a command line."""
     files = _ChosenFiles(Choices())

@@ -12,8 +12,8 @@ from hydra.utils import get_class
 
 from fkl.basics.errors import BadValue, FklError, require
 from fkl.config import Run, load
-from fkl.config.choices import GROUPS
-from fkl.config.compose import compose, keys_of, tuned_keys_of
+from fkl.config.choices import GROUPS, tuned_keys
+from fkl.config.compose import compose, keys_of
 from fkl.config.settings import Settings
 from fkl.config.words import quoted, read_words
 from fkl.config.yaml_file import read_mapping, read_text
@@ -226,7 +226,7 @@ class Plan:
         words = self.words_of(dataset, method)
         config = self.config(words)
         told = {word.key: word.value for word in read_words(words)}
-        own = tuned_keys_of("algo", str(told["algo"]), self.folders)
+        own = tuned_keys(str(told["algo"]), self.folders)
         found = {key: Range.read(key, text) for key, text in own.items() if key not in told}
         for key, text in self.space.items():
             if has_key(config, key) and key not in told:

@@ -1,4 +1,4 @@
-"""What a search tries: ranges of keys, as the `tune:` of a method's YAML or a study's `space` writes them.
+"""What a search tries: ranges of keys, as conf/tune.yaml or a study's `space` writes them.
 
 ``log 1e-3..3`` is a range on a logarithmic scale, ``0.95..1.0`` one on a linear scale, ``2..6`` whole numbers, and a
 list its values.

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from fkl.basics.errors import BadValue, FklError
-from fkl.config.choices import files
-from fkl.config.compose import compose, tuned_keys_of
+from fkl.config.choices import files, tuned_keys
+from fkl.config.compose import compose
 from fkl.study.plan import Plan, has_key
 from fkl.study.space import Range
 
@@ -72,13 +72,12 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
 
 @pytest.mark.parametrize("name", files("algo"))
 def test_every_method_says_what_is_searched_over_and_has_these_keys(name: str) -> None:
-    spaces = tuned_keys_of("algo", name)
+    spaces = tuned_keys(name)
     config = compose(f"algo={name}")
     assert spaces
     for key, text in spaces.items():
         Range.read(key, text)
         assert has_key(config, key)
-    assert "tune" not in config["algo"]
 
 
 def test_ranges() -> None:
