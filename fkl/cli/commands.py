@@ -30,7 +30,7 @@ AS_GIVEN = {"ignore_unknown_options": True}
 SECTIONS = {
     "Run": ["run", "study", "plan", "list", "describe", "data"],
     "Look": ["compare", "report", "predict", "audit", "bench"],
-    "Reproduce": ["reproduce", "table", "figure"],
+    "Reproduce": ["reproduce", "replay", "table", "figure"],
     "Deploy": ["flower", "completion"],
 }
 """Commands in the order of the help."""
@@ -466,6 +466,16 @@ def reproduce(papers: tuple[str, ...], fail_fast: bool, readings: bool) -> None:
     from fkl.papers.reproduce import reproduce
 
     if reproduce(papers, fail_fast, readings):
+        sys.exit(1)
+
+
+@commands.command()
+@click.argument("run", metavar="DIGEST|FOLDER")
+def replay(run: str) -> None:
+    """Play a finished run again and compare its tables digit by digit; exit code 1 where one differs."""
+    from fkl.cli.replay import command
+
+    if not command(run):
         sys.exit(1)
 
 
