@@ -461,8 +461,25 @@ def figure(words: tuple[str, ...], style: str) -> None:
 @click.argument("papers", nargs=-1, metavar="[PAPER ...]")
 @click.option("--fail-fast", is_flag=True, help="Begin nothing more after a failure.")
 @click.option("--readings", is_flag=True, help="Also run other readings of the papers, which differences.md describes.")
-def reproduce(papers: tuple[str, ...], fail_fast: bool, readings: bool) -> None:
+@click.option(
+    "--site",
+    is_flag=False,
+    flag_value="site",
+    metavar="[FOLDER]",
+    help="Run nothing: write all published cells, ours beside them and the runs behind, into this folder (site).",
+)
+def reproduce(papers: tuple[str, ...], fail_fast: bool, readings: bool, site: str | None) -> None:
     """Run all tables and figures of a paper, or of all papers; then write the page. Takes up to an hour."""
+    if site is not None:
+        if fail_fast or readings:
+            raise FklError("--site, --fail-fast and --readings: --site runs nothing, and is given alone")
+        with requires_extra("report", "reproduce --site"):
+            from fkl.report.site import write_site
+
+        from fkl.screen.messages import say
+
+        say(write_site(Path(site), papers, Path("outputs"), _store()))
+        return
     from fkl.papers.reproduce import reproduce
 
     if reproduce(papers, fail_fast, readings):
