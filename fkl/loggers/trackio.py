@@ -7,9 +7,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from fkl.basics.errors import requires_extra
 from fkl.config import Run, decisive
-from fkl.loggers.logger import group
+from fkl.loggers.logger import group, requires_library
 
 
 @dataclass
@@ -22,12 +21,13 @@ class Trackio:
     Parameters
     ----------
     project : str
+        Name of the project that the run belongs to.
     """
 
     project: str = "fkl"
 
     def __post_init__(self) -> None:
-        with requires_extra("trackio", "logger=trackio"), redirect_stdout(StringIO()):
+        with requires_library("trackio"), redirect_stdout(StringIO()):
             import trackio  # noqa: F401
 
     def begin(self, run: Run) -> None:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fkl.basics.errors import requires_extra
 from fkl.config import Run, decisive
-from fkl.loggers.logger import group
+from fkl.loggers.logger import group, requires_library
 
 FILES = "fkl"
 """Folder of the run's files among those of Weights & Biases."""
@@ -24,6 +23,7 @@ class WandB:
     Parameters
     ----------
     project : str
+        Name of the project that the run belongs to.
     online : bool
         Whether the run is sent to the server that `wandb login` knows, as it goes on. Else it lies in ``wandb`` in the
         outputs, and nothing leaves this machine: `wandb sync outputs/wandb/offline-run-*` sends it.
@@ -34,7 +34,7 @@ class WandB:
 
     def __post_init__(self) -> None:
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
-        with requires_extra("wandb", "logger=wandb"):
+        with requires_library("wandb"):
             import wandb  # noqa: F401
 
     def begin(self, run: Run) -> None:

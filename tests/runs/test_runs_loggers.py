@@ -187,7 +187,7 @@ def test_a_stand_in_for_a_tracker_hears_why_a_run_ended(fkl, theirs, name):
 
 @pytest.mark.slow
 def test_weights_and_biases_itself_works_offline(fkl, tmp_path, monkeypatch):
-    """Where it is installed, which no extra of the tests asks for."""
+    """Where it is installed, which no extra of fkl asks for."""
     pytest.importorskip("wandb")
     monkeypatch.delenv("WANDB_MODE", raising=False)
     answer = fkl(*RUN, "logger=wandb")
@@ -201,7 +201,7 @@ def test_weights_and_biases_itself_works_offline(fkl, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_trackio_itself_works_without_a_server(fkl, tmp_path, monkeypatch):
-    """Where it is installed, which no extra of the tests asks for."""
+    """Where it is installed, which no extra of fkl asks for."""
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
     pytest.importorskip("trackio")
     answer = fkl(*RUN, "logger=trackio")
@@ -386,7 +386,7 @@ def test_what_is_no_logger_is_refused(fkl, tmp_path, words, said):
 
 @pytest.mark.parametrize(
     ("name", "library"),
-    [("tensorboard", "tensorboardX"), ("mlflow", "mlflow"), ("wandb", "wandb"), ("trackio", "trackio")],
+    [("tensorboard", "tensorboardX"), ("mlflow", "mlflow")],
 )
 def test_a_logger_s_extra_that_is_missing_is_named(fkl, tmp_path, monkeypatch, name, library):
     monkeypatch.setitem(sys.modules, library, None)
@@ -394,6 +394,14 @@ def test_a_logger_s_extra_that_is_missing_is_named(fkl, tmp_path, monkeypatch, n
     assert answer.code == 2
     assert answer.err == f"error: logger={name}: needs {library}, which comes with {install_hint(name)}\n"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["wandb", "trackio"])
+def test_a_logger_s_library_that_is_missing_is_named(fkl, tmp_path, monkeypatch, name):
+    monkeypatch.setitem(sys.modules, name, None)
+    answer = fkl("run", *SMALL, f"logger={name}")
+    assert (answer.code, list(tmp_path.iterdir())) == (2, [])
+    assert answer.err == f"error: logger={name}: needs {name}\n  help: pip install {name}\n"
 
 
 def test_loggers_are_no_part_of_a_run_s_digest():
