@@ -430,11 +430,16 @@ def flower_init(folder: Path, words: tuple[str, ...], sites: int, clients_per_si
 @click.option("--client", help="A client's number or its site: whose function, where every client has its own.")
 @click.option("--replicate", type=int, help="A replicate's number, in place of all together.")
 @click.option("--out", type=click.Path(path_type=Path), help="File for the predictions, in place of the terminal.")
-def predict(run: str, rows: str, client: str | None, replicate: int | None, out: Path | None) -> None:
+@click.option(
+    "--across", metavar="TARGET", help="Print errors of this column: each site's function on each site's rows."
+)
+def predict(
+    run: str, rows: str, client: str | None, replicate: int | None, out: Path | None, across: str | None
+) -> None:
     """Predictions of a run with save_model=true for the rows of a file, as CSV."""
     from fkl.results.prediction import write_predictions
 
-    write_predictions(Path(run), Path(rows), client, replicate, out)
+    write_predictions(Path(run), Path(rows), client, replicate, out, across)
 
 
 @commands.command(context_settings=AS_GIVEN)
