@@ -30,7 +30,7 @@ LAYERS = {
     "runs": ("fkl.runs",),
     "conformance": ("fkl.conformance",),
     "papers": ("fkl.papers",),
-    "page": ("fkl.report.page", "fkl.report.run_rows", "fkl.report.markdown"),
+    "page": ("fkl.report.page", "fkl.report.site", "fkl.report.run_rows", "fkl.report.markdown"),
     "tools": ("fkl.sweeps", "fkl.bench", "fkl.estimators", "fkl.engines.flower", "fkl.papers.frontier.search"),
     "study": ("fkl.study",),
     "commands": ("fkl.cli", "fkl.__main__", "fkl.papers.frontier.__main__", "fkl.conformance.__main__"),

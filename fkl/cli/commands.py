@@ -30,7 +30,7 @@ AS_GIVEN = {"ignore_unknown_options": True}
 SECTIONS = {
     "Run": ["run", "study", "plan", "list", "describe", "data"],
     "Look": ["compare", "report", "predict", "audit", "bench"],
-    "Reproduce": ["reproduce", "table", "figure"],
+    "Reproduce": ["reproduce", "replay", "table", "figure"],
     "Deploy": ["flower", "completion"],
 }
 """Commands in the order of the help."""
@@ -432,11 +432,16 @@ def flower_init(folder: Path, words: tuple[str, ...], sites: int, clients_per_si
 @click.option("--client", help="A client's number or its site: whose function, where every client has its own.")
 @click.option("--replicate", type=int, help="A replicate's number, in place of all together.")
 @click.option("--out", type=click.Path(path_type=Path), help="File for the predictions, in place of the terminal.")
-def predict(run: str, rows: str, client: str | None, replicate: int | None, out: Path | None) -> None:
+@click.option(
+    "--across", metavar="TARGET", help="Print errors of this column: each site's function on each site's rows."
+)
+def predict(
+    run: str, rows: str, client: str | None, replicate: int | None, out: Path | None, across: str | None
+) -> None:
     """Predictions of a run with save_model=true for the rows of a file, as CSV."""
     from fkl.results.prediction import write_predictions
 
-    write_predictions(Path(run), Path(rows), client, replicate, out)
+    write_predictions(Path(run), Path(rows), client, replicate, out, across)
 
 
 @commands.command(context_settings=AS_GIVEN)
@@ -464,11 +469,38 @@ def figure(words: tuple[str, ...], style: str) -> None:
 @click.argument("papers", nargs=-1, metavar="[PAPER ...]")
 @click.option("--fail-fast", is_flag=True, help="Begin nothing more after a failure.")
 @click.option("--readings", is_flag=True, help="Also run other readings of the papers, which differences.md describes.")
-def reproduce(papers: tuple[str, ...], fail_fast: bool, readings: bool) -> None:
+@click.option(
+    "--site",
+    is_flag=False,
+    flag_value="site",
+    metavar="[FOLDER]",
+    help="Run nothing: write all published cells, ours beside them and the runs behind, into this folder (site).",
+)
+def reproduce(papers: tuple[str, ...], fail_fast: bool, readings: bool, site: str | None) -> None:
     """Run all tables and figures of a paper, or of all papers; then write the page. Takes up to an hour."""
+    if site is not None:
+        if fail_fast or readings:
+            raise FklError("--site, --fail-fast and --readings: --site runs nothing, and is given alone")
+        with requires_extra("report", "reproduce --site"):
+            from fkl.report.site import write_site
+
+        from fkl.screen.messages import say
+
+        say(write_site(Path(site), papers, Path("outputs"), _store()))
+        return
     from fkl.papers.reproduce import reproduce
 
     if reproduce(papers, fail_fast, readings):
+        sys.exit(1)
+
+
+@commands.command()
+@click.argument("run", metavar="DIGEST|FOLDER")
+def replay(run: str) -> None:
+    """Play a finished run again and compare its tables digit by digit; exit code 1 where one differs."""
+    from fkl.cli.replay import command
+
+    if not command(run):
         sys.exit(1)
 
 

@@ -51,6 +51,29 @@ class Run:
     @cached_property
     def digest(self) -> str:
         """Hash of everything that decides numbers: configuration, data files' checksums, source of fkl and the user."""
+        all_of_it = [
+            __version__,
+            source.of_fkl(),
+            self._modules,
+            decisive(self.resolved, getattr(self.algo, "idle", ())),
+            self._checksums,
+        ]
+        return _hash(all_of_it)
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """Hashes of the code and of the data behind the run, which tell which of them differs where the digest does."""
+        return {"code": _hash([source.of_fkl(), self._modules]), "data": _hash(self._checksums)}
+
+    @property
+    def _modules(self) -> list[str | None]:
+        """Hash of the source of each node's class; None for one of fkl's own."""
+        targets = [str(node["_target_"]) for name in (*NODES, *OPTIONAL_NODES) if (node := self.resolved.get(name))]
+        return [source.of_module(target.rpartition(".")[0]) for target in targets]
+
+    @property
+    def _checksums(self) -> list[str]:
+        """Those of the data files, the user's own among them."""
         checksums = [file.sha256 for file in self.dataset.files]
         files = {"dataset": self.dataset, "topology": self.topology, **self.conditions}
         for name, node in files.items():
@@ -58,16 +81,7 @@ class Run:
                 fingerprint = getattr(node, "fingerprint", None)
             if fingerprint is not None:  # a file of the user's own; without one a digest stays what it was
                 checksums.append(fingerprint)
-        targets = [str(node["_target_"]) for name in (*NODES, *OPTIONAL_NODES) if (node := self.resolved.get(name))]
-        modules = [source.of_module(target.rpartition(".")[0]) for target in targets]
-        all_of_it = [
-            __version__,
-            source.of_fkl(),
-            modules,
-            decisive(self.resolved, getattr(self.algo, "idle", ())),
-            checksums,
-        ]
-        return hashlib.sha256(json.dumps(all_of_it, sort_keys=True).encode()).hexdigest()[:12]
+        return checksums
 
     @cached_property
     def folder(self) -> Path:
@@ -89,6 +103,10 @@ class Run:
             return Path(f"{_without_parents(self.settings.out)}{suffix}")
         name = f"{self.dataset.name}-{type(self.algo).__module__.rsplit('.', 1)[-1]}-{self.digest}"
         return _without_parents(self.paths.outputs) / kind / name
+
+
+def _hash(values: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _without_parents(folder: str) -> Path:

@@ -1,9 +1,11 @@
 """What a logger is, one of your own too."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from fkl.basics.errors import FklError
 from fkl.config import Run
 
 
@@ -33,6 +35,15 @@ class Logger(Protocol):
     def fail(self, why: str) -> None:
         """The run ended with an error, or was interrupted."""
         ...
+
+
+@contextmanager
+def requires_library(name: str) -> Iterator[None]:
+    """Say how to install what an import in this block misses: the library of a logger, which no extra of fkl has."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise FklError(f"logger={name}: needs {error.name}", help=[f"pip install {name}"]) from None
 
 
 def group(replicates: Sequence[int], run: Run) -> str:

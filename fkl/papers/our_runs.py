@@ -81,7 +81,7 @@ class Found:
 
     def answer(self, values: "pd.Series[float]", of: int | None = None) -> Answer:
         """Our answer to a published cell; parameters as for `Answer.from_values`."""
-        return Answer.from_values(self.switch, values, self.variant, self.replicates, of)
+        return Answer.from_values(self.switch, values, self.variant, self.replicates, of, self.run.digest)
 
 
 _ABSENT = object()

@@ -1,7 +1,7 @@
 """A paper's table as it is printed: a grid for each metric, in each cell the published number, ours, and its mark."""
 
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -207,6 +207,23 @@ def _printed(rows: pd.DataFrame, mark: Mark | None, reading: str) -> PrintedCell
         dataset=str(first["dataset"]),
         value=float(first["ours"]),
     )
+
+
+def with_decimals_of(row: Mapping[Hashable, Any] | pd.Series, value: Any, ours: bool = False) -> str:
+    """A number with the decimals of the printed one in its row; a bound as it is printed.
+
+    Parameters
+    ----------
+    row : mapping
+        Of a table of published cells.
+    value : float or str
+    ours : bool
+        Whether it is ours, of which a time has two digits.
+    """
+    if isinstance(value, str):
+        return value
+    decimals = _decimals(float(row["rounding"]))
+    return _ours(float(value), decimals, ours and row["unit"] in TIMES)
 
 
 def _ours(value: float, decimals: int | None, is_time: bool) -> str:

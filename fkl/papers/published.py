@@ -24,7 +24,7 @@ of, published_n
 follows_from
     What a cell follows from that is no evidence of its own.
 """
-HIDDEN = ["values", "sd", "curve", "exact"]
+HIDDEN = ["values", "sd", "curve", "exact", "run"]
 """Columns that the verdicts need and that no table shows."""
 
 KEY = ["dataset", "algorithm", "setting", "metric"]
@@ -75,6 +75,8 @@ class Answer:
         How many the printed number is the mean of; 1 where the paper does not tell.
     exact : bool
         Whether nothing is drawn, so that one replicate is all that there are.
+    run : str
+        Digest of the run that it is of.
     """
 
     switch: str
@@ -87,10 +89,17 @@ class Answer:
     replicates: int = 0
     runs: int = 1
     exact: bool = False
+    run: str = ""
 
     @classmethod
     def from_values(
-        cls, switch: str, values: "pd.Series[float]", reading: str = "", replicates: int = 1, of: int | None = None
+        cls,
+        switch: str,
+        values: "pd.Series[float]",
+        reading: str = "",
+        replicates: int = 1,
+        of: int | None = None,
+        run: str = "",
     ) -> "Answer":
         """Mean and standard deviation of some values.
 
@@ -102,10 +111,12 @@ class Answer:
             The paper's own number of them, or of splits.
         of : int, optional
             How many of ours the values are of, where not one each.
+        run : str
+            Digest of the run that they are of.
         """
         preview = (len(values) if of is None else of) < replicates
         moments = float(values.mean()), float(values.std(ddof=1)), len(values)
-        return cls(switch, *moments, reading, preview, tuple(map(float, values)), runs=replicates)
+        return cls(switch, *moments, reading, preview, tuple(map(float, values)), runs=replicates, run=run)
 
 
 def published(paper_file: str, number: str) -> list[Cell]:
@@ -159,6 +170,7 @@ def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]], tried
             row |= {"published_n": answer.runs, "follows_from": cell.get("follows_from", "")}
             row |= {"published_spread": cell["spread"], "values": tuple(np.array(answer.values) / scale)}
             row |= {"sd": cell.get("sd", cell["spread"]), "curve": cell.get("curve", ""), "exact": answer.exact}
+            row |= {"run": answer.run}
             rows.append(row)
     return tested(pd.DataFrame(rows, columns=[*COLUMNS, *HIDDEN]), tried)
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -297,7 +297,7 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> str:
         known = len(found.broken)
         add_pictures(pictures, found)
         views = [_paper(paper, found, outputs, store) for paper in papers.PAPERS]
-        total = _added_up(views)
+        total = added_up(views)
         of_papers = bool({*total} - {MISSING, EARLY}) or any(_shows(view) for view in views)
         compared = _compared(found, of_papers, outputs)
     found.warn()
@@ -324,11 +324,8 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> str:
         "failures": failures(outputs),
         "version": __version__,
         "now": datetime.now(UTC),
-        "typeset": _typeset,
-        "raised": _raised,
-        "inline": lambda markdown: Markup(prose.inline(markdown)),
-        "units": units,
         "source": beside.source,
+        **HELPERS,
     }
     page = MARKUP.get_template("page.html").render(words)
     beside.write(MARKUP.get_template("runs.html").render(words))
@@ -351,7 +348,7 @@ def _shows(view: PaperView) -> bool:
     return any(table.table is not None and not table.published for table in view.tables)
 
 
-def _added_up(views: list[PaperView]) -> dict[Mark, int]:
+def added_up(views: list[PaperView]) -> dict[Mark, int]:
     """How many cells of all papers have each outcome."""
     total = sum((Counter(view.judged.tally()) for view in views), Counter[Mark]())
     return {outcome: total[outcome] for outcome in OUTCOMES if outcome in total}
@@ -388,12 +385,18 @@ def _written(folder: Path, lost: list[DivergedRun], runs: list[FinishedRun]) -> 
 def _paper(paper: str, found: Collected, outputs: Path, store: Store) -> PaperView:
     """Make a paper's tables and figures; what is read of the runs is let go again, since their rounds are large."""
     module = papers.paper_module(paper)
-    frames = {number: _frame(paper, number, found) for number in module.TABLES}
+    frames = {number: frame_of(paper, number, found) for number in module.TABLES}
     judged = Judged(paper, {number: frame for number, frame in frames.items() if isinstance(frame, pd.DataFrame)})
     tables = [_table(judged, number, title, frames[number], outputs) for number, title in module.TABLES.items()]
     figures = [_figure(paper, number, title, found, outputs) for number, title in module.FIGURES.items()]
     for run in found.runs:
         run.forget()
+    return paper_view(paper, tables, figures, store)
+
+
+def paper_view(paper: str, tables: list[TableView], figures: list[FigureView], store: Store) -> PaperView:
+    """A paper with these tables and figures, and what its module and its files tell."""
+    module = papers.paper_module(paper)
     differences = prose.render(papers.differences(module), f"{paper}-differences", level=4)
     settled, tried = experiments.variants(paper), experiments.tried(paper)
     about, layouts = str(module.__doc__), getattr(module, "WIDE", {})
@@ -402,7 +405,7 @@ def _paper(paper: str, found: Collected, outputs: Path, store: Store) -> PaperVi
     return PaperView(*whole)
 
 
-def _frame(paper: str, number: str, found: Collected) -> pd.DataFrame | FklError:
+def frame_of(paper: str, number: str, found: Collected) -> pd.DataFrame | FklError:
     """A table, or why there is none."""
     try:
         return papers.make_frame(paper, number, found)
@@ -411,13 +414,18 @@ def _frame(paper: str, number: str, found: Collected) -> pd.DataFrame | FklError
 
 
 def _table(judged: Judged, number: str, title: str, frame: pd.DataFrame | FklError, outputs: Path) -> TableView:
-    paper = judged.paper
+    view = table_view(judged.paper, number, title, frame)
+    if view.table is None:
+        return view
+    return replace(view, files=_below(outputs, papers.save_table(view.table, judged.paper, number, outputs, judged)))
+
+
+def table_view(paper: str, number: str, title: str, frame: pd.DataFrame | FklError) -> TableView:
+    """A table that no file was written of, or why there is none."""
     anchor = f"{paper}-table-{number}"
     if isinstance(frame, FklError):
         return TableView(anchor, number, title, _instead(frame))
-    table = papers.as_table(paper, number, frame)
-    files = papers.save_table(table, paper, number, outputs, judged)
-    return TableView(anchor, number, title, "", frame, table, _below(outputs, files))
+    return TableView(anchor, number, title, "", frame, papers.as_table(paper, number, frame))
 
 
 def _figure(paper: str, number: str, title: str, found: Collected, outputs: Path) -> FigureView:
@@ -462,6 +470,15 @@ def _typeset(words: str) -> str:
 def _raised(heading: str) -> str:
     """A heading with its power of ten as people write it."""
     return re.sub(r"×10\^(-?\d+)", lambda power: f"× 10{power[1].translate(RAISED)}", heading)
+
+
+HELPERS = {
+    "typeset": _typeset,
+    "raised": _raised,
+    "inline": lambda markdown: Markup(prose.inline(markdown)),
+    "units": units,
+}
+"""What templates write numbers and Markdown with."""
 
 
 def _below(outputs: Path, files: list[Path]) -> tuple[str, ...]:

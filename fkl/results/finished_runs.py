@@ -78,6 +78,11 @@ class EndedRun:
         return str(self.provenance["algorithm"])
 
     @property
+    def digest(self) -> str:
+        """Hash of all that decides its numbers, which names its folder."""
+        return str(self.provenance["digest"])
+
+    @property
     def words(self) -> tuple[str, ...]:
         """What the user set, as KEY=VALUE words; none of a run that an older version of fkl made."""
         words = self.provenance.get("words")

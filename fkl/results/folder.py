@@ -221,6 +221,7 @@ def finish(run: Run, folder: Path, notes: dict[str, Any]) -> None:
         environment = {
             "fkl": __version__,
             "commit": commit or None,
+            **run.parts,
             "python": platform.python_version(),
             "packages": {name: version(name) for name in PACKAGES},
             "machine": platform.platform(),

@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fkl.basics.errors import FklError
+import numpy as np
+
+from fkl.basics.errors import FklError, require
 from fkl.basics.files import write_text
 from fkl.data import csv_file, own_file, typed_file
 from fkl.results.model import Model, load
@@ -18,7 +20,12 @@ CLIENT = "client"
 
 
 def write_predictions(
-    run: Path, rows: Path, client: str | None = None, replicate: int | None = None, out: Path | None = None
+    run: Path,
+    rows: Path,
+    client: str | None = None,
+    replicate: int | None = None,
+    out: Path | None = None,
+    across: str | None = None,
 ) -> None:
     """Predict the rows of a file, and print the predictions or write them to a file, in the order of the rows.
 
@@ -32,10 +39,14 @@ def write_predictions(
         As in `Model.predict`; rows with a column ``client``, or the run's column of sites, name their own.
     out : Path or None
         None for the terminal.
+    across : str or None
+        Column of the target. The errors of each site's own function on the rows of each site are then written in place
+        of the predictions, see `errors_across`.
     """
     from pandas import DataFrame
 
     model = load(run)
+    require(across is None or client is None, "client", client, "left out with --across, which asks all of them")
     # All cells as a data set's reader finds them, None where they are missing
     raw = own_file.read(path := str(rows))
     typed = rows.suffix.lower() in typed_file.FORMATS
@@ -46,15 +57,22 @@ def write_predictions(
     }
     frame = DataFrame(cells, dtype=object)
     try:
-        table = predictions(model, frame, client, replicate)
+        if across is None:
+            table = predictions(model, frame, client, replicate)
+        else:
+            table = errors_across(model, frame, across, replicate)
     except FklError as error:
         raise FklError(f"{rows}: {error}") from None
     # What predictions are the mean of
     several = [f"{model.replicates} replicates"] * (replicate is None and model.replicates > 1)
     named = client is not None or _column_of_clients(model, frame) is not None
     several += [f"{len(model.about.sites)} clients"] * (model.personal and not named)
-    if several:
-        note(f"averaged over {' and '.join(several)}")
+    averaged = f"averaged over {' and '.join(several)}" if several else ""
+    if across is not None:
+        what = "shares of wrong classes" if len(model.classes) else "root mean squared errors in the target's own units"
+        note(f"{what}: a row a function, a column a site's rows{'; predictions ' * bool(averaged)}{averaged}")
+    elif averaged:
+        note(averaged)
     text = table.to_csv(index=False, float_format=FLOATS, lineterminator="\n")
     if out is None:
         print(text, end="")
@@ -74,6 +92,56 @@ def predictions(
     if model.about.signs:
         columns["f"] = model.values(frame, whose, replicate).mean(axis=0)
     return DataFrame(columns)
+
+
+def errors_across(model: Model, frame: "DataFrame", target: str, replicate: int | None = None) -> "DataFrame":
+    """The error of each site's own function on the rows of each site, a row a function and a column a site's rows.
+
+    Where the rows name clients by their numbers, these stand for sites; sites that no function is of may be among the
+    rows. Of numbers it is the root mean squared error in their own units, of
+    classes the share of wrong ones. Rows that a function has learned from flatter it: give it others.
+
+    Parameters
+    ----------
+    model : Model
+        Of a run in which every client has a function of its own.
+    frame : DataFrame
+        Rows with the target, and a column ``client`` or the run's column of sites.
+    target : str
+        Column of the target.
+    replicate : int or None
+        As in `Model.predict`.
+    """
+    from pandas import DataFrame
+
+    if not model.personal:
+        raise FklError(f"all clients of {model.about.algorithm} share one function, so there is nothing to cross")
+    column = _column_of_clients(model, frame)
+    names = " or ".join(filter(None, (CLIENT, model.about.site_column)))
+    require(column is not None, "columns", ", ".join(map(str, frame)), f"with {names}, to tell whose rows they are")
+    require(target in frame, "across", target, f"the column of the target: {', '.join(map(str, frame))}")
+    holes = int(frame[target].isna().sum())
+    require(holes == 0, target, f"{holes} missing cells", "known in each row")
+    whose = frame[column].astype(str)
+    sites = [*dict.fromkeys(model.about.sites)]
+    numbered = whose.str.isdecimal().all() and not {*whose} <= {*sites}
+    functions = [str(number) for number in range(len(model.about.sites))] if numbered else sites
+    words = model.classes.dtype.kind == "U"
+    try:
+        known = frame[target].astype(str if words else float).to_numpy()
+    except (TypeError, ValueError):
+        raise FklError(f"{target}: holds cells that are no numbers") from None
+    table: dict[str, list[object]] = {"function": [*functions]}
+    predicted = {name: model.predict(frame, name, replicate) for name in functions}
+    for site in whose.unique():
+        here = (whose == site).to_numpy()
+        table[site] = [
+            float(np.mean(of[here] != known[here]))
+            if len(model.classes)
+            else float(np.sqrt(np.mean((of[here] - known[here]) ** 2)))
+            for of in predicted.values()
+        ]
+    return DataFrame(table)
 
 
 def _column_of_clients(model: Model, frame: "DataFrame") -> str | None:

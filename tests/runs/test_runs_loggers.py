@@ -2,8 +2,11 @@
 
 import json
 import math
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -110,6 +113,103 @@ def test_each_logger_of_an_interrupted_run_has_what_rounds_csv_has(fkl, tmp_path
             assert [value for _, value in points] == pytest.approx(table[name].tolist(), rel=1e-9)
     kept = {file.path for file in client.list_artifacts(run.info.run_id)}
     assert kept == {file.name for file in folder.iterdir()}
+
+
+class Theirs:
+    """A run of Weights & Biases or of Trackio that keeps what it is told."""
+
+    def __init__(self, **given):
+        self.given, self.dir = given, str(given.get("dir", ""))
+        self.rounds, self.summary, self.saved, self.ended = [], {}, [], []
+
+    def log(self, metrics, step=None):
+        """Keep a round."""
+        self.rounds.append(metrics if step is None else {"round": step, **metrics})
+
+    def define_metric(self, *about, **more):
+        """Rounds are the axis of all curves."""
+        assert (about, more) == (("*",), {"step_metric": "round"})
+
+    def save(self, pattern, base_path, policy):
+        """Keep the names of files."""
+        self.saved += sorted(file.name for file in Path(base_path).glob(str(Path(pattern).relative_to(base_path))))
+
+    def finish(self, exit_code=0):
+        """Keep how it ended."""
+        self.ended.append(exit_code)
+
+
+@pytest.fixture
+def theirs(monkeypatch):
+    """Stand-ins for wandb and trackio, and the runs that were made with them."""
+    made = []
+
+    def init(**given):
+        made.append(Theirs(**given))
+        return made[-1]
+
+    for name in ("wandb", "trackio"):
+        fake = ModuleType(name)
+        fake.init, fake.Settings, fake.finish = init, dict, lambda: made[-1].finish()
+        monkeypatch.setitem(sys.modules, name, fake)
+    return made
+
+
+@pytest.mark.parametrize("name", ["wandb", "trackio"])
+def test_a_stand_in_for_a_tracker_has_what_rounds_csv_has(fkl, tmp_path, theirs, name):
+    """Each part of the replicates has a curve; at the end come the summary and, where there is room for them, files."""
+    assert fkl(*RUN, f"logger={name}").code == 0
+    [folder], [run] = tmp_path.glob("outputs/runs/*"), theirs
+    about = {key: run.given[key] for key in ("project", "name", "group")}
+    assert about == {"project": "fkl", "name": folder.name, "group": folder.name}
+    assert run.given["config"]["algo"]["lam"] == 0.001
+    assert run.given.get("mode", "offline") == "offline"
+    for words, table in by_part(folder, ("replicates 0-1", (0, 1)), ("replicate 2", (2,))).items():
+        told = [one for one in run.rounds if f"mse/{words}" in one]
+        assert [one["round"] for one in told] == table.index.tolist()
+        for column in table:
+            values = [one[f"{column}/{words}"] for one in told]
+            assert values == pytest.approx(table[column].tolist(), rel=1e-9)
+    summary = run.summary or run.rounds[-1]
+    assert summary["summary/mse"] == pytest.approx(pd.read_csv(folder / "summary.csv")["mse"].mean(), rel=1e-9)
+    assert run.saved == (sorted(file.name for file in folder.iterdir()) if name == "wandb" else [])
+    assert run.ended == [0]
+
+
+@pytest.mark.parametrize("name", ["wandb", "trackio"])
+def test_a_stand_in_for_a_tracker_hears_why_a_run_ended(fkl, theirs, name):
+    assert fkl(*RUN, "algo.eta=1e30", "chunk=1", f"logger={name}").code == 2
+    [run] = theirs
+    said = (run.summary or run.rounds[-1])["fkl.error"]
+    assert said.startswith("POF-MKL diverged in round ")
+    assert run.ended == [1 if name == "wandb" else 0]
+
+
+@pytest.mark.slow
+def test_weights_and_biases_itself_works_offline(fkl, tmp_path, monkeypatch):
+    """Where it is installed, which no extra of fkl asks for."""
+    pytest.importorskip("wandb")
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    answer = fkl(*RUN, "logger=wandb")
+    assert (answer.code, "warning" in answer.err) == (0, False), answer.err
+    [folder], [kept] = tmp_path.glob("outputs/runs/*"), tmp_path.glob("outputs/wandb/offline-run-*")
+    assert {file.name for file in (kept / "files" / "fkl").iterdir()} == {file.name for file in folder.iterdir()}
+    [log] = kept.glob("*.wandb")
+    written = log.read_bytes()
+    assert all(words in written for words in (b"mse/replicates 0-1", b"mse/replicate 2", b"summary/mse"))
+
+
+@pytest.mark.slow
+def test_trackio_itself_works_without_a_server(fkl, tmp_path, monkeypatch):
+    """Where it is installed, which no extra of fkl asks for."""
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
+    pytest.importorskip("trackio")
+    answer = fkl(*RUN, "logger=trackio")
+    assert (answer.code, "rackio" in answer.out + answer.err) == (0, False), answer.err
+    with closing(sqlite3.connect(tmp_path / "trackio" / "fkl.db")) as store:
+        told = [json.loads(row) for (row,) in store.execute("SELECT metrics FROM metrics ORDER BY id")]
+    assert sum("mse/replicates 0-1" in one for one in told) == sum("mse/replicate 2" in one for one in told) == 30
+    assert "summary/mse" in told[-1]
 
 
 @pytest.mark.parametrize("algo", ["pof_mkl", "coke", "fdskl"])
@@ -284,13 +384,24 @@ def test_what_is_no_logger_is_refused(fkl, tmp_path, words, said):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("name", "library"), [("tensorboard", "tensorboardX"), ("mlflow", "mlflow")])
+@pytest.mark.parametrize(
+    ("name", "library"),
+    [("tensorboard", "tensorboardX"), ("mlflow", "mlflow")],
+)
 def test_a_logger_s_extra_that_is_missing_is_named(fkl, tmp_path, monkeypatch, name, library):
     monkeypatch.setitem(sys.modules, library, None)
     answer = fkl("run", *SMALL, f"logger={name}")
     assert answer.code == 2
     assert answer.err == f"error: logger={name}: needs {library}, which comes with {install_hint(name)}\n"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["wandb", "trackio"])
+def test_a_logger_s_library_that_is_missing_is_named(fkl, tmp_path, monkeypatch, name):
+    monkeypatch.setitem(sys.modules, name, None)
+    answer = fkl("run", *SMALL, f"logger={name}")
+    assert (answer.code, list(tmp_path.iterdir())) == (2, [])
+    assert answer.err == f"error: logger={name}: needs {name}\n  help: pip install {name}\n"
 
 
 def test_loggers_are_no_part_of_a_run_s_digest():

@@ -431,6 +431,46 @@ def test_a_table_with_sites_words_and_gaps_is_followed_to_its_predictions(fkl: C
     assert answer.err == "error: rows.csv: client=west: must be an integer from 0 to 1, or a site: south, north\n"
 
 
+def test_each_sites_function_is_judged_on_each_sites_rows(fkl: Callable[..., Answer]) -> None:
+    """What is right at home is wrong elsewhere; the table is what the predictions of each function say."""
+    n = 400
+    sites = np.where(np.arange(n) % 2, "north", "south")
+    table = pd.DataFrame({"place": sites, "a": drawn(n).round(3)})
+    table["y"] = 100 + 10 * np.where(sites == "north", table["a"], -table["a"])
+    table.to_csv("table.csv", index=False)
+    file = ("dataset=file", "dataset.path=table.csv", "dataset.target=y", "dataset.site=place")
+    small = ("kernels.N=4", "kernels.D=8", "replicates=2", "save_model=true", "figures=none")
+    other = pd.DataFrame(
+        {"place": ["south", "west", "north", "south"], "a": [0.5, -0.3, 0.1, 0.9], "y": [95, 99, 101, 90]}
+    )
+    other.to_csv("other.csv", index=False)
+    assert fkl("run", "algo=pof_mkl", *file, *small, "out=run").code == 0
+    answer = fkl("predict", "run", "other.csv", "--across", "y")
+    assert answer.err.startswith(
+        "root mean squared errors in the target's own units: a row a function, a column a site"
+    )
+    found = pd.read_csv(io.StringIO(answer.out), index_col="function")
+    assert (set(found.index), list(found)) == ({"north", "south"}, ["south", "west", "north"])
+    one = load("run")
+    for function in found.index:
+        off = one.predict(other, function) - other["y"]
+        for site in found:
+            expected = np.sqrt((off[other["place"] == site] ** 2).mean())
+            assert found.loc[function, site] == pytest.approx(expected, rel=1e-6)
+    numbers = other.assign(client=[0, 1, 1, 0])
+    numbers.to_csv("numbers.csv", index=False)
+    answer = fkl("predict", "run", "numbers.csv", "--across", "y", "--replicate", "1")
+    assert pd.read_csv(io.StringIO(answer.out)).shape == (2, 3)
+    other.drop(columns="place").to_csv("nobody.csv", index=False)
+    for words, said in (
+        (("other.csv", "--across", "z"), "across=z: must be the column of the target: place, a, y"),
+        (("nobody.csv", "--across", "y"), "columns=a, y: must be with client or place, to tell whose rows they are"),
+        (("other.csv", "--across", "y", "--client", "0"), "client=0: must be left out with --across"),
+    ):
+        answer = fkl("predict", "run", *words)
+        assert (answer.code, said in answer.err) == (2, True), answer.err
+
+
 def test_a_target_of_words_is_predicted_in_words(fkl: Callable[..., Answer]) -> None:
     angles = np.arange(60) * 2 * np.pi / 60
     words = np.array(["low", "middle", "top"])[np.digitize(np.sin(angles), [-0.5, 0.5])]

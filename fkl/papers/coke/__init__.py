@@ -201,7 +201,8 @@ def _after_iterations(found: list[Found], cell: Cell) -> list[Answer]:
     answers = []
     for one in _runs_of(found, cell["dataset"], cell["algorithm"]):
         then: Any = one.run.rounds[one.run.rounds["round"] == iteration]
-        answers.append(Answer.from_values(one.switch, then[cell["metric"]], one.variant, REPLICATES))
+        values = then[cell["metric"]]
+        answers.append(Answer.from_values(one.switch, values, one.variant, REPLICATES, run=one.run.digest))
     return answers
 
 
@@ -231,8 +232,9 @@ def _until_error(found: list[Found], cell: Cell) -> list[Answer]:
                 values = sent = sent / _sent_until(same[0], *limit) if same else sent * np.nan
                 values = values.dropna()
             words = f"{one.switch}; {reading}" if reading == AS_FAR else one.switch
-            answer = Answer.from_values(words, sent.dropna(), reading, REPLICATES, one.run.replicates)
-            answers.append(replace(answer, values=tuple(map(float, values)), replicates=one.run.replicates))
+            count = one.run.replicates
+            answer = Answer.from_values(words, sent.dropna(), reading, REPLICATES, count, one.run.digest)
+            answers.append(replace(answer, values=tuple(map(float, values)), replicates=count))
     return answers
 
 

@@ -1,6 +1,7 @@
 """Gu, Dang, Li and Huang, Federated Doubly Stochastic Kernel Learning for Vertically Partitioned Data, KDD 2020."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -70,8 +71,7 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
         summary = one.run.summary
         readings = {COMPUTE: summary["runtime_s"], WITH_LINKS: summary["runtime_s"] + summary["communication_s"]}
         return [
-            Answer.from_values(f"{words}; {one.switch}", seconds / 60, one.variant, one.replicates)
-            for words, seconds in readings.items()
+            replace(one.answer(seconds / 60), switch=f"{words}; {one.switch}") for words, seconds in readings.items()
         ]
 
     return beside(published(__file__, "4"), minutes)

@@ -1,6 +1,7 @@
 """Peifer and Ribeiro, Federated Classification using Parsimonious Functions in Reproducing Kernel Hilbert Spaces."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -247,7 +248,7 @@ def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
         one = curve[most][learner]
         # Of other participants than the paper's, and fewer: shown, and no evidence.
         words = f"{most} participants at hand; {one.switch}"
-        return [Answer.from_values(words, 100 * _accuracy(one.run), "", one.replicates)]
+        return [replace(one.answer(100 * _accuracy(one.run)), switch=words, reading="")]
     found = {setting: pair for setting, pair in mine.items() if (setting.size, setting.gamma) == (OVER_GAMMA, 0)}
     answers = []
     for setting in sorted(found, key=lambda setting: not _on_curve(setting, over_gamma=True)):

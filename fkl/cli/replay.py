@@ -1,0 +1,174 @@
+"""`fkl replay`: play a finished run again from what it left behind, and compare its tables digit by digit."""
+
+import csv
+import re
+import time
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from fkl.basics.environment import variable
+from fkl.basics.errors import FklError, in_one_line
+from fkl.config import load
+from fkl.engines.divergence import DivergedError
+from fkl.results.finished_runs import CONFIG_FILE, FinishedRun, read_run
+from fkl.results.folder import provenance
+from fkl.results.tables import TABLES, TIMING_COLUMNS
+from fkl.runs.execute import execute
+from fkl.screen.messages import say
+
+DIGEST = re.compile("[0-9a-f]{12}")
+FILES = tuple(f"{name}.csv" for name in TABLES)
+PLACES = ("replicate", "round", "client")
+"""Columns that say where a cell is."""
+SURROUNDINGS = ("fkl", "code", "data", "python", "processor", "blas")
+"""What decides numbers, by its key of provenance.json, besides the versions of packages and the configuration."""
+
+
+class Replay(NamedTuple):
+    """What came out of a run that was played again.
+
+    Parameters
+    ----------
+    first : str
+        Where the first difference is, and how large it is; empty where there is none.
+    words : str
+        One line for people.
+    """
+
+    first: str
+    words: str
+
+    @property
+    def same(self) -> bool:
+        """Whether all digits are the same."""
+        return not self.first
+
+
+def command(which: str, outputs: Path = Path("outputs")) -> bool:
+    """Play a run again, print one line about it, and tell whether its digits are the same."""
+    replayed = replay(found(which, outputs))
+    say(f"{'✓' if replayed.same else '✗'} {replayed.words}")
+    return replayed.same
+
+
+def found(which: str, outputs: Path) -> FinishedRun:
+    """Find a run by its digest or its folder.
+
+    Its tables may have changed since it ended, which is what `replay` shall tell; its configuration may not.
+    """
+    folders = [Path(which)]
+    if DIGEST.fullmatch(which) and not folders[0].exists():
+        folders = sorted((outputs / "runs").glob(f"*-{which}"))
+        if not folders:
+            raise FklError(f"{which}: no run in {outputs / 'runs'} has this digest", help=["or name the run's folder"])
+    try:
+        return read_run(folders[0], only=(CONFIG_FILE,))
+    except FklError as error:
+        raise FklError(f"{in_one_line(folders[0])}: {error}") from None
+
+
+def replay(run: FinishedRun, progress: bool = True) -> Replay:
+    """Play a run again in a temporary folder, and compare every cell of its tables as it is written.
+
+    Data are read from FKL_DATA, or where the run read them; files and modules of the user's own from the current
+    folder, as the run read them.
+    """
+    start = time.monotonic()
+    with TemporaryDirectory(prefix="fkl-replay-") as place:
+        again = Path(place) / "run"
+        paths = {**run.config.get("paths", {}), "outputs": place}
+        paths["data"] = variable("FKL_DATA", str(paths.get("data", "data")))
+        elsewhere = {"out": str(again), "paths": paths}
+        nothing_more = {"logger": None, "figures": "none", "save_model": False, "checkpoint_s": None, "objective": None}
+        try:
+            execute(load({**run.config, **elsewhere, **nothing_more}), progress)
+        except DivergedError as error:
+            first, told = f"played again it diverged ({error})", {}
+        else:
+            first = next((words for name in FILES for words in _differences(run.folder / name, again / name)), "")
+            told = provenance(again)
+    name = run.folder.name
+    if first:
+        words = f"other digits in {name}: {first}"
+    else:
+        but = " and ".join(TIMING_COLUMNS)
+        took = f"played in {time.monotonic() - start:.1f} s"
+        words = f"same digits in {name}: all of {', '.join(FILES)} but {but}, {took}"
+    return Replay(first, f"{words}; {_surroundings(run.provenance, told)}" if told else words)
+
+
+def _differences(then: Path, now: Path) -> Iterator[str]:
+    """Where two tables of one name differ, and by how much, from the top."""
+    name = then.name
+    rows = zip_longest(_rows(then), _rows(now))
+    before, after = next(rows, (None, None))
+    if not before or before != after:
+        apart = sorted({*(before or ())} ^ {*(after or ())})
+        yield f"columns of {name} are not the same ({', '.join(apart) or 'another order'})"
+        return
+    columns = [number for number, column in enumerate(before) if column not in TIMING_COLUMNS]
+    for number, (one, other) in enumerate(rows, start=1):
+        if one == other:
+            continue
+        if one is None or other is None:
+            count = "more" if one is None else "fewer"
+            yield f"{name} has {count} rows when it is played again, from row {number} on"
+            return
+        if not len(one) == len(other) == len(before):
+            yield f"row {number} of {name} has {len(one)} cells, {len(other)} when it is played again"
+            return
+        where = ", ".join(f"{column} {other[before.index(column)]}" for column in PLACES if column in before)
+        for at in columns:
+            if one[at] != other[at]:
+                yield f"{before[at]} of {name} ({where}) is {one[at] or 'empty'}, {_apart(one[at], other[at])}"
+
+
+def _rows(file: Path) -> Iterator[list[str]]:
+    """Cells of a table as they are written, the headings first."""
+    try:
+        with file.open(encoding="utf-8", newline="") as stream:
+            yield from csv.reader(stream)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FklError(f"{file}: cannot be read ({error})") from None
+
+
+def _apart(then: str, now: str) -> str:
+    """What a cell is when it is played again, and how far that is from what it was."""
+    try:
+        old, new = float(then), float(now)
+    except ValueError:
+        return f"{now or 'empty'} when it is played again"
+    share = f", {(new - old) / abs(old):+.2g} of its size" if old else ""
+    return f"{now} when it is played again ({new - old:+.3g}{share})"
+
+
+def _surroundings(then: dict[str, Any], now: dict[str, Any]) -> str:
+    """Which of code, data and versions are others than when the run was made."""
+    if then["digest"] == now["digest"]:  # which is of code and data, too
+        then = {**then, **{key: now[key] for key in ("code", "data")}}
+    known = [key for key in SURROUNDINGS if key in then]
+    differ = [_change(key, then, now) for key in known]
+    differ += [_change(name, then["packages"], now["packages"]) for name in {**then["packages"], **now["packages"]}]
+    words = ", ".join(filter(None, differ))
+    said = f"what differs: {words}" if words else "code, data and versions are those of the run"
+    missing = [key for key in SURROUNDINGS if key not in known]
+    if missing and not words:
+        said = "versions are those of the run"
+    return said + f"; what the run does not tell: {', '.join(missing)}" * bool(missing)
+
+
+def _change(key: str, then: dict[str, Any], now: dict[str, Any]) -> str:
+    """One thing then and now; empty where it is the same."""
+    old, new = then.get(key), now.get(key)
+    if old == new:
+        return ""
+    if key == "code" and then.get("commit") != now.get("commit"):  # which tells people more than a hash
+        old, new = (str(one.get("commit"))[:12] for one in (then, now))
+    return f"{key} ({_text(old)} then, {_text(new)} now)"
+
+
+def _text(value: Any) -> str:
+    return " and ".join(map(str, value)) if isinstance(value, list) else str(value)
