@@ -15,7 +15,7 @@ from fkl.data.problem import Batch
 from fkl.engines.rounds import simulate
 from fkl.results.tables import make_records
 from fkl.runs.prepare import prepare
-from fkl.tasks.learners import BY_ITSELF, of_client, pooled
+from fkl.tasks.learners import BY_ITSELF
 
 DIABETES = ("dataset=diabetes", "kernels.D=8", "replicates=2", "figures=none")
 BATCH = (*DIABETES, "partition=iid", "partition.clients=4", "partition.rounds=100")
@@ -37,7 +37,7 @@ def test_alone_is_what_each_client_reaches_in_a_run_of_its_own(method: str) -> N
     together = experiment(*words)
     for k in range(together.problem.clients):
         topology = None if together.topology is None else BY_ITSELF
-        one = replace(together, problem=of_client(together.problem, k), topology=topology)
+        one = replace(together, problem=together.problem.of_client(k), topology=topology)
         own = make_records(one, simulate(one)).clients
         np.testing.assert_allclose(found[found.client == k].mse.to_numpy(), own.mse.to_numpy(), rtol=1e-12)
 
@@ -54,7 +54,7 @@ def test_nobody_sends_anything_alone_and_all_samples_are_pooled(tmp_path: Path) 
     alone = summary(tmp_path, "algo=pof_mkl", *DIABETES, "learners=alone")
     assert (alone[["uplink_bytes", "downlink_bytes"]] == 0).all(axis=None)
     problem = experiment("algo=pof_mkl", *DIABETES).problem
-    one = pooled(problem)
+    one = problem.pooled()
     assert one.x.shape == (problem.present.sum(), 1, problem.dimension)
     assert np.array_equal(one.y[:, 0], problem.y[problem.present])
 

@@ -171,6 +171,19 @@ class Problem(OfAllClients):
         """The first client's x (B, d) and y (B,) in some rounds."""
         return self.x[rounds, 0], self.y[rounds, 0]
 
+    def of_client(self, k: int) -> "Problem":
+        """The stream of client k, as its own only."""
+        names = ("x", "y", "present", "tested", "expected", "sampled", "row")
+        arrays = {name: array[:, [k]] for name in names if (array := getattr(self, name)) is not None}
+        return replace(self, **arrays, site=self.site[[k]])
+
+    def pooled(self) -> "Problem":
+        """All samples as one client's stream, round by round and in each round client by client."""
+        names = ("x", "y", "tested", "expected", "row")
+        arrays = {name: array[self.present][:, None] for name in names if (array := getattr(self, name)) is not None}
+        present = np.ones((len(arrays["y"]), 1), np.bool_)
+        return replace(self, **arrays, present=present, sampled=None, site=np.zeros(1, np.int64), site_names=("all",))
+
     def testing_last(self, share: float) -> "Problem":
         """The same with the last samples of each client set apart to be tested on, this share of them, rounded."""
         count = self.present.sum(axis=0)
@@ -336,6 +349,19 @@ class Batch(OfAllClients):
     def thinned(self, present: NDArray[np.bool_]) -> "Batch":
         """The same with only these clients (T, K) taking part."""
         return replace(self, taking_part=present)
+
+    def of_client(self, k: int) -> "Batch":
+        """The samples of client k, as its own only."""
+        mine = self.client == k
+        names = ("x", "y", "training", "row")
+        arrays = {name: array[mine] for name in names if (array := getattr(self, name)) is not None}
+        taking_part = None if self.taking_part is None else self.taking_part[:, [k]]
+        return replace(self, **arrays, client=self.client[mine] - k, site=self.site[[k]], taking_part=taking_part)
+
+    def pooled(self) -> "Batch":
+        """All samples at one client."""
+        client, site = np.zeros_like(self.client), np.zeros(1, np.int64)
+        return replace(self, client=client, site=site, site_names=("all",), taking_part=None)
 
     def part(self, training: bool) -> tuple[NDArray[np.floating], NDArray[np.float64], NDArray[np.int64]]:
         """Samples, targets and clients of the training or of the test part."""

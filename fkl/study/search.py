@@ -18,7 +18,6 @@ from fkl.results.tables import rounds_so_far, summary_without_comparison
 from fkl.runs.prepare import prepare
 from fkl.study.plan import Plan
 from fkl.study.space import Range
-from fkl.tasks import StreamTask
 
 LOOKS = 8
 """Times that a stream's error so far is looked at, to stop a hopeless trial."""
@@ -94,7 +93,7 @@ def best_of(trials: list[dict[str, Any]]) -> dict[str, Any] | None:
 def _error_of(plan: Plan, words: tuple[str, ...], trial: Any) -> float:
     """Error of a run of these words, which is written nowhere."""
     experiment = prepare(plan.run(words))
-    watch = _stopping(experiment, trial) if isinstance(experiment.task, StreamTask) else None
+    watch = _stopping(experiment, trial) if experiment.task.judged_as_it_learns else None
     [chunk] = simulate(experiment, watch=watch)
     summary = summary_without_comparison(experiment, chunk)
     require_within(plan.budget, {str(name): float(values[0]) for name, values in summary.items()})

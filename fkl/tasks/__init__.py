@@ -6,7 +6,7 @@ from fkl.basics.errors import FklError
 from fkl.tasks.stream import StreamTask
 from fkl.tasks.task import Judge, Task
 
-__all__ = ["Judge", "StreamTask", "Task", "task_of"]
+__all__ = ["Judge", "Task", "task_of"]
 
 
 def task_of(algorithm: Any) -> type[Task]:

@@ -56,6 +56,7 @@ class BatchTask(Task):
     """Learning one theta of one kernel from `fkl.data.problem.Batch`, beside the optimum of all clients."""
 
     of_rounds: ClassVar[bool] = True
+    has_rows_at_clients: ClassVar[bool] = True
     judge_counts: ClassVar[bool] = False
     room: ClassVar[int] = 14 * 2**20
     """Iterations over one and the same matrices go several times faster from the processor's cache."""

@@ -11,11 +11,8 @@ import numpy as np
 
 from fkl.contract.batches import OnBatches
 from fkl.contract.world import World
-from fkl.data.problem import Batch
 from fkl.network import Network, Topology
 from fkl.tasks import task_of
-from fkl.tasks.batch import BatchTask
-from fkl.tasks.stream import StreamTask
 from fkl.tasks.task import Redraw, Task
 from fkl.wire import Channel, Ledger
 
@@ -27,7 +24,7 @@ def why_not(learners: str, method: Any) -> str | None:
     """Why a method cannot be played so, as the end of a line; None where it can."""
     if learners == "federated":
         return None
-    if not issubclass(task_of(method), StreamTask | BatchTask):
+    if not task_of(method).has_rows_at_clients:
         return f"{method.label} is not of clients with rows of their own in rounds"
     if learners == "alone" and getattr(method, "judged_in", OnBatches.judged_in) is not OnBatches.judged_in:
         return f"features of {method.label} are made of all clients' samples"
@@ -35,40 +32,15 @@ def why_not(learners: str, method: Any) -> str | None:
 
 
 def pooled_task(task: Task) -> Task:
-    """The same task with all samples at one client, in the order of the rounds and in each round of the clients."""
+    """The same task with all samples at one client."""
     redraw: Redraw | None = None
     if (draw := task.redraw) is not None:
 
         def redraw(replicate: int) -> tuple[Any, Topology | None]:
             problem, topology = draw(replicate)
-            return pooled(problem), None if topology is None else BY_ITSELF
+            return problem.pooled(), None if topology is None else BY_ITSELF
 
-    return type(task)(pooled(task.problem), redraw)
-
-
-def pooled(problem: Any) -> Any:
-    """All samples at one client: a stream has as many rounds as there are samples."""
-    one: dict[str, Any] = {"site": np.zeros(1, np.int64), "site_names": ("all",)}
-    if isinstance(problem, Batch):
-        return replace(problem, client=np.zeros_like(problem.client), taking_part=None, **one)
-    here = problem.present
-    arrays = {name: getattr(problem, name) for name in ("x", "y", "tested", "expected", "row")}
-    arrays = {name: array[here][:, None] for name, array in arrays.items() if array is not None}
-    return replace(problem, **arrays, present=np.ones((int(here.sum()), 1), np.bool_), sampled=None, **one)
-
-
-def of_client(problem: Any, k: int) -> Any:
-    """The samples of client k, as its own only."""
-    site = {"site": problem.site[[k]]}
-    if isinstance(problem, Batch):
-        mine = problem.client == k
-        arrays = {name: getattr(problem, name) for name in ("x", "y", "training", "row")}
-        arrays = {name: array[mine] for name, array in arrays.items() if array is not None}
-        taking_part = None if problem.taking_part is None else problem.taking_part[:, [k]]
-        return replace(problem, **arrays, client=np.zeros(mine.sum(), np.int64), taking_part=taking_part, **site)
-    names = ("x", "y", "present", "tested", "expected", "sampled", "row")
-    arrays = {name: getattr(problem, name) for name in names}
-    return replace(problem, **{name: array[:, [k]] for name, array in arrays.items() if array is not None}, **site)
+    return type(task)(task.problem.pooled(), redraw)
 
 
 @dataclass
@@ -118,7 +90,7 @@ class Alone:
         return known[1]
 
     def _world_of(self, world: World, k: int) -> World:
-        problem, channel = of_client(world.problem, k), world.channel
+        problem, channel = world.problem.of_client(k), world.channel
         ledger = Ledger(problem.rounds, *channel.ledger.shape[:1], 1, None, tuple(channel.ledger.tallies))
         own = Channel(self.network, ledger, np.dtype(world.precision), channel.algorithm, world.streams)
         topology = None if world.topology is None else BY_ITSELF

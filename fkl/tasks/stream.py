@@ -70,6 +70,8 @@ class StreamTask(Task):
     """Regression on `fkl.data.problem.Problem`: predict, see the target, learn."""
 
     of_rounds: ClassVar[bool] = True
+    has_rows_at_clients: ClassVar[bool] = True
+    judged_as_it_learns: ClassVar[bool] = True
 
     @classmethod
     def of(cls, run: Run) -> Self:

@@ -174,6 +174,10 @@ class Task:
     """Whether parties have different features of the same samples, as partition=vertical gives them."""
     of_rounds: ClassVar[bool] = False
     """Whether there are rounds that clients can miss."""
+    has_rows_at_clients: ClassVar[bool] = False
+    """Whether clients have rows of their own, which each could learn from alone, or one learner from all."""
+    judged_as_it_learns: ClassVar[bool] = False
+    """Whether the error so far is that of predictions that were made so far."""
     judge_counts: ClassVar[bool] = True
     """Whether a rehearsal measures the judge too; False where a judge is slow, and holds less than methods do."""
     room: ClassVar[int] = 2**30
