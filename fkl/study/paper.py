@@ -22,8 +22,8 @@ CLUSTERING = "cameron2011"
 def methods_paragraph(answer: Answer) -> str:
     """The protocol in plain English, with LaTeX's citations."""
     plan, judged = answer.plan, answer.judged
-    methods = ", ".join(f"{one.name}{_cited('methods', one)}" for one in plan.methods)
-    datasets = ", ".join(f"{one.name}{_cited('data', one)}" for one in plan.datasets)
+    methods = ", ".join(f"{escaped(one.name)}{_cited('methods', one)}" for one in plan.methods)
+    datasets = ", ".join(f"{escaped(one.name)}{_cited('data', one)}" for one in plan.datasets)
     wide = any(last_wave(plan, one.dataset, method) for one in judged for method in plan.all_methods)
     said = [
         f"We compared {methods} on {datasets} with fkl~\\cite{{{FKL}}}.",
@@ -40,7 +40,7 @@ def methods_paragraph(answer: Answer) -> str:
             f"In each of {plan.seeds} seeds, blocks of at least {BLOCK} rows were dealt anew, half to tuning and half"
             " to judging, the same for all methods."
         )
-    portions = [one.dataset.name for one in judged if one.portions]
+    portions = [escaped(one.dataset.name) for one in judged if one.portions]
     if portions:
         said.append(f"On {', '.join(portions)}, each seed had a portion of the rows that no other seed had.")
     which = "one search" if plan.once else "a search of its own in each seed"

@@ -144,13 +144,12 @@ def triangle(methods: Sequence[str], verdicts: Sequence[Verdict]) -> pd.DataFram
     """Tests of each two methods: below the diagonal, the row's difference from the column's, and its verdict."""
     by_pair = {frozenset((one.a, one.b)): one for one in verdicts}
     rows = []
-    for number_, method in enumerate(methods):
-        cells = {}
-        for other in methods[:-1]:
-            said = by_pair.get(frozenset((method, other))) if other in methods[:number_] else None
-            cells[other] = "" if said is None else _cell_of_test(method, said)
-        rows.append({"": method, **cells})
-    return pd.DataFrame(rows[1:])
+    for place, method in enumerate(methods):
+        said = {other: by_pair.get(frozenset((method, other))) for other in methods[:place]}
+        rows.append(
+            {"": method, **{other: _cell_of_test(method, one) for other, one in said.items() if one is not None}}
+        )
+    return pd.DataFrame(rows[1:]).fillna("")
 
 
 def _cell_of_test(method: str, verdict: Verdict) -> str:

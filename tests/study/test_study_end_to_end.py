@@ -25,7 +25,7 @@ from fkl.study.registered import deviations, register, require_unchanged
 
 SMALL = """
 question: Which one?
-methods: [ofmkl_avg, {algo: pooled_raker, name: Raker}]
+methods: [ofmkl_avg, {algo: pooled_raker, name: Raker_p}]
 datasets: [diabetes]
 tune: {trials: 2}
 judge: {seeds: 3}
@@ -137,7 +137,7 @@ def test_failures_are_told_with_their_rate_and_decide_by_ranks(tmp_path: Path) -
 
 def test_what_sends_more_than_the_budget_has_failed(tmp_path: Path) -> None:
     file = tmp_path / "budget.yaml"
-    file.write_text(SMALL.replace("{algo: pooled_raker, name: Raker}", "rf_gp") + "budget: {uplink_bytes: 10_000}\n")
+    file.write_text(SMALL.replace("{algo: pooled_raker, name: Raker_p}", "rf_gp") + "budget: {uplink_bytes: 10_000}\n")
     plan = Plan.read(file)
     play(plan)
     reasons = {job.note["reason"] for job in judged_jobs(plan, plan.datasets[0]) if job.note and job.note["reason"]}
@@ -219,7 +219,7 @@ def test_a_pilot_says_how_many_seeds_are_needed_and_is_not_judged(
     file.write_text(SMALL.replace("trials: 2", "trials: 2, space: {algo.eta: log 0.01..0.2}"))
     study(file, pilot=True)
     said = capsys.readouterr().out
-    assert "diabetes: OFMKL-Avg and Raker: 2 %: " in said
+    assert "diabetes: OFMKL-Avg and Raker_p: 2 %: " in said
     assert "by a pilot of 5" in said
     plan = Plan.read(file)
     assert not any(job.note for job in judged_jobs(plan, plan.datasets[0]))
