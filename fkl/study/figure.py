@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from fkl.report.colours import looks_of
-from fkl.report.figures import AT_POINT, baseline, canvas, rendered, share_costs, spread, styled
+from fkl.report.figures import AT_POINT, Bytes, baseline, canvas, rendered, share_costs, spread, styled
 from fkl.results.metrics import WORDS
 from fkl.study.results import Judged
 from fkl.study.tables import BASELINES, SENT
 
-ACROSS = 3
+ACROSS = 2
 """Panels beside each other."""
 
 
@@ -40,8 +40,11 @@ def draw(judged: Sequence[Judged], seeds: int, style: str = "paper") -> dict[str
             axes.set_xscale("log")
             axes.set_yscale("log")
             axes.set_title(one.dataset.name)
-            axes.set_xlabel("bytes sent by clients" + " (left: none)" * (0 in sent.values()))
-            axes.set_ylabel(WORDS.get(one.metric, one.metric))
+            axes.set_xlabel("sent by all clients" + " (left: nothing)" * (0 in sent.values()))
+            axes.xaxis.set_major_formatter(Bytes())
+            axes.margins(0.12, 0.2)  # for the methods' names
+            if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
+                axes.set_ylabel(WORDS.get(one.metric, one.metric))
         share_costs(panels)
         return rendered(figure, f"mean, and from 10 % to 90 % of {seeds} seeds, each with its own search")
 

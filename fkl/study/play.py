@@ -108,7 +108,7 @@ def _launcher(plan: Plan, words: Sequence[str]) -> Any:
     """The launcher that these words choose."""
     config = composed_node(words)
     with open_dict(config):
-        config.hydra.sweep.dir = str(plan.folder / "launcher")
+        config.hydra.sweep.dir = str(plan.folder)
         config.hydra.job.num = 0
         config.hydra.job.id = "???"
     HydraConfig.instance().set_config(config)
