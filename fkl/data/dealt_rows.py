@@ -40,7 +40,7 @@ def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
         ``even``, ``odd``
             The blocks with an even or an odd number.
         ``early``, ``late``
-            The first half of the blocks; the second half, without its first block.
+            The first half of the blocks of each group; the second half, without its first block.
         ``tune_N``, ``judge_N``
             One half of the blocks of each group, and the other. Each number N deals them anew.
         ``tune_N_of_G``, ``judge_N_of_G``
@@ -52,29 +52,27 @@ def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
     -------
     (n,) bool
     """
-    n = len(group)
     if rows == "all":
-        return np.ones(n, np.bool_)
-    block = np.arange(n) // BLOCK
+        return np.ones(len(group), np.bool_)
     if rows in ("even", "odd"):
-        return block % 2 == ("even", "odd").index(rows)
-    if rows in ("early", "late"):
-        middle = (block[-1] + 1) // 2
-        return block < middle if rows == "early" else block > middle
+        return np.arange(len(group)) // BLOCK % 2 == ("even", "odd").index(rows)
     dealt = DEALT.fullmatch(rows)
-    assert dealt is not None
-    side, number, portions = dealt[1] == "judge", int(dealt[2]), int(dealt[3] or 1)
+    number, portions = (int(dealt[2]), int(dealt[3] or 1)) if dealt is not None else (0, 1)
     of_portions = np.random.default_rng([BLOCK, portions])
     anew = np.random.default_rng([BLOCK, portions, number])
-    chosen = np.zeros(n, np.bool_)
+    chosen = np.zeros(len(group), np.bool_)
     for one in np.unique(group):
         mine = np.flatnonzero(group == one)
         # As many blocks of equal size in each half of each portion; more than 50 rows each, where there are enough
         even = 2 * portions
         blocks = np.arange(max(len(mine) // BLOCK // even * even, LEAST_BLOCKS * portions))
         block = np.arange(len(mine)) * len(blocks) // len(mine)
+        if dealt is None:
+            middle = len(blocks) // 2
+            chosen[mine] = block < middle if rows == "early" else block > middle
+            continue
         portion = of_portions.permutation(blocks)[number % portions :: portions] if portions > 1 else blocks
-        half = anew.permutation(portion)[side::2]
+        half = anew.permutation(portion)[(dealt[1] == "judge") :: 2]
         chosen[mine] = np.isin(block, half)
     return chosen
 

@@ -229,6 +229,30 @@ def test_a_pilot_says_how_many_seeds_are_needed_and_is_not_judged(
     register(plan)  # a pilot does not stand in its way
 
 
+@pytest.mark.parametrize(
+    ("claim", "unit", "units"), [("clients", "client", 4), ("time", "block", 10), ("seeds", "seed", 3)]
+)
+def test_each_claim_has_its_own_unit(claim: str, unit: str, units: int, tmp_path: Path) -> None:
+    """On a file of four sites of one's own, whose clients are natural."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((480, 3))
+    rows = pd.DataFrame(x, columns=["a", "b", "c"]).assign(y=np.sin(x[:, 0]) + x[:, 1], site=np.repeat([*"nesw"], 120))
+    rows.to_csv(tmp_path / "wards.csv", index=False)
+    (tmp_path / "claim.yaml").write_text(
+        SMALL.replace(
+            "[diabetes]", f"[{{dataset: file, path: {tmp_path / 'wards.csv'}, target: y, site: site, name: wards}}]"
+        )
+        + f"claim: {claim}\n"
+    )
+    plan = Plan.read(tmp_path / "claim.yaml")
+    play(plan)
+    answer = Answer.of(plan)
+    [one] = answer.verdicts["wards"]
+    assert (one.difference.unit, one.difference.n) == (unit, units)
+    rows_of = {word for job in judged_jobs(plan, plan.datasets[0]) for word in job.words if word.startswith("rows=")}
+    assert rows_of == ({"rows=late"} if claim == "time" else {f"rows=judge_{seed}" for seed in range(3)})
+
+
 def test_a_word_that_is_no_launcher_s_is_refused(done: Plan) -> None:
     with pytest.raises(FklError, match="a word here is a launcher's"):
         play(done, ["algo.eta=3"])
