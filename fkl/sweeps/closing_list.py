@@ -64,7 +64,10 @@ def listed(folder: Path, plan: dict[str, Any], quiet: bool) -> Iterator[None]:
         try:
             compared = compare(folder, max(dict.fromkeys(metrics), key=metrics.count))
             say("")
-            compared.pivot.show(MOST_ROWS)
+            place = {Path(note["folder"]).resolve(): at for at, note in reversed([*enumerate(done)])}
+            methods = {run.folder: cell.method for cell, runs in compared.cells.runs.items() for run in runs}
+            asked = sorted(methods, key=lambda run: place.get(run, len(place)))
+            compared.pivot.show(MOST_ROWS, order=[*dict.fromkeys(methods[run] for run in asked)])
             say(*compared.conclusions)
         except FklError as error:  # such as a run that has changed since: the sweep is done all the same
             warning(f"not compared: {error}")

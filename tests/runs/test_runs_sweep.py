@@ -257,3 +257,10 @@ def test_a_sweep_that_is_interrupted_lists_what_ended(fkl, tmp_path, monkeypatch
 
 def test_the_same_job_twice_in_a_sweep_is_done_once(fkl, tmp_path):
     assert "1 finished, 1 finished already" in fkl("run", "-m", *SMALL, "kernels.N=5", "seed=1,1").out
+
+
+def test_the_closing_table_has_the_order_that_was_asked_for(fkl, tmp_path):
+    answer = fkl("run", "-m", "algo=vm_kofl,ofmkl_avg,pof_mkl", *SMALL, "figures=none")
+    closing = answer.out[answer.out.index("\nmse ") :].splitlines()
+    named = [line.split()[0] for line in closing if line.startswith(("vM-KOFL ", "OFMKL-Avg ", "POF-MKL "))]
+    assert named == ["vM-KOFL", "OFMKL-Avg", "POF-MKL"]

@@ -165,13 +165,13 @@ class Pivot:
                 rows.append({"method": baseline.method, "kind": "baseline", **about, "mean": mean, "n": unit.n})
         return pd.DataFrame(rows).astype({"place": "Int64", "diverged": "Int64"})
 
-    def show(self, most: int | None = None, format: str = "table") -> None:
-        """Print the table, at most so many methods, best first."""
+    def show(self, most: int | None = None, format: str = "table", order: Sequence[str] = ()) -> None:
+        """Print the table, at most so many methods, in this order or else best first."""
         marks = "terminal" if sys.stdout.isatty() and format == "table" else "plain"
-        order = self.best_first[:most]
-        rows = [[name, *cells] for name, cells in self._rows(marks, "±", order)]
+        places = ([self.methods.index(name) for name in order] or self.best_first)[:most]
+        rows = [[name, *cells] for name, cells in self._rows(marks, "±", places)]
         show_table([self.metric, *self.headings], rows, format, numbers=range(1, 1 + len(self.datasets)))
-        if left := len(self.methods) - len(order):
+        if left := len(self.methods) - len(places):
             say(f"... and {left} methods more")
         if format == "table":
             say(f"{self.caption} {self.legend(marks)}")
