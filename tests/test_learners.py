@@ -12,6 +12,7 @@ from fkl.basics.errors import FklError
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.data.problem import Batch
+from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.rounds import simulate
 from fkl.results.tables import make_records
 from fkl.runs.prepare import prepare
@@ -86,3 +87,27 @@ def test_a_pooled_batch_has_all_samples_at_one_client() -> None:
     assert isinstance(batch, Batch)
     assert batch.clients == 1
     assert len(batch.y) == 400
+
+
+def test_nothing_is_sent_alone_so_that_no_condition_changes_it(tmp_path: Path) -> None:
+    words = ("algo=ofmkl_avg", *DIABETES, "learners=alone")
+    assert np.array_equal(summary(tmp_path, *words).mse, summary(tmp_path, *words, "compression=sign").mse)
+
+
+def test_a_run_alone_that_is_cut_off_goes_on_to_the_same(tmp_path: Path) -> None:
+    alone, done = experiment("algo=ofmkl_avg", *DIABETES, "learners=alone"), []
+
+    def cut_off(rounds: int) -> None:
+        done.append(rounds)
+        if len(done) == 37:
+            raise KeyboardInterrupt
+
+    def records(advance, kept) -> pd.DataFrame:
+        return make_records(alone, simulate(alone, None, None, advance, kept)).rounds
+
+    with pytest.raises(KeyboardInterrupt):
+        records(cut_off, Checkpoint(tmp_path / "file", 0, "mine"))
+    again = records(done.append, Checkpoint(tmp_path / "file", 0, "mine"))
+    assert done[37] == alone.replicates * 36, "it did not begin anew"
+    undisturbed = records(lambda _: None, None)
+    pd.testing.assert_frame_equal(again, undisturbed)

@@ -176,7 +176,7 @@ def describe(name: str) -> Description:
     """
     if name in NODES:
         return of_node(name)
-    said, equals, last = name.lstrip("+").replace("logger.", "logger=", 1).partition("=")  # as config.yaml has it
+    said, equals, last = name.lstrip("+").replace("logger.", "logger=", 1).partition("=")  # as config.yaml writes it
     wanted = last if equals else said
     having = [group for group in GROUPS if wanted in _choices(group)]
     if equals and said not in GROUPS:

@@ -78,7 +78,7 @@ class Settings:
         keeps the loss of each row.
     learners : {"federated", "alone", "pooled"}
         Whether clients learn together as the method says, each by itself, or one learner has all samples. What the
-        others reach tells what federating is worth.
+        others reach tells what federating is worth; nothing that is sent, and no condition of the network, plays a part.
     threads : int or None
         Threads of the compiled kernels; None for all.
     chunk : int or None

@@ -1,4 +1,4 @@
-"""Each published cell beside ours as the paper describes it and by one reading, with the runs that ours come from."""
+"""Each published cell, our number for it as described in the paper and by one reading, and the runs behind it."""
 
 import shlex
 from collections.abc import Iterator, Mapping

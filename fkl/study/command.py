@@ -78,7 +78,7 @@ def show(answer: Answer) -> None:
         say("")
         rows = [[cell.replace(" ", "\N{NO-BREAK SPACE}") for cell in row] for row in table.to_numpy().tolist()]
         show_table([*table], rows, numbers=range(2, table.shape[1]))
-        say("* the smallest error of a data set whose runs all ended; mean: of the targets that were learned from")
+        say("* the smallest error of a data set whose runs all ended; below mean: below the error of the mean target")
 
 
 def write(answer: Answer) -> list[Path]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from fkl.basics.errors import FklError
 from fkl.basics.files import CannotWriteError, write_text
@@ -158,15 +159,14 @@ class Job:
         told |= {"metric": metric, "folder": run.folder.name, "digest": run.digest, "summary": columns}
         try:
             require_within(plan.budget, columns)
-            _require_learned(run, metric)
+            _require_learned(run, summary, metric)
         except FklError as error:
             return {**told, "reason": str(error)}
         return {**told, "state": "finished", "error": float(columns[metric])}
 
 
-def _require_learned(run: Run, metric: str) -> None:
+def _require_learned(run: Run, summary: pd.DataFrame, metric: str) -> None:
     """Refuse an error that only a run that diverges has, although it is finite."""
-    summary = read_summary(run.folder)
     if not math.isfinite(summary[metric].iloc[0]) or blown_up(summary).any():
         raise FklError(f"it diverged: {metric} {summary[metric].iloc[0]:.3g}")
     if metric in ERRORS_AS_MSE:

@@ -26,7 +26,8 @@ MARKS = {EQUAL: " =", BEYOND: " ††", BETTER: " †", CANNOT_TELL: ""}
 ABOUT_MARKS = "†† differs by more than the margin, † differs, = practically equal, no mark: cannot tell"
 LINES = (240.0, 345.0)
 """Points of a line: of a column in a paper of two, and of LaTeX's article."""
-SENT = ("uplink_bytes", "broadcast_bytes", "parties_bytes")
+SENT = ("uplink_bytes", "link_bytes")
+"""Bytes on the wires: to a server, or else from agent to agent and from party to party."""
 RECEIVED = ("downlink_bytes",)
 BASELINES = ("mse_running_mean", "test_mse_training_mean", "test_error_majority")
 """Columns of what predicts without learning, in the place of "the mean"."""

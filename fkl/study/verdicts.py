@@ -4,7 +4,7 @@ Holm's correction counts the pairs of one data set, or those over data sets; a l
 level, which is divided by the number of pairs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -248,7 +248,7 @@ def over_data_sets(
     -------
     list of Verdict
         Without pairs that have fewer than `LEAST_DATA_SETS`, or than `LEAST_WITH_FAILURES` where a run failed: of these
-        there are counts alone, see `counted`.
+        there is no test.
     """
     found: dict[Pair, Difference] = {}
     for pair in dict.fromkeys(pair for of_one in differences.values() for pair in of_one):
@@ -266,27 +266,6 @@ def over_data_sets(
         Verdict(a, b, one, float(q), tested, margin, LEVEL, at_end or {}, np.nan if one.failed else float(w), once)
         for ((a, b), one), q, w in zip(found.items(), holm(p), holm(beside), strict=True)
     ]
-
-
-def counted(verdicts: Sequence[Verdict]) -> str:
-    """How often each verdict was found of one pair, in words, for data sets that are too few to be tested.
-
-    Parameters
-    ----------
-    verdicts : sequence of Verdict
-        Of one pair, one a data set.
-    """
-    a, b = verdicts[0].a, verdicts[0].b
-    won = [one.better for one in verdicts if one.outcome in (BETTER, BEYOND)]
-    outcomes = [one.outcome for one in verdicts]
-    counts = {
-        f"{a} is better on": won.count(a),
-        f"{b} is better on": won.count(b),
-        "practically equal on": outcomes.count(EQUAL),
-        "cannot tell on": outcomes.count(CANNOT_TELL),
-    }
-    said = ", ".join(f"{what} {count}" for what, count in counts.items() if count)
-    return f"{a} and {b} on {plural(len(verdicts), 'data set')}, too few for a test: {said}"
 
 
 def _percents(of: Difference, level: float, side: int = 1) -> str:

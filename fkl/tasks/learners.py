@@ -55,10 +55,9 @@ class Alone:
     """A method that every client plays by itself, with no one to send to."""
 
     method: Any
-    network: Network
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("method", "network"):
+        if name.startswith("__") or name == "method":
             raise AttributeError(name)
         return getattr(self.method, name)
 
@@ -92,7 +91,7 @@ class Alone:
     def _world_of(self, world: World, k: int) -> World:
         problem, channel = world.problem.of_client(k), world.channel
         ledger = Ledger(problem.rounds, *channel.ledger.shape[:1], 1, None, tuple(channel.ledger.tallies))
-        own = Channel(self.network, ledger, np.dtype(world.precision), channel.algorithm, world.streams)
+        own = Channel(Network(), ledger, np.dtype(world.precision), channel.algorithm, world.streams)
         topology = None if world.topology is None else BY_ITSELF
         return replace(world, problem=problem, channel=own, topology=topology)
 
