@@ -52,8 +52,9 @@ def test_a_batch_s_learners_are_ridge_regressions_of_their_samples(tmp_path: Pat
 
 
 def test_nobody_sends_anything_alone_and_all_samples_are_pooled(tmp_path: Path) -> None:
-    alone = summary(tmp_path, "algo=pof_mkl", *DIABETES, "learners=alone")
-    assert (alone[["uplink_bytes", "downlink_bytes"]] == 0).all(axis=None)
+    for learners in ("alone", "pooled"):
+        found = summary(tmp_path, "algo=pof_mkl", *DIABETES, f"learners={learners}")
+        assert (found[["uplink_bytes", "downlink_bytes"]] == 0).all(axis=None)
     problem = experiment("algo=pof_mkl", *DIABETES).problem
     one = problem.pooled()
     assert one.x.shape == (problem.present.sum(), 1, problem.dimension)

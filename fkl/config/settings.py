@@ -78,7 +78,7 @@ class Settings:
         keeps the loss of each row.
     learners : {"federated", "alone", "pooled"}
         Whether clients learn together as the method says, each by itself, or one learner has all samples. What the
-        others reach tells what federating is worth; nothing that is sent, and no condition of the network, plays a part.
+        others reach tells what federating is worth: they send nothing, so that no condition of the network matters.
     threads : int or None
         Threads of the compiled kernels; None for all.
     chunk : int or None
@@ -121,7 +121,8 @@ class Settings:
         require(self.scaling in SCALINGS, "scaling", self.scaling, ", ".join(SCALINGS))
         require_part(self.rows)
         require(self.learners in LEARNERS, "learners", self.learners, ", ".join(LEARNERS))
-        require(not (self.save_model and self.learners == "alone"), "save_model", True, "false with learners=alone")
+        federated = self.learners == "federated"
+        require(federated or not self.save_model, "save_model", True, f"false with learners={self.learners}")
         require(self.threads is None or self.threads >= 1, "threads", self.threads, "an integer >= 1, or null")
         require(self.chunk is None or self.chunk >= 1, "chunk", self.chunk, "an integer >= 1, or null")
         every = self.checkpoint_s

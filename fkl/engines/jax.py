@@ -28,8 +28,8 @@ class Jax(Engine):
         method, network = run.algo, run.network
         if is_judged(run.settings.rows):
             return f"it sums up losses as it goes, and rows={run.settings.rows} keeps the loss of each row"
-        if run.settings.learners == "alone":
-            return "with learners=alone each client has rounds of its own"
+        if run.settings.learners != "federated":
+            return f"with learners={run.settings.learners} each learner has rounds of its own"
         if getattr(method, "compiled_only", False):
             return "its loops exist only compiled by numba"
         if why := getattr(method, "not_traceable", "its class does not say that its rounds can be traced"):

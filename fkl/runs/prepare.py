@@ -42,12 +42,9 @@ def prepare(run: Run) -> Experiment:
     kernels = run.kernels
     if isinstance(kernels, AroundMedian):
         kernels = kernels.fitted(task.sample_rows(kernels.samples))
-    method: Any = run.algo
+    method: Any = Alone(run.algo)
     if settings.learners == "federated":
-        deadline = getattr(run.network, "deadline_s", None)
-        method = wrap(run.algo, run.conditions, run.network.loss, deadline)
-    elif settings.learners == "alone":  # nothing is sent, so that no condition changes it
-        method = Alone(run.algo)
+        method = wrap(run.algo, run.conditions, run.network.loss, getattr(run.network, "deadline_s", None))
     experiment = Experiment(
         task.problem,
         kernels,

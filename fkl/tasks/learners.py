@@ -52,7 +52,7 @@ class Each:
 
 @dataclass(frozen=True)
 class Alone:
-    """A method that every client plays by itself, with no one to send to."""
+    """A method that every client, or the one that has all samples, plays by itself: there is no one to send to."""
 
     method: Any
 
