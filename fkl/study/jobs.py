@@ -81,6 +81,8 @@ class Job:
         number = PILOT_SEEDS * plan.pilot + (0 if plan.once else self.seed)
         if plan.claim == "time":
             rows = "early" if of_search else "late"
+        elif are_drawn(plan, self.dataset):
+            rows = "all"  # of this seed alone, and others in its search
         else:
             rows = f"{'tune' if of_search else 'judge'}_{number}"
         sizes: tuple[str, ...] = ()
@@ -226,10 +228,16 @@ def judged_jobs(plan: Plan, dataset: Part) -> list[Job]:
     return [Job(plan, dataset, method, seed) for seed in range(plan.seeds) for method in plan.all_methods]
 
 
+def words_to_try(plan: Plan, dataset: Part) -> tuple[str, ...]:
+    """Words of a run on a data set, to see what data there are."""
+    method = plan.methods[0]
+    return (*plan.words_of(dataset, method), *plan.middles(dataset, method))
+
+
 @cache
 def are_drawn(plan: Plan, dataset: Part) -> bool:
     """Whether each seed draws rows of its own, as of data that are simulated: then no two seeds share any."""
-    run = plan.run(plan.words_of(dataset, plan.methods[0]))
+    run = plan.run(words_to_try(plan, dataset))
     if not has_drawn_samples(run):
         return False
     with quiet():
@@ -245,19 +253,16 @@ def portions_of(plan: Plan, dataset: Part) -> int:
     """
     if plan.claim != "rows" or plan.seeds < PORTIONS or are_drawn(plan, dataset):
         return 0
-    words = (*plan.words_of(dataset, plan.all_methods[0]), "replicates=1", "rows=judge_0")
+    run = plan.run((*words_to_try(plan, dataset), "replicates=1", "rows=judge_0"))
     with quiet():
-        problem = prepare(plan.run(words)).problem
-    present = getattr(problem, "present", None)
-    if present is None:  # methods that learn once from all rows there are
-        return 0
-    used = int(present.sum())
-    return plan.seeds if (used + problem.rows_left_out) // plan.seeds >= used else 0
+        left_out = getattr(prepare(run).problem, "rows_left_out", 0)
+        rows = len(read_table(run, np.random.default_rng(0)).y)
+    return plan.seeds if left_out and rows // plan.seeds >= rows - left_out else 0
 
 
 def sizes_of_half(plan: Plan, dataset: Part) -> tuple[str, ...]:
     """Words that give a run on a portion the clients and rounds of one on half of the rows."""
-    words = plan.words_of(dataset, plan.all_methods[0])
+    words = words_to_try(plan, dataset)
     partition = plan.config(words)["partition"]
     half = plan.run((*words, "rows=judge_0")).resolved["partition"]
     return tuple(f"partition.{key}={half[key]}" for key, value in partition.items() if "full_or_half" in str(value))

@@ -8,7 +8,7 @@ from fkl.config.words import read_words
 from fkl.data.dealt_rows import BLOCK
 from fkl.report.latex import escaped
 from fkl.study.answer import CLAIMS, Answer
-from fkl.study.jobs import MOST_WAVES, last_wave
+from fkl.study.jobs import MOST_WAVES, are_drawn, last_wave
 from fkl.study.plan import Part, Plan
 
 REFERENCES = Path(__file__).with_name("references.bib")
@@ -40,6 +40,8 @@ def methods_paragraph(answer: Answer) -> str:
             f"In each of {plan.seeds} seeds, blocks of at least {BLOCK} rows were dealt anew, half to tuning and half"
             " to judging, the same for all methods."
         )
+    if drawn := [escaped(one.dataset.name) for one in judged if are_drawn(plan, one.dataset)]:
+        said.append(f"On {', '.join(drawn)}, rows were drawn anew for each search and each run that was judged.")
     portions = [escaped(one.dataset.name) for one in judged if one.portions]
     if portions:
         said.append(f"On {', '.join(portions)}, each seed had a portion of the rows that no other seed had.")

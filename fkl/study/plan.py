@@ -233,6 +233,10 @@ class Plan:
                 found[key] = Range.read(f"tune.space.{key}", text)
         return found
 
+    def middles(self, dataset: Part, method: Part) -> tuple[str, ...]:
+        """What is searched for, in the middle of its range: words of a run that is tried before any search."""
+        return tuple(f"{key}={one.middle}" for key, one in self.spaces(dataset, method).items())
+
     @cached_property
     def trials_each(self) -> int:
         """Trials of every search, the same for all methods."""

@@ -35,7 +35,7 @@ def check(plan: Plan) -> None:
             for job in (Job(plan, dataset, method, 0, 0), Job(plan, dataset, method, 0)):
                 try:
                     with quiet():
-                        experiment = prepare(plan.run(job.words))
+                        experiment = prepare(plan.run((*job.words, *plan.middles(dataset, method))))
                         columns = summary_columns(experiment)  # of its first round
                     for name in plan.budget:
                         require(name in columns, "budget", name, f"a column of its summary.csv: {', '.join(columns)}")
@@ -67,7 +67,7 @@ def dry_run(plan: Plan) -> list[str]:
 
 def _forecast(plan: Plan, dataset: Part, method: Part) -> Forecast:
     with quiet():
-        return forecast(plan.run(Job(plan, dataset, method, 0).words))
+        return forecast(plan.run((*Job(plan, dataset, method, 0).words, *plan.middles(dataset, method))))
 
 
 def _rows(plan: Plan, dataset: Part) -> str:

@@ -21,6 +21,7 @@ from fkl.study.command import command
 from fkl.study.jobs import Job, judged_jobs, stages
 from fkl.study.plan import Plan
 from fkl.study.play import play
+from fkl.study.progress import check
 from fkl.study.registered import deviations, register, require_unchanged
 
 SMALL = """
@@ -264,3 +265,28 @@ def test_a_run_that_could_not_begin_is_told_before_the_first_one(tmp_path: Path)
     with pytest.raises(FklError, match=r"OFMKL-Avg on diabetes: partition.clients=4000"):
         study(file)
     assert not file.with_suffix("").exists()
+
+
+def test_what_is_searched_for_needs_no_value_in_the_file(tmp_path: Path) -> None:
+    """Privacy's clip has no default: a run is tried with the middle of its range."""
+    file = tmp_path / "noise.yaml"
+    noise = "{algo: ofmkl_avg, privacy: central, privacy.noise: 0.5}"
+    file.write_text(SMALL.replace("ofmkl_avg", noise).replace("2}", "2, space: {privacy.clip: log 0.1..10}}", 1))
+    check(Plan.read(file))
+
+
+def test_portions_count_the_samples_of_a_batch_and_simulated_data_are_not_dealt(tmp_path: Path) -> None:
+    """Where the clients of a batch take all rows, ten seeds cannot have portions of their own."""
+    rng = np.random.default_rng(0)
+    pd.DataFrame(rng.random((1000, 3)), columns=["a", "b", "y"]).to_csv(tmp_path / "rows.csv", index=False)
+    file = tmp_path / "batch.yaml"
+    table = f"{{dataset: file, path: {tmp_path / 'rows.csv'}, target: y, partition: iid, partition.clients: 5}}"
+    both = "[one_shot_ridge, {algo: one_shot_ridge, name: other, kernels.D: 8}]"
+    for rounds, portions in ((50, 0), (10, 10)):
+        text = f"methods: {both}\ndatasets: [{table}]\njudge: {{seeds: 10}}\nset: [partition.rounds={rounds}]\n"
+        file.write_text(text)
+        plan = Plan.read(file)
+        assert jobs.portions_of(plan, plan.datasets[0]) == portions
+    file.write_text("methods: [pof_mkl, vm_kofl]\ndatasets: [drift]\n")
+    plan = Plan.read(file)
+    assert "rows=all" in Job(plan, plan.datasets[0], plan.methods[0], 3).words

@@ -87,5 +87,7 @@ def test_ranges() -> None:
     assert [eta.end_of(value) for value in (0.0011, 0.05, 2.9)] == ["low", "", "high"]
     assert str(eta.widened("high")) == "log 0.001..30"
     assert Range.read("forget", "0.95..1.0").end_of(1.0) == ""
+    middles = [Range.read("key", text).middle for text in ("log 0.01..100", "0.5..1.5", "2..6", ["a", "b", "c"])]
+    assert middles == [1.0, 1.0, 4, "b"]
     with pytest.raises(BadValue, match="eta="):
         Range.read("eta", "0..")
