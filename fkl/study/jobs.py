@@ -43,6 +43,8 @@ MOST_WAVES = 3
 """Searches in all, of which two are in wider ranges."""
 NOTES = "jobs"
 """Folder of the notes."""
+OUTPUTS = "paths.outputs="
+"""Word that says where a run goes, which decides no number."""
 ERRORS_AS_MSE = ("mse", "train_mse", "test_mse")
 
 _ends: dict[tuple[Plan, Part, Part, int], list[tuple[str, str]]] = {}
@@ -89,7 +91,7 @@ class Job:
         if portions := portions_of(plan, self.dataset):
             rows, sizes = f"{rows}_of_{portions}", sizes_of_half(plan, self.dataset)
         seed = self.seed + PILOT_SEEDS * plan.pilot + SEARCH_SEEDS * of_search
-        ours = ("replicates=1", f"seed={seed}", f"rows={rows}", "figures=none", f"paths.outputs={plan.folder}")
+        ours = ("replicates=1", f"seed={seed}", f"rows={rows}", "figures=none", f"{OUTPUTS}{plan.folder}")
         return (*plan.words_of(self.dataset, self.method), *sizes, *ours)
 
     @cached_property
@@ -109,7 +111,8 @@ class Job:
     def key(self) -> str:
         """Hash of all that decides what comes out of it."""
         code = source_digest.of_fkl(), source_digest.of_files("study/search.py")
-        decisive: list[Any] = [*code, *self.words, self.plan.budget, self.plan.limit_s]
+        words = (word for word in self.words if not word.startswith(OUTPUTS))
+        decisive: list[Any] = [*code, *words, self.plan.budget, self.plan.limit_s]
         if self.wave is None:
             decisive.append(self.values)
         else:

@@ -122,6 +122,11 @@ def test_a_study_that_was_interrupted_goes_on_to_the_same(
     assert len(began) == begun, "what has ended is not done again"
 
 
+def test_a_study_that_was_moved_has_ended_all_the_same(done: Plan, tmp_path: Path) -> None:
+    moved = copied(done, tmp_path)
+    assert all(job.note for job in judged_jobs(moved, moved.datasets[0]))
+
+
 def test_failures_are_told_with_their_rate_and_decide_by_ranks(tmp_path: Path) -> None:
     file = tmp_path / "failing.yaml"
     file.write_text(SMALL.replace("ofmkl_avg,", "ofmkl_avg, {algo: ofmkl_avg, eta: 1e30, name: Wild},"))
