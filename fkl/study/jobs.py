@@ -8,7 +8,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -199,9 +199,10 @@ def ends_of(plan: Plan, dataset: Part, method: Part, wave: int) -> list[tuple[st
     """Keys and ends of their ranges at which more than a third of the searches of a wave ended."""
     known = plan, dataset, method, wave
     if known not in _ends:
-        notes = [Job(plan, dataset, method, number, wave).note for number in plan.searches]
+        searches = plan.searches[: plan.stops[0]]  # later seeds are searched in the ranges that these have found
+        notes = [Job(plan, dataset, method, number, wave).note for number in searches]
         ends = [(key, end) for note in notes if note is not None for key, end in note["ends"].items() if end]
-        found = [one for one in dict.fromkeys(ends) if ends.count(one) > WIDER * len(plan.searches)]
+        found = [one for one in dict.fromkeys(ends) if ends.count(one) > WIDER * len(searches)]
         if None in notes:
             return found
         _ends[known] = found
@@ -216,19 +217,10 @@ def last_wave(plan: Plan, dataset: Part, method: Part) -> int:
     return MOST_WAVES - 1
 
 
-def stages(plan: Plan, dataset: Part) -> Iterator[tuple[str, list[Job]]]:
-    """The jobs on one data set, in stages, each of which needs the notes of the one before."""
-    for wave in range(MOST_WAVES):
-        methods = [one for one in plan.all_methods if wave == 0 or last_wave(plan, dataset, one) >= wave]
-        if methods:
-            about = "searches" if wave == 0 else "searches in wider ranges"
-            yield about, [Job(plan, dataset, one, number, wave) for number in plan.searches for one in methods]
-    yield "judged runs", judged_jobs(plan, dataset)
-
-
-def judged_jobs(plan: Plan, dataset: Part) -> list[Job]:
-    """The runs on a data set that are judged."""
-    return [Job(plan, dataset, method, seed) for seed in range(plan.seeds) for method in plan.all_methods]
+def judged_jobs(plan: Plan, dataset: Part, seeds: Iterable[int] | None = None) -> list[Job]:
+    """The runs on a data set that are judged, in these seeds or in all."""
+    seeds = range(plan.seeds) if seeds is None else seeds
+    return [Job(plan, dataset, method, seed) for seed in seeds for method in plan.all_methods]
 
 
 def words_to_try(plan: Plan, dataset: Part) -> tuple[str, ...]:

@@ -18,11 +18,12 @@ from fkl.results.tables import LOSSES
 from fkl.study import jobs
 from fkl.study.answer import Answer
 from fkl.study.command import command
-from fkl.study.jobs import Job, judged_jobs, stages
+from fkl.study.jobs import Job, judged_jobs
 from fkl.study.plan import Plan
 from fkl.study.play import play
 from fkl.study.progress import check
 from fkl.study.registered import deviations, register, require_unchanged
+from fkl.study.results import stages
 
 SMALL = """
 question: Which one?
@@ -295,3 +296,28 @@ def test_portions_count_the_samples_of_a_batch_and_simulated_data_are_not_dealt(
     file.write_text("methods: [pof_mkl, vm_kofl]\ndatasets: [drift]\n")
     plan = Plan.read(file)
     assert "rows=all" in Job(plan, plan.datasets[0], plan.methods[0], 3).words
+
+
+def test_a_data_set_ends_at_the_first_look_that_decides_all_its_pairs(tmp_path: Path) -> None:
+    """Two methods that are one and the same are never decided; one that learns nothing is decided at once."""
+    text = SMALL.replace("judge: {seeds: 3}", "judge: {seeds: 10, looks: [5, 10]}")
+    other = {"same": 0.1, "idle": 1e-12}
+    ended = {}
+    for name, eta in other.items():
+        file = tmp_path / f"{name}.yaml"
+        both = f"[{{algo: ofmkl_avg, eta: 0.1, name: A}}, {{algo: ofmkl_avg, eta: {eta}, name: B}}]"
+        file.write_text(re.sub("methods: .*", f"methods: {both}", text))
+        plan = Plan.read(file)
+        play(plan)
+        answer = Answer.of(plan)
+        ended[name] = sum(job.note is not None for job in judged_jobs(plan, plan.datasets[0])) / 2
+        [verdict] = answer.verdicts["diabetes"]
+        assert answer.finished
+        assert verdict.difference.seeds == answer.judged[0].seeds == ended[name]
+        assert (
+            len([job for _, some in stages(plan, plan.datasets[0]) for job in some if job.wave is None])
+            == 2 * ended[name]
+        )
+    assert ended == {"same": 10, "idle": 5}
+    assert (verdict.level, verdict.outcome) == (0.005, "better by more than the margin")
+    assert "diabetes after 5" in answer.unit

@@ -44,6 +44,17 @@ def test_beside_adds_each_method_alone_and_pooled_and_compares_it_with_itself(tm
     ]  # fmt: skip
     assert ("POF-MKL", "vM-KOFL, alone") not in plan.pairs
     assert len(plan.pairs) == 5
+    methods = "methods: [pof_mkl, vm_kofl, ofmkl_avg]\ndatasets: [diabetes]\n"
+    plan = read(tmp_path, methods + "pairs: [[vM-KOFL, OFMKL-Avg]]\nbeside: [alone]\n")
+    assert plan.pairs[0] == ("vM-KOFL", "OFMKL-Avg")
+    assert len(plan.pairs) == 4
+
+
+def test_data_sets_of_one_source_are_no_two_data_sets(tmp_path: Path) -> None:
+    kinds = "{dataset: drift, kind: gradual}, {dataset: drift, kind: sudden}"
+    files = "{dataset: file, name: a, path: a.csv}, {dataset: file, name: b, path: b.csv}"
+    plan = read(tmp_path, f"methods: [pof_mkl, vm_kofl]\ndatasets: [{kinds}, {files}]\n")
+    assert len({part.source for part in plan.datasets}) == 3
 
 
 @pytest.mark.parametrize(
@@ -58,6 +69,9 @@ def test_beside_adds_each_method_alone_and_pooled_and_compares_it_with_itself(tm
         (GOOD + "tune: {space: {algo.eta: 1 to 3}}", "tune.space.algo.eta"),
         (GOOD + "tune: {space: {algo.eta: log 3..1}}", "the smaller end first"),
         (GOOD + "judge: {seeds: 40}", "at most 20"),
+        (GOOD + "judge: {seeds: 10, looks: [10, 5]}", "judge.looks"),
+        (GOOD + "judge: {seeds: 10, looks: [5]}", "of which the last is judge.seeds=10"),
+        (GOOD + "pairs: [[POF-MKL, RF-GP]]", "POF-MKL, vM-KOFL"),
         (GOOD + "judge: {margin: 2}", "judge.margin"),
         (GOOD + "budget: {uplink_bytes: much}", "budget.uplink_bytes"),
         (GOOD + "set: [seed=3]", "which the study sets"),
