@@ -22,7 +22,7 @@ from fkl.config.compose import keys_of
 from fkl.screen import columns
 
 ROOT = Path(__file__).resolve().parents[1]
-PAPERS = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious", "fomd_oms", "fed_poe", "dekrr", "frontier")
+PAPERS = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious", "fomd_oms", "fed_poe", "dekrr")
 COPIED = {"changes.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"} | {
     f"papers/{paper}.md": f"fkl/papers/{paper}/differences.md" for paper in PAPERS
 }
