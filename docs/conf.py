@@ -6,7 +6,7 @@ numpy, scipy and pandas do.
 
 import fkl
 
-project, author, copyright = "fkl", "the authors of fkl", "the authors of fkl"  # noqa: A001
+project, author, copyright = "fkl", "the authors of fkl", "the authors of fkl"
 release = version = fkl.__version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "sphinx_design"]
 exclude_patterns = ["figures"]
@@ -24,6 +24,8 @@ napoleon_google_docstring = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = "fkl"
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_show_sphinx = False
 html_copy_source = False

@@ -8,7 +8,10 @@ import posixpath
 import re
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+
+from hydra.utils import get_class
 
 from fkl.cli.describe import Description, of_choice
 from fkl.cli.listing import by_family
@@ -50,6 +53,8 @@ def write(folder: Path) -> None:
         if file.suffix == ".md":
             text = file.read_text(encoding="utf-8").replace(COLUMNS_HERE, _columns())
             made[page] = _linked(text, file.relative_to(ROOT).as_posix(), page, pages, {*made, *copied})
+        elif file.suffix == ".ipynb":
+            made[page] = file.read_text(encoding="utf-8").replace("../../docs/", "../")
         else:
             target = folder / page
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -94,13 +99,19 @@ def _columns() -> str:
 def _methods() -> dict[str, str]:
     """A page for each method, and one for each family, which lists them by their printed names."""
     found = {name: of_choice("algo", name) for name in choices.files("algo")}
-    titles = {name: one.what.partition(":")[0] if ":" in one.what else name for name, one in found.items()}
+    titles = {name: str(get_class(str(keys_of("algo", name)["_target_"])).label) for name in found}  # type: ignore[attr-defined]
     made = {f"methods/{name}.md": _method(titles[name], one) for name, one in found.items()}
     families = []
     for family, names in by_family(list(found)).items():
         rows = [f"| [{titles[name]}]({name}.md) | `{name}` | {_cell(_sentence(found[name]))} |" for name in names]
-        families += [f"## {family.capitalize()}", "\n".join(["| method | name | |", "|---|---|---|", *rows]), _toc(names)]
-    made["methods/index.md"] = "\n\n".join(["# Methods", "A method's page has its keys and its equations.", *families, ""])
+        families += [
+            f"## {family.capitalize()}",
+            "\n".join(["| method | name | |", "|---|---|---|", *rows]),
+            _toc(names),
+        ]
+    made["methods/index.md"] = "\n\n".join(
+        ["# Methods", "A method's page has its keys and its equations.", *families, ""]
+    )
     return made
 
 
@@ -125,7 +136,9 @@ def _choices(folder: str) -> dict[str, str]:
     title, groups = GROUPS[folder]
     alone = len(groups) == 1
     found = {
-        (name if alone else f"{group}={name}"): of_choice(group, name) for group in groups for name in choices.files(group)
+        (name if alone else f"{group}={name}"): of_choice(group, name)
+        for group in groups
+        for name in choices.files(group)
     }
     rows = [f"| [{name}]({name}.md) | {_cell(one.what)} |" for name, one in found.items()]
     listed = [f"# {title}", "\n".join(["| name | |", "|---|---|", *rows]), _toc(found), ""]
@@ -159,9 +172,9 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def _toc(names: object) -> str:
+def _toc(names: Iterable[str], caption: str = "") -> str:
     """Entries of the sidebar."""
-    return "\n".join(["```{toctree}", ":hidden:", *map(str, names), "```"])  # type: ignore[call-overload]
+    return "\n".join(["```{toctree}", ":hidden:", *[f":caption: {caption}"] * bool(caption), "", *names, "```"])
 
 
 if __name__ == "__main__":
