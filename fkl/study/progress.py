@@ -88,7 +88,7 @@ def seeds_wanted(answer: Answer) -> list[str]:
     for one in answer.judged:
         for (a, b), difference in one.pairs.items():
             if difference.failed:
-                lines.append(f"{one.dataset.name}: {a} and {b}: a run failed, so that no spread is known")
+                lines.append(f"{one.dataset.name}: {a} and {b}: a run failed; no spread is known")
                 continue
             spread = upper_limit(float(np.std(difference.d, ddof=1)), len(difference.d))
             told = []

@@ -191,7 +191,7 @@ class Verdict:
             said = f"{self.why_not}, {self._p}"
         else:
             said = f"{self.a} and {self.b}: cannot tell by ranks, {self._p}"
-        return f"{' and '.join(rates)}, so that there is no interval; {said}"
+        return f"{' and '.join(rates)}, so there is no interval; {said}"
 
 
 def of_data_set(
