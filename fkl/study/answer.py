@@ -63,6 +63,7 @@ class Answer:
     def sentences(self) -> list[str]:
         """The answer: the first method against each other one, and itself alone, over data sets or on each."""
         plan = self.plan
+        sealed = "the sealed rows of " * bool(plan.before)
         first, *others = [method.name for method in (*plan.methods, *plan.besides(plan.methods[0]))]
         said = []
         for other in others:
@@ -70,12 +71,12 @@ class Answer:
             over = next((one for one in self.over if {one.a, one.b} == pair), None)
             each = {name: one for name, some in self.verdicts.items() for one in some if {one.a, one.b} == pair}
             if over is not None:
-                said.append(f"Over {plural(over.difference.n, 'data set')}, {over.words}.")
+                said.append(f"Over {sealed}{plural(over.difference.n, 'data set')}, {over.words}.")
             elif len(each) == 1:
                 [(name, one)] = each.items()
-                said.append(f"On {name}, {one.words}.")
+                said.append(f"On {sealed}{name}, {one.words}.")
             elif each:
-                said.append(f"{first} against {other}: {_on_each(first, each)}.")
+                said.append(f"{first} against {other}{' on sealed rows' * bool(sealed)}: {_on_each(first, each)}.")
         return said or ["No two methods have been judged yet."]
 
     @property
@@ -122,6 +123,8 @@ class Answer:
         many = "five per cent for the pairs of each data set (Holm)"
         over = f", and for those over {LEAST_DATA_SETS} or more data sets" if self.over else ""
         search = "one search for all" if plan.once else "each with its own search"
+        if plan.before:
+            how = f"on the sealed {100 * (plan.sealed or 0):g} % of the blocks of rows, read once; {how}"
         return f"Claim: {claim}. {plan.seeds} seeds, {search}; {how}. Level: {many}{over}, not for all."
 
 

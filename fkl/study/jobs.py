@@ -71,7 +71,8 @@ class Job:
     @property
     def file(self) -> Path:
         """Its note."""
-        stage = "judged" if self.wave is None else f"search{self.wave}"
+        judged = "sealed" if self.plan.before else "judged"
+        stage = judged if self.wave is None else f"search{self.wave}"
         return self.plan.folder / NOTES / f"{slug(self.dataset.name)}-{slug(self.method.name)}-{self.seed}-{stage}.json"
 
     @property
@@ -86,6 +87,9 @@ class Job:
         sizes: tuple[str, ...] = ()
         if portions := portions_of(plan, self.dataset):
             rows, sizes = f"{rows}_of_{portions}", sizes_of_half(plan, self.dataset)
+        rows += _but(plan)
+        if plan.before and not of_search:
+            rows = f"sealed_{plan.sealed:g}" + (f"_{number}_of_{portions}" if portions else "")
         seed = self.seed + PILOT_SEEDS * plan.pilot + SEARCH_SEEDS * of_search
         ours = ("replicates=1", f"seed={seed}", f"rows={rows}", "figures=none", f"paths.outputs={plan.folder}")
         return (*plan.words_of(self.dataset, self.method), *sizes, *ours)
@@ -213,12 +217,12 @@ def last_wave(plan: Plan, dataset: Part, method: Part) -> int:
 
 def stages(plan: Plan, dataset: Part) -> Iterator[tuple[str, list[Job]]]:
     """The jobs on one data set, in stages, each of which needs the notes of the one before."""
-    for wave in range(MOST_WAVES):
+    for wave in range(0 if plan.before else MOST_WAVES):
         methods = [one for one in plan.all_methods if wave == 0 or last_wave(plan, dataset, one) >= wave]
         if methods:
             about = "searches" if wave == 0 else "searches in wider ranges"
             yield about, [Job(plan, dataset, one, number, wave) for number in plan.searches for one in methods]
-    yield "judged runs", judged_jobs(plan, dataset)
+    yield "runs on sealed rows" if plan.before else "judged runs", judged_jobs(plan, dataset)
 
 
 def judged_jobs(plan: Plan, dataset: Part) -> list[Job]:
@@ -229,7 +233,8 @@ def judged_jobs(plan: Plan, dataset: Part) -> list[Job]:
 @cache
 def are_drawn(plan: Plan, dataset: Part) -> bool:
     """Whether each seed draws rows of its own, as of data that are simulated: then no two seeds share any."""
-    run = plan.run(plan.words_of(dataset, plan.methods[0]))
+    rows = f"rows=open_{plan.sealed:g}" if plan.sealed else "rows=all"
+    run = plan.run((*plan.words_of(dataset, plan.methods[0]), rows))
     if not has_drawn_samples(run):
         return False
     with quiet():
@@ -245,19 +250,27 @@ def portions_of(plan: Plan, dataset: Part) -> int:
     """
     if plan.claim != "rows" or plan.seeds < PORTIONS or are_drawn(plan, dataset):
         return 0
-    words = (*plan.words_of(dataset, plan.all_methods[0]), "replicates=1", "rows=judge_0")
+    words = (*plan.words_of(dataset, plan.all_methods[0]), "replicates=1", f"rows=judge_0{_but(plan)}")
     with quiet():
         problem = prepare(plan.run(words)).problem
     present = getattr(problem, "present", None)
     if present is None:  # methods that learn once from all rows there are
         return 0
     used = int(present.sum())
-    return plan.seeds if (used + problem.rows_left_out) // plan.seeds >= used else 0
+    there = used + problem.rows_left_out
+    if plan.sealed:  # portions of the sealed rows are to be as large
+        there = min(there, int(there * 2 * plan.sealed / (1 - plan.sealed)))
+    return plan.seeds if there // plan.seeds >= used else 0
 
 
 def sizes_of_half(plan: Plan, dataset: Part) -> tuple[str, ...]:
     """Words that give a run on a portion the clients and rounds of one on half of the rows."""
     words = plan.words_of(dataset, plan.all_methods[0])
     partition = plan.config(words)["partition"]
-    half = plan.run((*words, "rows=judge_0")).resolved["partition"]
+    half = plan.run((*words, f"rows=judge_0{_but(plan)}")).resolved["partition"]
     return tuple(f"partition.{key}={half[key]}" for key, value in partition.items() if "full_or_half" in str(value))
+
+
+def _but(plan: Plan) -> str:
+    """What the names of rows end with where others are sealed."""
+    return f"_but_{plan.sealed:g}" if plan.sealed else ""

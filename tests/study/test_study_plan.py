@@ -62,6 +62,8 @@ def test_beside_adds_each_method_alone_and_pooled_and_compares_it_with_itself(tm
         (GOOD + "budget: {uplink_bytes: much}", "budget.uplink_bytes"),
         (GOOD + "set: [seed=3]", "which the study sets"),
         (GOOD + "beside: [together]", "beside"),
+        (GOOD + "sealed: 0.33", "sealed=0.33: must be a share in tenths"),
+        (GOOD + "sealed: 0.3\nclaim: time", "left out with claim: time"),
         ("methods: [pof_mlk, vm_kofl]\ndatasets: [diabetes]", "pof_mlk"),
     ],
 )
