@@ -54,9 +54,10 @@ format: $(VENV)/ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Writes build/site/index.html; a broken link is an error.
+# Writes the pages to build/docs, and build/site/index.html from them; a broken link is an error.
 docs: $(VENV)/ready
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	$(BIN)/python docs/pages.py build/docs
+	$(BIN)/python -m sphinx -q -W --keep-going -c docs build/docs build/site
 
 # `fkl bench`, then how many times longer literal transcriptions of the papers take.
 bench: $(VENV)/ready

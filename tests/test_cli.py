@@ -27,7 +27,7 @@ def test_list_fits_a_screen_and_has_every_name(fkl: Callable) -> None:
     names = {*answer.out.replace(",", " ").split()}
     for group in ALL[:-1]:
         assert {name for name, words in abouts(group).items() if words} <= names
-    assert {"coke/...", "frontier/..."} <= names
+    assert {"coke/...", "fdskl/..."} <= names
     assert set(ALGORITHMS) <= names
 
 

@@ -2,7 +2,6 @@
 
 import ast
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,30 +19,51 @@ WITHOUT_WORDS = {"Raises": r"\S+(, \S+)*", "Parameters": r"\S+(, \S+)*( : [\w.\[
 """Lines of a section that say no more than names and types."""
 
 
-def build(site: Path, config: Path = ROOT / "mkdocs.yml") -> subprocess.CompletedProcess[str]:
-    """What `make docs` does, into a folder of its own."""
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(config), "-d", str(site)]
+def build(pages: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    """What `make docs` does with pages that are written."""
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-q",
+        "-W",
+        "--keep-going",
+        "-c",
+        str(ROOT / "docs"),
+        str(pages),
+        str(site),
+    ]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_the_site_has_a_page_for_every_method_and_data_set(tmp_path: Path) -> None:
-    built = build(tmp_path)
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site's pages."""
+    folder = tmp_path_factory.mktemp("pages") / "docs"
+    subprocess.run([sys.executable, str(ROOT / "docs" / "pages.py"), str(folder)], check=True)
+    return folder
+
+
+def test_the_site_has_a_page_for_every_method_and_data_set(pages: Path, tmp_path: Path) -> None:
+    built = build(pages, tmp_path)
     assert built.returncode == 0, built.stdout + built.stderr
     for group, folder in {"algo": "methods", "dataset": "datasets"}.items():
         for name in choices.files(group):
-            assert name in (tmp_path / folder / name / "index.html").read_text(encoding="utf-8")
-    records = (tmp_path / "records" / "index.html").read_text(encoding="utf-8")
-    assert all(f"<code>{name}</code>" in records for name in (COLUMNS | KINDS | {"uplink_bytes": "", "..._gini": ""}))
-    assert "privacy.clip" in (tmp_path / "conditions" / "privacy=central" / "index.html").read_text(encoding="utf-8")
+            assert name in (tmp_path / folder / f"{name}.html").read_text(encoding="utf-8")
+    records = re.sub("<[^>]+>", "", (tmp_path / "records.html").read_text(encoding="utf-8"))
+    assert all(name in records for name in (COLUMNS | KINDS | {"uplink_bytes": "", "..._gini": ""}))
+    assert "privacy.clip" in (tmp_path / "conditions" / "privacy=central.html").read_text(encoding="utf-8")
+    # What a reader searches for, and nothing from another host
+    index = (tmp_path / "searchindex.js").read_text(encoding="utf-8")
+    assert all(f'"{word}"' in index or f"{word}:" in index for word in ("epsilon", "pof"))
+    scripts = re.compile(r'(?:src|href)="(https?:)?//[^"]+\.(?:js|css|woff2?)"')
+    assert not [page.name for page in tmp_path.rglob("*.html") if scripts.search(page.read_text(encoding="utf-8"))]
 
 
 def test_a_broken_link_is_refused(tmp_path: Path) -> None:
-    """In a copy of the site's sources with a page that links nowhere."""
-    for folder in ("docs", "scripts", "conf"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    (tmp_path / "mkdocs.yml").write_text("docs_dir: docs\nsite_name: copy\nvalidation: {links: {not_found: warn}}\n")
-    (tmp_path / "docs" / "index.md").write_text("[there is no such page](nowhere.md)\n")
-    built = build(tmp_path / "site", tmp_path / "mkdocs.yml")
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "index.md").write_text("# Start\n\n[there is no such page](nowhere.md)\n")
+    built = build(tmp_path / "pages", tmp_path / "site")
     assert built.returncode != 0
     assert "nowhere.md" in built.stdout + built.stderr
 

@@ -31,9 +31,9 @@ LAYERS = {
     "conformance": ("fkl.conformance",),
     "papers": ("fkl.papers",),
     "page": ("fkl.report.page", "fkl.report.site", "fkl.report.run_rows", "fkl.report.markdown"),
-    "tools": ("fkl.sweeps", "fkl.bench", "fkl.estimators", "fkl.engines.flower", "fkl.papers.frontier.search"),
+    "tools": ("fkl.sweeps", "fkl.bench", "fkl.estimators", "fkl.engines.flower"),
     "study": ("fkl.study",),
-    "commands": ("fkl.cli", "fkl.__main__", "fkl.papers.frontier.__main__", "fkl.conformance.__main__"),
+    "commands": ("fkl.cli", "fkl.__main__", "fkl.conformance.__main__"),
 }
 """From low to high. A package's modules are of its layer, but for those that another layer names."""
 NAMES = list(LAYERS)

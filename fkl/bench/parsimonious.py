@@ -22,7 +22,7 @@ GAMMA, EPS = 25.0, 0.01
 
 
 def problems() -> dict[str, Dual]:
-    """Those of the simulated set at its largest, and one of the size of WISDM's with all participants at hand."""
+    """Those of the simulated set at its largest, and one of the size of WISDM's with all participants available."""
     table = Ellipses(rows=900, test_rows=0).load(Store(Path()), np.random.default_rng(0))
     quadrature = Quadrature.over_box(BOX, 576, (1.0, 2.0, 4.0))
     rng = np.random.default_rng(0)

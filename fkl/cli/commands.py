@@ -430,8 +430,8 @@ def flower_init(folder: Path, words: tuple[str, ...], sites: int, clients_per_si
 @click.argument("run", metavar="RUN")
 @click.argument("rows", metavar="ROWS")
 @click.option("--client", help="A client's number or its site: whose function, where every client has its own.")
-@click.option("--replicate", type=int, help="A replicate's number, in place of all together.")
-@click.option("--out", type=click.Path(path_type=Path), help="File for the predictions, in place of the terminal.")
+@click.option("--replicate", type=int, help="One replicate's number; default: all together.")
+@click.option("--out", type=click.Path(path_type=Path), help="File for the predictions; default: the terminal.")
 @click.option(
     "--across", metavar="TARGET", help="Print errors of this column: each site's function on each site's rows."
 )
@@ -474,7 +474,7 @@ def figure(words: tuple[str, ...], style: str) -> None:
     is_flag=False,
     flag_value="site",
     metavar="[FOLDER]",
-    help="Run nothing: write all published cells, ours beside them and the runs behind, into this folder (site).",
+    help="Run nothing: write published cells, our numbers and their runs into this folder (site).",
 )
 def reproduce(papers: tuple[str, ...], fail_fast: bool, readings: bool, site: str | None) -> None:
     """Run all tables and figures of a paper, or of all papers; then write the page. Takes up to an hour."""

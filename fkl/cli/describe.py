@@ -29,7 +29,7 @@ NODES = {
 }
 """Parts of the configuration that have no choices: class, where its keys stand, and what it is."""
 MADE = {
-    "_target_": "the class of fkl that is made with the keys beside it; each choice brings its own",
+    "_target_": "the class of fkl that takes the other keys of its node; each choice brings its own",
     "table": "where the data set's file is, and how its columns are read; each data set brings its own",
 }
 """What config.yaml has besides keys that are set."""

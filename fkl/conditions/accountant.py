@@ -10,7 +10,7 @@ from fkl.basics.errors import install_hint
 
 INSTALLED = find_spec("dp_accounting") is not None
 """Whether dp-accounting is installed; it is not imported for this, since that takes seconds."""
-MISSING = f"no epsilon is told: dp-accounting, which computes it, comes with {install_hint('privacy')}"
+MISSING = f"no epsilon is computed: dp-accounting, which does it, comes with {install_hint('privacy')}"
 
 
 def epsilons(noise: float, times: NDArray[np.integer], delta: float) -> NDArray[np.float64]:

@@ -161,7 +161,7 @@ class Local(Noise):
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Noise on what is sent hides nothing of the choice whether to send it."""
-        allowed = f"null for {method.label}, which tells of its data by what it sends or not, whatever noise is on it"
+        allowed = f"null for {method.label}, which reveals its data by what it sends or not, whatever the noise"
         require(self.noise == 0 or not method.choices_reveal_data, "privacy", type(self).__name__, allowed)
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:

@@ -41,11 +41,8 @@ def files() -> dict[str, Path]:
 
 @cache
 def of_paper(paper: str) -> dict[str, Any]:
-    """What a paper's file holds, with the groups of options that a search wrote into tuned.yaml beside it."""
+    """What a paper's file holds."""
     content: dict[str, Any] = yaml.load(files()[paper].read_text(encoding="utf-8"), LOADER)
-    tuned = files()[paper].with_name("tuned.yaml")
-    if tuned.exists():
-        content["options"] |= yaml.load(tuned.read_text(encoding="utf-8"), LOADER)
     return content
 
 

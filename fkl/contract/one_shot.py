@@ -83,7 +83,7 @@ class OneShot(Federated):
     by name. You may set `uses_kernels` and `several_classes`.
     """
 
-    not_traceable: ClassVar[str] = "it learns in one round, so that there is nothing to scan"
+    not_traceable: ClassVar[str] = "it learns in one round: there is nothing to scan"
     uses_kernels: ClassVar[bool] = False
     """Whether the kernels are those of the node `kernels`."""
     several_classes: ClassVar[bool] = True

@@ -29,7 +29,7 @@ class Seal:
     Parameters
     ----------
     study, folder : str
-        The study's file, and where its runs go.
+        The study's file, and where its runs go, as of the last date.
     share : float
         Of the blocks that are sealed.
     layout : str
@@ -48,8 +48,8 @@ class Seal:
 
 
 def path_of(digest: str, study: Path) -> Path:
-    """Where a study's seal of data with this digest lies."""
-    return _folder() / f"{digest}-{hashlib.sha256(str(study.resolve()).encode()).hexdigest()[:8]}.json"
+    """Where a study's seal of data with this digest lies: its file may move, but not change."""
+    return _folder() / f"{digest}-{hashlib.sha256(study.read_bytes()).hexdigest()[:8]}.json"
 
 
 def layout_of(group: NDArray[np.int64]) -> str:

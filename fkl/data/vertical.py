@@ -224,7 +224,7 @@ def _given_groups(groups: list[list[int]], features: int) -> tuple[NDArray[np.in
         for feature in group:
             allowed = f"integers from 0 to {features - 1}, the features of the data set"
             require(0 <= feature < features, "groups", f"party {party}: {feature}", allowed)
-            claimed = f"a feature of one party; party {owner.get(feature)} has it too"
+            claimed = f"a feature of one party; party {owner.get(feature)} has it, too"
             require(feature not in owner, "groups", f"party {party}: {feature}", claimed)
             owner[feature] = party
     missing = [feature for feature in range(features) if feature not in owner]

@@ -91,7 +91,7 @@ class Recordings:
     @property
     def summary(self) -> str:
         """All of it in one line."""
-        words = [f"{self.used} participants of the {self.at_hand} at hand ({len(PARTICIPANTS)} were published)"]
+        words = [f"{self.used} participants of the {self.at_hand} available ({len(PARTICIPANTS)} were published)"]
         words.append(f"{len(self.table.y)} windows")
         words += [f"no {activity}: {' '.join(names)}" for activity, names in self.lacking.items() if names]
         words.append(f"{self.broken} broken lines skipped")
@@ -184,7 +184,7 @@ class Wisdm:
         at_hand = list(places)
         chosen = at_hand
         if self.participants is not None:
-            allowed = f"at most {len(at_hand)}, the participants whose file is at hand"
+            allowed = f"at most {len(at_hand)}, the participants whose file is there"
             require(self.participants <= len(at_hand), "participants", self.participants, allowed)
             drawn = rng.choice(len(at_hand), self.participants, replace=False)
             chosen = [at_hand[number] for number in np.sort(drawn)]  # in the order of participants

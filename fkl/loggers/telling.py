@@ -77,7 +77,7 @@ class Following:
                 raise
             except Exception as error:  # whatever it is: a log is less than the run
                 said = " ".join(f"{type(error).__name__}: {error}".split())
-                warning(f"logger.{name} is told no more of this run: {said}")
+                warning(f"logger.{name} gets no more of this run: {said}")
                 del self._loggers[name]
 
 

@@ -68,7 +68,7 @@ class Network:
             require(there, key, getattr(self, key), f"0 without {needs}")
         require(deadline is None or deadline > 0, "deadline_s", deadline, "seconds > 0, or null")
         times = deadline is None or latency is not None or compute is not None
-        require(times, "deadline_s", deadline, "null without compute_s or latency_s: nobody is ever late")
+        require(times, "deadline_s", deadline, "null without compute_s or latency_s: no message is ever late")
 
     @property
     def cost(self) -> CostModel | None:

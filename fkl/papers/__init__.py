@@ -25,7 +25,7 @@ from fkl.screen.tables import show_table
 
 Made = TypeVar("Made")
 
-PAPERS = ("pof_mkl", "graph_omkl", "coke", "parsimonious", "fdskl", "fomd_oms", "fed_poe", "dekrr", "frontier")
+PAPERS = ("pof_mkl", "graph_omkl", "coke", "parsimonious", "fdskl", "fomd_oms", "fed_poe", "dekrr")
 
 
 def write_table(paper: str, number: str, outputs: Path, format: str = "table") -> None:

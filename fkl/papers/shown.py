@@ -67,7 +67,7 @@ def verdict(judged: Judged, table: str) -> str:
     rest = {
         "by another reading": some - described,
         "by none": differ,
-        "cannot be told": len(counted) - some - differ,
+        "undecided": len(counted) - some - differ,
     }
     others = "; ".join(f"{count} {words}" for words, count in rest.items() if count)
     what = "curve" if all(cell.rows["curve"].ne("").all() for cell in counted) else "number"
@@ -115,4 +115,4 @@ def _missing(name: str) -> str:
     """How to get the data of a set that are not at hand; empty where they are."""
     store = Store(Path(variable("FKL_DATA", "data")))
     lacking = name in registry.names() and any(store.find(file) is None for file in registry.dataset(name).files)
-    return f"data not at hand: fkl data fetch {name}" if lacking else ""
+    return f"data not available: fkl data fetch {name}" if lacking else ""

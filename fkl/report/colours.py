@@ -22,22 +22,14 @@ FAMILIES = {
         "OMKL-GF", "OMKL-SFG", "OMKL-SFG-R", "OMKR", "Raker", "AdaRaker", "RFOMKR", "RBF-1", "POLY-2",
     ),
     "parsimonious": ("PF", "PC", "SVM", "Cascade SVM"),
-    "references": ("Ridge, pooled", "Each alone", "Logistic, pooled"),
 }  # fmt: skip
 """Labels of methods by the package of fkl.algorithms that they lie in. Append new ones: a place decides the look."""
-ALIASES = {
-    "RF-GP on a graph": "Consensus RF-GP",
-    "Parsimonious, federated": "PF",
-    "SVM, cascade": "Cascade SVM",
-}
-"""Other names of some, in the frontier."""
 SHADES = {
     "federated": ("#0072B2", "#56B4E9", "#003B6F"),
     "decentralized": ("#009E73", "#00513B", "#66C9A5"),
     "vertical": ("#D55E00", "#7A2E00", "#F2A06B"),
     "online": ("#B5418A", "#5E1A4B", "#DE97C3"),
     "parsimonious": ("#E69F00", "#8A5A00", "#F0C75E"),
-    "references": ("#000000", "#555555", "#8A8A8A"),
     "others": ("#7B6A00", "#4B4B9B", "#A0522D"),
 }
 """Around the hues of Okabe and Ito, which colour-blind readers tell apart; shades of one hue differ in lightness."""
@@ -47,7 +39,6 @@ ON_DARK = {
     "vertical": ("#F08A45", "#C25A1A", "#FBCFAE"),
     "online": ("#DB84BB", "#AD4E8B", "#F5CBE4"),
     "parsimonious": ("#E69F00", "#B57C00", "#F7DD96"),
-    "references": ("#FFFFFF", "#C0C0C0", "#909090"),
     "others": ("#C9B84A", "#9C9CE8", "#D98A63"),
 }
 """The same, where the background is dark."""
@@ -108,10 +99,9 @@ def is_dark() -> bool:
 
 def _registered(method: str) -> str:
     """The longest known name that a method's begins with; its own up to a comma, where it is not known."""
-    every = [*ALIASES, *(name for family in FAMILIES.values() for name in family)]
+    every = [name for family in FAMILIES.values() for name in family]
     known = [name for name in every if method == name or method.startswith((f"{name},", f"{name} ("))]
-    name = max(known, key=len, default=method.partition(", ")[0])
-    return ALIASES.get(name, name)
+    return max(known, key=len, default=method.partition(", ")[0])
 
 
 def _look(name: str) -> Look:

@@ -68,7 +68,7 @@ MOST_DIRECT = 5
 """Lines that are named at their end, in place of a legend."""
 BESIDE, AT_POINT, IN_LEGEND, NAMED = "beside", "at point", "in legend", "named"
 """Ids of lines: not counted among the `MOST_DIRECT`; named at the end however many there are; named in the legend
-alone; and named nowhere, since ticks do it, or nobody need know."""
+alone; and named nowhere, since ticks do it."""
 LONGEST_DIRECT, LONGEST_IN_COLUMN = 30, 18
 """Letters of such a name, where there are several panels, and for a paper, where it would take half of a panel."""
 BESIDE_POINTS = 7

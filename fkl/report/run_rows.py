@@ -151,7 +151,7 @@ class DataSource:
         if not self.title:
             return "not a data set that fkl knows by this name, see the differences"
         if not self.missing:
-            return "at hand" if self.files else "needs no file"
+            return "available" if self.files else "needs no file"
         names = in_words([file.name for file in self.missing])
         if any(file.url for file in self.missing):
             return f"`fkl data fetch {self.name}` gets {names}"

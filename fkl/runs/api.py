@@ -74,7 +74,7 @@ class Result(FinishedRun):
         return f"<pre>{escape(repr(self))}</pre>"
 
 
-def run(*words: str, quiet: bool = False) -> Result:
+def run(*words: str, quiet: bool = False, config_dir: str | PathLike[str] | None = None) -> Result:
     """Do what ``fkl run`` does with these words, unless it was done before, and return what it left behind.
 
     Runs of one process are played one after another, also those of several threads. Nothing is printed but the
@@ -86,6 +86,8 @@ def run(*words: str, quiet: bool = False) -> Result:
         As on the command line: ``"algo=pof_mkl"``, ``"kernels.D=50"``, ``"paths.outputs=FOLDER"``.
     quiet : bool
         No progress bar either.
+    config_dir : path, optional
+        Folder of choices of your own, as ``--config-dir``. Their modules are imported as Python finds them.
 
     Returns
     -------
@@ -114,11 +116,14 @@ def run(*words: str, quiet: bool = False) -> Result:
         require(isinstance(word, str), "word", word, 'text such as "algo=raker"')
         if word.startswith("-"):
             raise FklError(f"{in_one_line(word)}: no option here; fkl.run does one run of KEY=VALUE words")
+    folders = () if config_dir is None else (Path(config_dir),)
+    for folder in folders:
+        require(folder.is_dir(), "config_dir", str(config_dir), "a folder that exists")
     with _ONE_AT_A_TIME, ExitStack() as streams:
         streams.enter_context(redirect_stdout(StringIO()))
         if quiet:
             streams.enter_context(redirect_stderr(StringIO()))
-        run = checked(compose(*words), words)
+        run = checked(compose(*words, folders=folders), words)
         execute(run, progress=not quiet)
         result = load(run.folder)
     if "warning" in result.provenance:

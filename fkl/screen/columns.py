@@ -76,7 +76,7 @@ KINDS = {
     "angles": "masked sums of the parties' parts of the angles of random features",
     "box": "lower and upper corner of a box that holds the client's samples; back: of the box of all clients",
     "centres": "samples that clients give away as centres of the function",
-    "dealt product": "what a dealer tells of the product of its masks",
+    "dealt product": "what a dealer says about the product of its masks",
     "distances": "masked sums of squared distances of samples to landmarks",
     "features": "a sample without its target",
     "function part": "a party's part of the function's values at some samples",

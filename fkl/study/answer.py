@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from fkl.basics.errors import plural
 from fkl.study.jobs import are_drawn, judged_jobs
 from fkl.study.plan import Plan
-from fkl.study.power import wilson
+from fkl.study.power import LOOKS, wilson
 from fkl.study.registered import deviations
 from fkl.study.results import Judged, judged
-from fkl.study.verdicts import BETTER, BEYOND, LEAST_DATA_SETS, Verdict, of_data_set, over_data_sets
+from fkl.study.verdicts import BETTER, BEYOND, LEAST_DATA_SETS, Verdict, over_data_sets
 
 CLAIMS = {
     "rows": "other rows of this source",
@@ -43,40 +43,36 @@ class Answer:
     def of(cls, plan: Plan) -> "Answer":
         """Compare the runs that have ended."""
         found = judged(plan)
-        ends = {one.dataset.name: _ends(plan, one) for one in found}
-        verdicts = {
-            one.dataset.name: of_data_set(one.pairs, plan.margin, ends[one.dataset.name], once=plan.once)
-            for one in found
-            if one.pairs
-        }
-        every = {method: key for some in ends.values() for method, key in some.items()}
-        over = over_data_sets({one.dataset.name: one.pairs for one in found}, plan.margin, every, once=plan.once)
+        verdicts = {one.dataset.name: one.verdicts for one in found if one.verdicts}
+        differences = {name: {(one.a, one.b): one.difference for one in some} for name, some in verdicts.items()}
+        ends = {method: key for one in found for method, key in one.ends.items()}
+        sources = {part.name: part.source for part in plan.datasets}
+        over = over_data_sets(differences, plan.margin, ends, sources, once=plan.once)
         return cls(plan, found, verdicts, over)
 
     @property
     def finished(self) -> bool:
         """Whether all judged runs have ended."""
-        jobs = [job for dataset in self.plan.datasets for job in judged_jobs(self.plan, dataset)]
-        return all(job.note is not None for job in jobs)
+        ended = {one.dataset: one.ended for one in self.judged}
+        others = [dataset for dataset in self.plan.datasets if dataset not in ended]
+        return all(ended.values()) and all(job.note for one in others for job in judged_jobs(self.plan, one))
 
     @property
     def sentences(self) -> list[str]:
-        """The answer: the first method against each other one, and itself alone, over data sets or on each."""
+        """The answer: planned pairs, or the first method against each other one, and itself alone and pooled."""
         plan = self.plan
         sealed = "the sealed rows of " * bool(plan.before)
-        first, *others = [method.name for method in (*plan.methods, *plan.besides(plan.methods[0]))]
         said = []
-        for other in others:
-            pair = {first, other}
-            over = next((one for one in self.over if {one.a, one.b} == pair), None)
-            each = {name: one for name, some in self.verdicts.items() for one in some if {one.a, one.b} == pair}
+        for a, b in plan.pairs if plan.planned else [pair for pair in plan.pairs if pair[0] == plan.methods[0].name]:
+            over = next((one for one in self.over if (one.a, one.b) == (a, b)), None)
+            each = {name: one for name, some in self.verdicts.items() for one in some if (one.a, one.b) == (a, b)}
             if over is not None:
                 said.append(f"Over {sealed}{plural(over.difference.n, 'data set')}, {over.words}.")
             elif len(each) == 1:
                 [(name, one)] = each.items()
                 said.append(f"On {sealed}{name}, {one.words}.")
             elif each:
-                said.append(f"{first} against {other}{' on sealed rows' * bool(sealed)}: {_on_each(first, each)}.")
+                said.append(f"{a} against {b}{' on sealed rows' * bool(sealed)}: {_on_each(a, each)}.")
         return said or ["No two methods have been judged yet."]
 
     @property
@@ -96,8 +92,8 @@ class Answer:
         for one in self.judged:
             for method in one.notes:
                 for reason, number in one.failures(method).items():
-                    low, high = wilson(number, self.plan.seeds)
-                    rate = f"{number} of {self.plan.seeds} seeds [{100 * low:.0f} %, {100 * high:.0f} %]"
+                    low, high = wilson(number, one.seeds)
+                    rate = f"{number} of {one.seeds} seeds [{100 * low:.0f} %, {100 * high:.0f} %]"
                     said.append(f"{method} failed on {one.dataset.name} in {rate}: {reason}.")
             said += [f"{one.dataset.name}: {why}." for why in one.refused]
             for method_ in self.plan.all_methods:
@@ -120,12 +116,24 @@ class Answer:
             how += f"; on {', '.join(drawn)} each seed draws rows of its own"
         if portions:
             how += f"; on {', '.join(portions)} each seed has a portion of the rows that no other has"
-        many = "five per cent for the pairs of each data set (Holm)"
+        how += f"; {looks}" if (looks := looks_of(self)) else ""
+        many = f"five per cent for the pairs of each data set ({'Bonferroni' if plan.looks else 'Holm'})"
         over = f", and for those over {LEAST_DATA_SETS} or more data sets" if self.over else ""
         search = "one search for all" if plan.once else "each with its own search"
         if plan.before:
             how = f"on the sealed {100 * (plan.sealed or 0):g} % of the blocks of rows, read once; {how}"
         return f"Claim: {claim}. {plan.seeds} seeds, {search}; {how}. Level: {many}{over}, not for all."
+
+
+def looks_of(answer: Answer) -> str:
+    """When data sets ended, where a study looks several times; else nothing."""
+    looks = answer.plan.looks
+    if not looks:
+        return ""
+    ended = ", ".join(f"{one.dataset.name} after {one.seeds}" for one in answer.judged)
+    levels = ", ".join(f"{100 * LOOKS[look]:g} %" for look in looks)
+    when = ", ".join(map(str, looks))
+    return f"a data set ends after {when} seeds if all its pairs are decided, at levels {levels} over pairs ({ended})"
 
 
 def _on_each(method: str, verdicts: Mapping[str, Verdict]) -> str:
@@ -152,12 +160,6 @@ def interval_of(method: str, verdict: Verdict) -> str:
     side = 1 if verdict.a == method else -1
     low, high = sorted(100 * math.expm1(side * end) for end in one.interval(1 - verdict.level))
     return f"error {100 * math.expm1(side * one.m):+.1f} % [{low:+.1f}, {high:+.1f}]".replace("-", "−")
-
-
-def _ends(plan: Plan, one: Judged) -> dict[str, str]:
-    """Methods of which a key lies at the end of its range, and the key."""
-    found = {method.name: one.at_the_end(method) for method in plan.all_methods}
-    return {name: words[0].partition(" ")[0] for name, words in found.items() if words}
 
 
 def lines(answer: Answer) -> Sequence[str]:

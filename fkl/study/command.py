@@ -111,7 +111,7 @@ def write(answer: Answer) -> list[Path]:
     contents["trials.csv"] = tables.trials(plan).to_csv(index=False)
     contents["methods.tex"] = paper.methods_paragraph(answer) + "\n"
     contents["references.bib"] = paper.bibliography(plan)
-    drawn = {style: draw(answer.judged, plan.seeds, style) for style in ("screen", "paper")}
+    drawn = {style: draw(answer.judged, style) for style in ("screen", "paper")}
     caption = drawn["paper"][".txt"].decode().strip()
     contents["paper.tex"] = paper.document(answer, named, {"figure": caption})
     files = [folder / name for name in contents]

@@ -4,7 +4,7 @@ Errors are compared as log ratios, ln e_A - ln e_B: below 0 where A is better. W
 claim is about: seeds, portions of the rows, rows that all seeds share, clients, blocks of rounds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -256,7 +256,7 @@ def from_time(losses_a: ArrayLike, losses_b: ArrayLike) -> Difference:
     return Difference(m, _variance(D), BLOCKS - 1.0, D, "block", seeds=len(a))
 
 
-def from_data_sets(differences: Sequence[Difference], generators: Sequence[str] | None = None) -> Difference:
+def from_data_sets(differences: Sequence[Difference], sources: Sequence[Hashable] | None = None) -> Difference:
     """Over data sets: the unit is the data set, with one mean log ratio each.
 
     V = var(m) / N, nu = N - 1. A data set where runs failed has the sign of its rank test and the largest magnitude.
@@ -265,8 +265,8 @@ def from_data_sets(differences: Sequence[Difference], generators: Sequence[str] 
     ----------
     differences : (N,)
         Of one pair of methods.
-    generators : (N,), optional
-        What each data set is of: those of one generator count once together, by their mean.
+    sources : (N,), optional
+        What each data set is of: those of one source count once together, by their mean.
 
     Raises
     ------
@@ -274,9 +274,9 @@ def from_data_sets(differences: Sequence[Difference], generators: Sequence[str] 
         For fewer than two.
     """
     m = np.array([one.m if not one.failed else one.side * np.inf if one.side else 0.0 for one in differences])
-    if generators is not None and len(set(generators)) < len(m):
-        of = np.array(generators)
-        m = np.array([_mean(m[of == name]) for name in dict.fromkeys(generators)])
+    if sources is not None and len(set(sources)) < len(m):
+        places = [[place for place, source in enumerate(sources) if source == one] for one in dict.fromkeys(sources)]
+        m = np.array([_mean(m[some]) for some in places])
     if len(m) < 2:
         raise FklError("one data set tells no spread: two are needed at least")
     failures = [sum(one.failed_a for one in differences), sum(one.failed_b for one in differences)]

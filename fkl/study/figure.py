@@ -15,7 +15,7 @@ ACROSS = 2
 """Panels beside each other."""
 
 
-def draw(judged: Sequence[Judged], seeds: int, style: str = "paper") -> dict[str, bytes]:
+def draw(judged: Sequence[Judged], style: str = "paper") -> dict[str, bytes]:
     """PNG and PDF, and for a paper what stands below the figure, by suffix.
 
     A method that sends nothing stands at the left end, apart from the others.
@@ -46,6 +46,7 @@ def draw(judged: Sequence[Judged], seeds: int, style: str = "paper") -> dict[str
             if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
                 axes.set_ylabel(WORDS.get(one.metric, one.metric))
         share_costs(panels)
+        seeds = " or ".join(map(str, sorted({one.seeds for one in judged})))
         return rendered(figure, f"mean, and from 10 % to 90 % of {seeds} seeds, each with its own search")
 
 

@@ -8,7 +8,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -43,6 +43,8 @@ MOST_WAVES = 3
 """Searches in all, of which two are in wider ranges."""
 NOTES = "jobs"
 """Folder of the notes."""
+OUTPUTS = "paths.outputs="
+"""Word that says where a run goes, which decides no number."""
 ERRORS_AS_MSE = ("mse", "train_mse", "test_mse")
 
 _ends: dict[tuple[Plan, Part, Part, int], list[tuple[str, str]]] = {}
@@ -82,16 +84,16 @@ class Job:
         number = PILOT_SEEDS * plan.pilot + (0 if plan.once else self.seed)
         if plan.claim == "time":
             rows = "early" if of_search else "late"
+        elif are_drawn(plan, self.dataset):
+            rows = "all"  # of this seed alone, and others in its search
         else:
-            rows = f"{'tune' if of_search else 'judge'}_{number}"
-        sizes: tuple[str, ...] = ()
-        if portions := portions_of(plan, self.dataset):
-            rows, sizes = f"{rows}_of_{portions}", sizes_of_half(plan, self.dataset)
-        rows += _but(plan)
-        if plan.before and not of_search:
-            rows = f"sealed_{plan.sealed:g}" + (f"_{number}_of_{portions}" if portions else "")
+            portion = f"{number}_of_{portions}" if (portions := portions_of(plan, self.dataset)) else f"{number}"
+            rows = f"{'tune' if of_search else 'judge'}_{portion}{_but(plan)}"
+            if plan.before and not of_search:
+                rows = f"sealed_{plan.sealed:g}" + f"_{portion}" * bool(portions)
+        sizes = sizes_of_half(plan, self.dataset) if portions_of(plan, self.dataset) else ()
         seed = self.seed + PILOT_SEEDS * plan.pilot + SEARCH_SEEDS * of_search
-        ours = ("replicates=1", f"seed={seed}", f"rows={rows}", "figures=none", f"paths.outputs={plan.folder}")
+        ours = ("replicates=1", f"seed={seed}", f"rows={rows}", "figures=none", f"{OUTPUTS}{plan.folder}")
         return (*plan.words_of(self.dataset, self.method), *sizes, *ours)
 
     @cached_property
@@ -111,7 +113,8 @@ class Job:
     def key(self) -> str:
         """Hash of all that decides what comes out of it."""
         code = source_digest.of_fkl(), source_digest.of_files("study/search.py")
-        decisive: list[Any] = [*code, *self.words, self.plan.budget, self.plan.limit_s]
+        words = (word for word in self.words if not word.startswith(OUTPUTS))
+        decisive: list[Any] = [*code, *words, self.plan.budget, self.plan.limit_s]
         if self.wave is None:
             decisive.append(self.values)
         else:
@@ -198,9 +201,10 @@ def ends_of(plan: Plan, dataset: Part, method: Part, wave: int) -> list[tuple[st
     """Keys and ends of their ranges at which more than a third of the searches of a wave ended."""
     known = plan, dataset, method, wave
     if known not in _ends:
-        notes = [Job(plan, dataset, method, number, wave).note for number in plan.searches]
+        searches = plan.searches[: plan.stops[0]]  # later seeds are searched in the ranges that these have found
+        notes = [Job(plan, dataset, method, number, wave).note for number in searches]
         ends = [(key, end) for note in notes if note is not None for key, end in note["ends"].items() if end]
-        found = [one for one in dict.fromkeys(ends) if ends.count(one) > WIDER * len(plan.searches)]
+        found = [one for one in dict.fromkeys(ends) if ends.count(one) > WIDER * len(searches)]
         if None in notes:
             return found
         _ends[known] = found
@@ -215,26 +219,23 @@ def last_wave(plan: Plan, dataset: Part, method: Part) -> int:
     return MOST_WAVES - 1
 
 
-def stages(plan: Plan, dataset: Part) -> Iterator[tuple[str, list[Job]]]:
-    """The jobs on one data set, in stages, each of which needs the notes of the one before."""
-    for wave in range(0 if plan.before else MOST_WAVES):
-        methods = [one for one in plan.all_methods if wave == 0 or last_wave(plan, dataset, one) >= wave]
-        if methods:
-            about = "searches" if wave == 0 else "searches in wider ranges"
-            yield about, [Job(plan, dataset, one, number, wave) for number in plan.searches for one in methods]
-    yield "runs on sealed rows" if plan.before else "judged runs", judged_jobs(plan, dataset)
+def judged_jobs(plan: Plan, dataset: Part, seeds: Iterable[int] | None = None) -> list[Job]:
+    """The runs on a data set that are judged, in these seeds or in all."""
+    seeds = range(plan.seeds) if seeds is None else seeds
+    return [Job(plan, dataset, method, seed) for seed in seeds for method in plan.all_methods]
 
 
-def judged_jobs(plan: Plan, dataset: Part) -> list[Job]:
-    """The runs on a data set that are judged."""
-    return [Job(plan, dataset, method, seed) for seed in range(plan.seeds) for method in plan.all_methods]
+def words_to_try(plan: Plan, dataset: Part) -> tuple[str, ...]:
+    """Words of a run on a data set, to see what data there are."""
+    method = plan.methods[0]
+    return (*plan.words_of(dataset, method), *plan.middles(dataset, method))
 
 
 @cache
 def are_drawn(plan: Plan, dataset: Part) -> bool:
     """Whether each seed draws rows of its own, as of data that are simulated: then no two seeds share any."""
     rows = f"rows=open_{plan.sealed:g}" if plan.sealed else "rows=all"
-    run = plan.run((*plan.words_of(dataset, plan.methods[0]), rows))
+    run = plan.run((*words_to_try(plan, dataset), rows))
     if not has_drawn_samples(run):
         return False
     with quiet():
@@ -250,22 +251,19 @@ def portions_of(plan: Plan, dataset: Part) -> int:
     """
     if plan.claim != "rows" or plan.seeds < PORTIONS or are_drawn(plan, dataset):
         return 0
-    words = (*plan.words_of(dataset, plan.all_methods[0]), "replicates=1", f"rows=judge_0{_but(plan)}")
+    run = plan.run((*words_to_try(plan, dataset), "replicates=1", f"rows=judge_0{_but(plan)}"))
     with quiet():
-        problem = prepare(plan.run(words)).problem
-    present = getattr(problem, "present", None)
-    if present is None:  # methods that learn once from all rows there are
-        return 0
-    used = int(present.sum())
-    there = used + problem.rows_left_out
+        left_out = getattr(prepare(run).problem, "rows_left_out", 0)
+        rows = len(read_table(run, np.random.default_rng(0)).y)
+    there = rows
     if plan.sealed:  # portions of the sealed rows are to be as large
-        there = min(there, int(there * 2 * plan.sealed / (1 - plan.sealed)))
-    return plan.seeds if there // plan.seeds >= used else 0
+        there = min(rows, int(rows * 2 * plan.sealed / (1 - plan.sealed)))
+    return plan.seeds if left_out and there // plan.seeds >= rows - left_out else 0
 
 
 def sizes_of_half(plan: Plan, dataset: Part) -> tuple[str, ...]:
     """Words that give a run on a portion the clients and rounds of one on half of the rows."""
-    words = plan.words_of(dataset, plan.all_methods[0])
+    words = words_to_try(plan, dataset)
     partition = plan.config(words)["partition"]
     half = plan.run((*words, f"rows=judge_0{_but(plan)}")).resolved["partition"]
     return tuple(f"partition.{key}={half[key]}" for key, value in partition.items() if "full_or_half" in str(value))

@@ -7,8 +7,8 @@ from pathlib import Path
 from fkl.config.words import read_words
 from fkl.data.dealt_rows import BLOCK
 from fkl.report.latex import escaped
-from fkl.study.answer import CLAIMS, Answer
-from fkl.study.jobs import MOST_WAVES, last_wave
+from fkl.study.answer import CLAIMS, Answer, looks_of
+from fkl.study.jobs import MOST_WAVES, are_drawn, last_wave
 from fkl.study.plan import Part, Plan
 
 REFERENCES = Path(__file__).with_name("references.bib")
@@ -37,9 +37,11 @@ def methods_paragraph(answer: Answer) -> str:
         said.append(f"Half of the rows, in blocks of at least {BLOCK}, were for tuning, the other half for judging.")
     else:
         said.append(
-            f"In each of {plan.seeds} seeds, blocks of at least {BLOCK} rows were dealt anew, half to tuning and half"
-            " to judging, the same for all methods."
+            f"In each of {'at most ' * bool(plan.looks)}{plan.seeds} seeds, blocks of at least {BLOCK} rows were dealt"
+            " anew, half to tuning and half to judging, the same for all methods."
         )
+    if drawn := [escaped(one.dataset.name) for one in judged if are_drawn(plan, one.dataset)]:
+        said.append(f"On {', '.join(drawn)}, rows were drawn anew for each search and each run that was judged.")
     portions = [escaped(one.dataset.name) for one in judged if one.portions]
     if portions:
         said.append(f"On {', '.join(portions)}, each seed had a portion of the rows that no other seed had.")
@@ -72,7 +74,11 @@ def methods_paragraph(answer: Answer) -> str:
         "clients": "Log ratios of errors were averaged within clients and compared by Student's t over clients.",
         "time": "Mean differences of losses in ten blocks of rounds were compared by Student's t.",
     }[plan.claim]
-    said.append(f"{test} P values are corrected by Holm~\\cite{{holm1979}} for the pairs of a data set.")
+    said.append(test)
+    if looks := looks_of(answer):
+        said.append(f"{looks[0].upper()}{escaped(looks[1:])}.")
+    else:
+        said.append("P values are corrected by Holm~\\cite{holm1979} for the pairs of a data set.")
     margin = f"{100 * plan.margin:g}"
     said.append(
         f"Two methods are called practically equal where the 90\\,\\% interval lies within {margin}\\,\\%."

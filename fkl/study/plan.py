@@ -18,13 +18,13 @@ from fkl.config.settings import Settings
 from fkl.config.words import quoted, read_words
 from fkl.config.yaml_file import read_mapping, read_text
 from fkl.screen.similar import did_you_mean
-from fkl.study.power import PILOT
+from fkl.study.power import LOOKS, PILOT
 from fkl.study.space import Range
 from fkl.tasks.learners import why_not
 
 KEYS = (
-    "question", "methods", "datasets", "claim", "tune", "budget", "beside", "judge", "set", "limit_s", "config_dir",
-    "sealed",
+    "question", "methods", "datasets", "claim", "pairs", "tune", "budget", "beside", "judge", "set", "limit_s",
+    "config_dir", "sealed",
 )  # fmt: skip
 TENTHS = tuple(number / 10 for number in range(1, 10))
 CLAIMS = ("rows", "seeds", "clients", "time")
@@ -38,7 +38,7 @@ OURS = ("rows", "seed", "replicates", "engine", "out", "objective", "paths.outpu
 DEFAULTS: dict[str, dict[str, Any]] = {
     "tune": {"trials": None, "space": {}, "once": False},
     "budget": {},
-    "judge": {"seeds": 10, "margin": 0.02},
+    "judge": {"seeds": 10, "margin": 0.02, "looks": []},
 }
 
 
@@ -55,6 +55,11 @@ class Part:
 
     name: str
     words: tuple[str, ...]
+
+    @property
+    def source(self) -> tuple[str, ...]:
+        """What a data set's rows are of: data sets of one source, such as two kinds of drift, are no two data sets."""
+        return tuple(word for word in self.words if word.startswith(("dataset=", "dataset.path=")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +85,10 @@ class Plan:
     seeds : int
     margin : float
         Differences below it do not matter: 0.02 is 2 %.
+    looks : tuple of int
+        Numbers of seeds after which a data set is ended if all its pairs are decided; none: all seeds are played.
+    planned : tuple of (str, str)
+        Names of methods that are compared; none for each two.
     words : tuple of str
         KEY=VALUE words of all runs.
     limit_s : float or None
@@ -106,6 +115,8 @@ class Plan:
     beside: tuple[str, ...] = ()
     seeds: int = 10
     margin: float = 0.02
+    looks: tuple[int, ...] = ()
+    planned: tuple[tuple[str, str], ...] = ()
     words: tuple[str, ...] = ()
     limit_s: float | None = None
     folders: tuple[Path, ...] = ()
@@ -158,18 +169,21 @@ class Plan:
         require(isinstance(tune["space"], dict), "tune.space", tune["space"], "keys with ranges")
         for key, text in tune["space"].items():
             Range.read(f"tune.space.{key}", text)
-        seeds, margin = judge["seeds"], judge["margin"]
+        seeds, margin, looks = judge["seeds"], judge["margin"], judge["looks"]
         require(_whole(seeds, 3), "judge.seeds", seeds, "an integer >= 3; 10 are usual")
         if claim == "rows":
             allowed = f"at most {MOST_SEEDS} where seeds share rows: more make false alarms"
             require(seeds <= MOST_SEEDS, "judge.seeds", seeds, allowed)
+        allowed = f"a list of {', '.join(map(str, LOOKS))}, ascending, of which the last is judge.seeds={seeds}"
+        known = isinstance(looks, list) and {*looks} <= {*LOOKS} and looks == sorted({*looks})
+        require(known and looks[-1:] in ([], [seeds]), "judge.looks", looks, allowed)
         require(_positive(margin) and margin < 1, "judge.margin", margin, "a number between 0 and 1, such as 0.02")
         budget = {key: _number(f"budget.{key}", value) for key, value in inner["budget"].items()}
         limit_s = None if given.get("limit_s") is None else _number("limit_s", given["limit_s"])
         sealed = given.get("sealed")
         require(sealed is None or sealed in TENTHS, "sealed", sealed, "a share in tenths: 0.1, 0.2, ..., 0.9")
-        allowed = "left out with claim: time, whose rows have an order"
-        require(sealed is None or claim != "time", "sealed", sealed, allowed)
+        allowed = "left out with claim: time, whose rows have an order, and with judge.looks"
+        require(sealed is None or (claim != "time" and not looks), "sealed", sealed, allowed)
         words = tuple(str(word) for word in given.get("set") or [])
         for word in read_words(words):
             require(word.key not in OURS, "set", word.text, f"keys other than {', '.join(OURS)}, which the study sets")
@@ -185,6 +199,8 @@ class Plan:
             beside=tuple(beside),
             seeds=seeds,
             margin=float(margin),
+            looks=tuple(looks),
+            planned=_planned(given.get("pairs") or [], [part.name for part in parts["methods"]]),
             words=words,
             limit_s=limit_s,
             folders=folders,
@@ -207,8 +223,8 @@ class Plan:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """Methods that are compared: each two, and each with what it reaches alone and pooled."""
-        found = [*combinations([one.name for one in self.methods], 2)]
+        """Methods that are compared: those planned or each two, and each with what it reaches alone and pooled."""
+        found = [*(self.planned or combinations([one.name for one in self.methods], 2))]
         return [*found, *((one.name, part.name) for one in self.methods for part in self.besides(one))]
 
     @property
@@ -219,7 +235,7 @@ class Plan:
 
     def as_pilot(self) -> "Plan":
         """The same with a few seeds, to see how many are needed."""
-        return replace(self, seeds=PILOT, pilot=True)
+        return replace(self, seeds=PILOT, looks=(), pilot=True)
 
     @cached_property
     def last_stage(self) -> "Plan":
@@ -257,6 +273,10 @@ class Plan:
                 found[key] = Range.read(f"tune.space.{key}", text)
         return found
 
+    def middles(self, dataset: Part, method: Part) -> tuple[str, ...]:
+        """What is searched for, in the middle of its range: words of a run that is tried before any search."""
+        return tuple(f"{key}={one.middle}" for key, one in self.spaces(dataset, method).items())
+
     @cached_property
     def trials_each(self) -> int:
         """Trials of every search, the same for all methods."""
@@ -269,6 +289,11 @@ class Plan:
     def searches(self) -> Sequence[int]:
         """Numbers of the searches, each of a seed of its own, or one for all seeds."""
         return range(1 if self.once else self.seeds)
+
+    @property
+    def stops(self) -> tuple[int, ...]:
+        """Numbers of seeds after which a data set may be ended; the last is that of all seeds."""
+        return self.looks or (self.seeds,)
 
 
 def class_of(method: Part, folders: Sequence[Path]) -> type:
@@ -292,6 +317,16 @@ def _listed(given: dict[str, Any], name: str) -> list[Any]:
     require(isinstance(entries, list) and bool(entries), name, entries, "a list of names, or of {key: value, ...}")
     assert isinstance(entries, list)
     return entries
+
+
+def _planned(entries: Any, names: list[str]) -> tuple[tuple[str, str], ...]:
+    """Pairs of methods, each named as the study prints it."""
+    allowed = f"a list of pairs [A, B] of methods: {', '.join(names)}"
+    require(isinstance(entries, list), "pairs", entries, allowed)
+    for pair in entries:
+        known = isinstance(pair, list) and len(pair) == 2 and {*pair} <= {*names} and pair[0] != pair[1]
+        require(known, "pairs", pair, allowed)
+    return tuple((str(a), str(b)) for a, b in entries)
 
 
 def _part(entry: object, kind: str, group: str, folders: Sequence[Path]) -> Part:

@@ -21,9 +21,10 @@ from fkl.basics.errors import FklError
 from fkl.basics.files import write_text, writing
 from fkl.config.words import quoted
 from fkl.screen.messages import say
-from fkl.study.jobs import Job, judged_jobs, stages
+from fkl.study.jobs import Job, judged_jobs
 from fkl.study.plan import Plan
 from fkl.study.registered import note_judgement
+from fkl.study.results import stages
 from fkl.sweeps.hydra import OF_HYDRA, JobLoader, NoCallbacks, composed_node
 
 JOBS = "jobs.csv"

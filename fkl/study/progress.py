@@ -12,9 +12,10 @@ from fkl.runs.forecast import Forecast, forecast
 from fkl.runs.prepare import prepare
 from fkl.screen.units import bytes_of, seconds
 from fkl.study.answer import Answer
-from fkl.study.jobs import MOST_WAVES, Job, are_drawn, judged_jobs, portions_of, stages
+from fkl.study.jobs import MOST_WAVES, Job, are_drawn, portions_of
 from fkl.study.plan import Part, Plan
 from fkl.study.power import more_seeds_will_not_tell, seeds_needed, upper_limit
+from fkl.study.results import stages
 from fkl.study.search import quiet
 
 EFFECTS = (0.02, 0.05, 0.10)
@@ -35,7 +36,7 @@ def check(plan: Plan) -> None:
             for job in (Job(plan, dataset, method, 0, 0), Job(plan, dataset, method, 0)):
                 try:
                     with quiet():
-                        experiment = prepare(plan.run(job.words))
+                        experiment = prepare(plan.run((*job.words, *plan.middles(dataset, method))))
                         columns = summary_columns(experiment)  # of its first round
                     for name in plan.budget:
                         require(name in columns, "budget", name, f"a column of its summary.csv: {', '.join(columns)}")
@@ -67,7 +68,7 @@ def dry_run(plan: Plan) -> list[str]:
 
 def _forecast(plan: Plan, dataset: Part, method: Part) -> Forecast:
     with quiet():
-        return forecast(plan.run(Job(plan, dataset, method, 0).words))
+        return forecast(plan.run((*Job(plan, dataset, method, 0).words, *plan.middles(dataset, method))))
 
 
 def _rows(plan: Plan, dataset: Part) -> str:
@@ -87,7 +88,7 @@ def seeds_wanted(answer: Answer) -> list[str]:
     for one in answer.judged:
         for (a, b), difference in one.pairs.items():
             if difference.failed:
-                lines.append(f"{one.dataset.name}: {a} and {b}: a run failed, so that no spread is known")
+                lines.append(f"{one.dataset.name}: {a} and {b}: a run failed; no spread is known")
                 continue
             spread = upper_limit(float(np.std(difference.d, ddof=1)), len(difference.d))
             told = []
@@ -104,20 +105,20 @@ def seeds_wanted(answer: Answer) -> list[str]:
 
 def status(plan: Plan) -> list[str]:
     """Lines that tell which jobs have ended."""
-    lines = []
+    lines, judged = [], []
     for dataset in plan.datasets:
         parts = []
         for about, jobs in stages(plan, dataset):
             notes = [job.note for job in jobs]
+            judged += [job for job in jobs if job.wave is None]
             ended = [note for note in notes if note is not None]
             failed = sum(note.get("state") == "failed" for note in ended)
             parts.append(f"{len(ended)} of {len(jobs)} {about}" + (f" ({failed} failed)" if failed else ""))
         lines.append(f"{dataset.name}: {', '.join(parts)}")
-    every = [job for dataset in plan.datasets for job in judged_jobs(plan, dataset)]
-    left = sum(job.note is None for job in every)
-    more = f"{left} of {len(every)} judged runs are left: fkl study {plan.file}"
+    left = sum(job.note is None for job in judged)
+    more = f"{left} of {len(judged)} judged runs are left: fkl study {plan.file}"
     lines.append(more if left else "all runs have ended")
-    return [*lines, *failures(every)]
+    return [*lines, *failures(judged)]
 
 
 def failures(jobs: Sequence[Job]) -> list[str]:

@@ -11,7 +11,7 @@ from fkl.basics.files import write_text
 from fkl.config import source_digest
 from fkl.results.finished_runs import entries
 from fkl.results.folder import damage, provenance
-from fkl.study.jobs import Job, judged_jobs
+from fkl.study.jobs import Job, judged_jobs, words_to_try
 from fkl.study.plan import Plan
 from fkl.study.sealed import seal, troubles
 
@@ -27,7 +27,7 @@ def facts(plan: Plan) -> dict[str, str]:
         "code": hashlib.sha256(f"{source_digest.of_fkl()} {source_digest.of_files('study/*.py')}".encode()).hexdigest(),
     }
     for dataset in plan.datasets:
-        run = plan.run(Job(plan, dataset, plan.methods[0], 0, 0).words)
+        run = plan.run(words_to_try(plan, dataset))
         found[f"data {dataset.name}"] = run.parts["data"]
     return found
 

@@ -1,7 +1,7 @@
 """What came out of a study's judged runs: errors, failures, and the difference of each two methods."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from fkl.results.tables import LOSSES
 from fkl.study.differences import Difference, from_clients, from_rows, from_seeds, from_time
 from fkl.study.jobs import MOST_WAVES, Job, are_drawn, ends_of, judged_jobs, last_wave, portions_of
 from fkl.study.plan import Part, Plan
+from fkl.study.verdicts import CANNOT_TELL, Pair, Verdict, of_data_set
 
 Array = NDArray[np.float64]
 
@@ -44,6 +45,49 @@ class Judged:
     portions: int
     refused: list[str] = field(default_factory=list)
     """Why two methods could not be compared."""
+
+    @property
+    def seeds(self) -> int:
+        """Seeds that have been asked for."""
+        return min(map(len, self.notes.values()))
+
+    @property
+    def ended(self) -> bool:
+        """Whether all runs that have been asked for have ended."""
+        return all(None not in notes for notes in self.notes.values())
+
+    def after(self, seeds: int) -> "Judged":
+        """The same of the first seeds."""
+        return replace(self, notes={method: notes[:seeds] for method, notes in self.notes.items()}, refused=[])
+
+    def so_far(self) -> "Judged":
+        """The same of the seeds that have been asked for: more are, until all pairs are decided."""
+        for seeds in self.plan.stops:
+            now = self.after(seeds)
+            if not now.ended or all(one.outcome != CANNOT_TELL for one in now.verdicts):
+                break
+        return now
+
+    @cached_property
+    def verdicts(self) -> list[Verdict]:
+        """Of each pair; where a study looks several times, that of the first look that decided it."""
+        found: dict[Pair, Verdict] = {}
+        for seeds in self.plan.stops:
+            look = seeds if self.plan.looks else None
+            now = self.after(seeds) if seeds < self.seeds else self
+            for one in of_data_set(now.pairs, self.plan.margin, self.ends, look, self.plan.once):
+                earlier = found.get((one.a, one.b))
+                if earlier is None or earlier.outcome == CANNOT_TELL:
+                    found[one.a, one.b] = one
+            if seeds >= self.seeds:
+                break
+        return [*found.values()]
+
+    @property
+    def ends(self) -> dict[str, str]:
+        """Methods of which a key lies at the end of its range, and the key."""
+        found = {method.name: self.at_the_end(method) for method in self.plan.all_methods}
+        return {name: words[0].partition(" ")[0] for name, words in found.items() if words}
 
     @property
     def methods(self) -> list[str]:
@@ -171,13 +215,35 @@ def note_file(plan: Plan, note: dict[str, Any]) -> Path:
 
 def judged(plan: Plan) -> list[Judged]:
     """What has come out so far, one data set after another; those without a run that has ended are left out."""
-    found = []
-    for dataset in plan.datasets:
-        notes: dict[str, list[dict[str, Any] | None]] = {method.name: [] for method in plan.all_methods}
-        for job in judged_jobs(plan, dataset):
-            notes[job.method.name].append(job.note)
-        metrics = [note["metric"] for some in notes.values() for note in some if note and "metric" in note]
-        if metrics:
-            metric = max(dict.fromkeys(metrics), key=metrics.count)
-            found.append(Judged(plan, dataset, metric, notes, portions_of(plan, dataset)))
-    return found
+    return [one for dataset in plan.datasets if (one := judged_on(plan, dataset)) is not None]
+
+
+def judged_on(plan: Plan, dataset: Part) -> Judged | None:
+    """What has come out so far on a data set; None where no run has ended."""
+    notes: dict[str, list[dict[str, Any] | None]] = {method.name: [] for method in plan.all_methods}
+    for job in judged_jobs(plan, dataset):
+        notes[job.method.name].append(job.note)
+    metrics = [note["metric"] for some in notes.values() for note in some if note and "metric" in note]
+    if not metrics:
+        return None
+    metric = max(dict.fromkeys(metrics), key=metrics.count)
+    return Judged(plan, dataset, metric, notes, portions_of(plan, dataset)).so_far()
+
+
+def stages(plan: Plan, dataset: Part) -> Iterator[tuple[str, list[Job]]]:
+    """The jobs on one data set, in stages, each of which needs the notes of the one before."""
+    begin = 0
+    for end in plan.stops:
+        searches = plan.searches[begin:end]
+        for wave in range(0 if plan.before else MOST_WAVES):
+            # Later seeds are searched once, in the ranges that the first ones have found
+            last = {one: last_wave(plan, dataset, one) for one in plan.all_methods}
+            methods = [one for one, its in last.items() if (its == wave if begin else wave == 0 or its >= wave)]
+            if methods and searches:
+                about = "searches" if wave == 0 else "searches in wider ranges"
+                yield about, [Job(plan, dataset, one, number, wave) for number in searches for one in methods]
+        yield "runs on sealed rows" if plan.before else "judged runs", judged_jobs(plan, dataset, range(begin, end))
+        now = judged_on(plan, dataset)
+        if now is None or now.seeds <= end:
+            return
+        begin = end

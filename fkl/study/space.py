@@ -73,6 +73,15 @@ class Range:
             return IntDistribution(self.low, self.high)
         return FloatDistribution(self.low, self.high, log=self.log)
 
+    @property
+    def middle(self) -> Any:
+        """A value in the middle, as it would be tried."""
+        if self.values:
+            return self.values[len(self.values) // 2]
+        if isinstance(self.low, int) and isinstance(self.high, int):
+            return (self.low + self.high) // 2
+        return self.rounded(math.sqrt(self.low * self.high) if self.log else (self.low + self.high) / 2)
+
     def rounded(self, value: Any) -> Any:
         """The value that is tried for one that was drawn."""
         return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value

@@ -4,7 +4,7 @@ Holm's correction counts the pairs of one data set, or those over data sets; a l
 level, which is divided by the number of pairs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -191,7 +191,7 @@ class Verdict:
             said = f"{self.why_not}, {self._p}"
         else:
             said = f"{self.a} and {self.b}: cannot tell by ranks, {self._p}"
-        return f"{' and '.join(rates)}, so that there is no interval; {said}"
+        return f"{' and '.join(rates)}, so there is no interval; {said}"
 
 
 def of_data_set(
@@ -231,7 +231,7 @@ def over_data_sets(
     differences: Mapping[str, Mapping[Pair, Difference]],
     margin: float = MARGIN,
     at_end: Mapping[str, str] | None = None,
-    generators: Mapping[str, str] | None = None,
+    sources: Mapping[str, Hashable] | None = None,
     once: bool = False,
 ) -> list[Verdict]:
     """Verdicts over data sets: Student's t of one mean log ratio each, Holm over pairs.
@@ -241,8 +241,8 @@ def over_data_sets(
     differences : mapping of data sets to what `of_data_set` takes
     margin, at_end, once
         As there.
-    generators : mapping of str to str, optional
-        Data set to what generated it: those of one generator count once together.
+    sources : mapping of str to hashable, optional
+        Data set to what it is of: those of one source count once together.
 
     Returns
     -------
@@ -253,7 +253,7 @@ def over_data_sets(
     found: dict[Pair, Difference] = {}
     for pair in dict.fromkeys(pair for of_one in differences.values() for pair in of_one):
         names = [name for name, of_one in differences.items() if pair in of_one]
-        groups = [(generators or {}).get(name, name) for name in names]
+        groups = [(sources or {}).get(name, name) for name in names]
         if len(set(groups)) < LEAST_DATA_SETS:
             continue
         over = from_data_sets([differences[name][pair] for name in names], groups)

@@ -78,7 +78,7 @@ def require_allowed(hydra: DictConfig) -> None:
         names: dict[Any, str] = {schema._target_: name for name, schema in schemas.items()}
         node: Any = OmegaConf.to_container(hydra[kind], resolve=True)
         target = node["_target_"]
-        allowed = f"left as {group} has it; there are {', '.join(names)}"
+        allowed = f"left as it is in {group}; there are {', '.join(names)}"
         require(target in names, f"hydra.{kind}._target_", target, allowed)
         name = names[target]
         if name == "submitit_slurm":

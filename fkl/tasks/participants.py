@@ -28,7 +28,7 @@ def present_in_replicate(run: Run, present: NDArray[np.bool_], replicate: int) -
     with key_prefix("participation"):
         taking_part: NDArray[np.bool_] = present & participation.present(present, generator)
     if not taking_part.any():
-        raise FklError(f"participation: nobody takes part in any round of replicate {replicate}")
+        raise FklError(f"participation: no client takes part in any round of replicate {replicate}")
     return taking_part
 
 
@@ -43,7 +43,7 @@ def require_rounds(run: Run, of_rounds: bool) -> None:
     """
     method = run.algo
     several = of_rounds and not (getattr(method, "alone", False) or getattr(method, "in_turn", False))
-    allowed = f"null for {method.label}, whose rounds nobody can miss"
+    allowed = f"null for {method.label}, whose rounds no client can miss"
     given = type(run.conditions.get("participation")).__name__
     require("participation" not in run.conditions or several, "participation", given, allowed)
     for key in ("compute_s", "link_spread", "deadline_s"):

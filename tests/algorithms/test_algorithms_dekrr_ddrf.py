@@ -165,7 +165,7 @@ def test_parties_of_other_sizes_see_only_their_own() -> None:
     [
         (("network.loss=0.1",), "loss=0.1: must be 0 for DeKRR-DDRF"),
         (("links=failing",), "links=Failing: must be null for DeKRR-DDRF"),
-        (("participation=share",), "participation=Share: must be null for DeKRR-DDRF, whose rounds nobody can miss"),
+        (("participation=share",), "participation=Share: must be null for DeKRR-DDRF, whose rounds no client can miss"),
         (("compression=sign",), "compression=Sign: must be null for DeKRR-DDRF"),
         (("privacy=local", "privacy.clip=1"), "privacy=Local: must be null for DeKRR-DDRF"),
         (("kernels.draw=orthogonal",), "draw=orthogonal: must be iid for DeKRR-DDRF"),

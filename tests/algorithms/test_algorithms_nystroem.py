@@ -169,7 +169,7 @@ def test_traffic_is_that_of_vectors_as_long_as_there_are_centres() -> None:
         (("compression=uniform",), "compression=Uniform: must be null for FALKON"),
         (("secure=pairwise",), "secure=.*: must be null for FALKON"),
         (("late=updates",), "late=.*: must be null for FALKON"),
-        (("participation=share",), "participation=Share: must be null for FALKON, whose rounds nobody can miss"),
+        (("participation=share",), "participation=Share: must be null for FALKON, whose rounds no client can miss"),
         (("kernels.N=2", "kernels.largest=3"), "kernels.N=2: must be 1: FALKON learns one kernel"),
         (("algo.centres=0",), "centres=0: must be an integer from 1 to 10000"),
     ],

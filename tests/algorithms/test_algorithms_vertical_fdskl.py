@@ -747,7 +747,7 @@ def test_rows_split_three_to_one_and_folds_leave_the_test_rows_aside() -> None:
         ({"how": "given", "groups": [[0], [1]]}, "groups=2 lists: must be 3 lists, one a party"),
         (
             {"how": "given", "groups": [[0, 1], [2, 1], [3]]},
-            "groups=party 1: 1: must be a feature of one party; party 0 has it too",
+            "groups=party 1: 1: must be a feature of one party; party 0 has it, too",
         ),
         (
             {"how": "given", "groups": [[0, 1], [2, 7], [3]]},

@@ -13,8 +13,9 @@ from scipy import stats
 from fkl.report.compare.cells import Cell
 from fkl.report.compare.pairs import average_ranks, nemenyi, paired_tests, why_no_diagram
 from fkl.report.compare.pivot import Pivot
-from fkl.report.compare.statistics import half_width, holm, signed_ranks, student_interval
+from fkl.report.compare.statistics import half_width, holm, pareto_front, ranks, signed_ranks, student_interval
 
+POINTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12)
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12).map(np.array)
 
 
@@ -26,6 +27,22 @@ def pivot_of(values: dict[tuple[str, str], list[float]], larger: bool = False, s
         series[Cell(method, dataset)] = pd.Series(numbers, index)
     methods, datasets = ([*dict.fromkeys(names)] for names in zip(*values, strict=True))
     return Pivot("mse", series, methods, datasets, larger)
+
+
+@given(POINTS)
+def test_pareto_front_against_brute_force(points: list[tuple[int, int]]) -> None:
+    """On the front is who is beaten by nobody; points that coincide do not beat each other."""
+
+    def beats(one: tuple[int, int], other: tuple[int, int]) -> bool:
+        return one != other and one[0] <= other[0] and one[1] <= other[1]
+
+    expected = [not any(beats(other, point) for other in points) for point in points]
+    assert pareto_front(*np.array(points, np.float64).T).tolist() == expected
+
+
+def test_ranks_with_ties() -> None:
+    error = np.array([[0.1, 0.3, 0.2, 0.3], [1.0, 1.0, 1.0, 0.5]])
+    np.testing.assert_array_equal(ranks(error), [[1, 3.5, 2, 3.5], [3, 3, 3, 1]])
 
 
 def test_holm_by_hand() -> None:

@@ -117,7 +117,7 @@ def test_whose_rounds_nobody_can_miss_is_refused(algo: str) -> None:
     from fkl.basics.errors import BadValue
 
     run = load(compose(f"algo={algo}", "participation=share"))
-    with pytest.raises(BadValue, match=r"participation=Share: must be null for .*, whose rounds nobody can miss"):
+    with pytest.raises(BadValue, match=r"participation=Share: must be null for .*, whose rounds no client can miss"):
         prepare(run)
 
 
@@ -137,4 +137,4 @@ def test_a_trace_s_file_is_part_of_what_a_run_is(fkl: Callable) -> None:
     Path("who.csv").write_text(
         "round,client,present\n" + "".join(f"{t},{k},0\n" for t in range(1, 21) for k in range(4))
     )
-    assert "nobody takes part in any round of replicate 0" in fkl(*words, "participation.path=who.csv").err
+    assert "no client takes part in any round of replicate 0" in fkl(*words, "participation.path=who.csv").err

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fkl.basics.errors import BadValue, FklError
 from fkl.data.partition import BySite, ByTarget, Dirichlet, Iid, QuantitySkew
-from fkl.data.problem import Table
+from fkl.data.problem import Batch, Table
 
 
 def table(rows, sites=1):
@@ -249,3 +249,19 @@ def test_even_and_odd_rows_are_all_rows() -> None:
     assert table.part("all") is table
     with pytest.raises(BadValue, match="rows=odd: must be all or even"):
         even.part("even").part("even").part("odd")
+
+
+@pytest.mark.parametrize("share", [0.3, 0.25, 0.0])
+def test_batches_are_tested_on_what_streams_predict_last(share):
+    """The last rounds of every client, in their order, absent ones not counted."""
+    random = np.random.default_rng(2)
+    problem = Iid(clients=3, rounds=20, order="shuffled").split(table(60), random)
+    present = problem.present.copy()
+    present[15:, 1] = False
+    problem = replace(problem, present=present)
+    batch = Batch.from_problem(problem.testing_last(share), 1, share, None, random)
+    _, y, client = batch.part(training=False)
+    for k in range(3):
+        mine = problem.y[present[:, k], k]
+        tested = round(share * len(mine))
+        assert sorted(y[client == k]) == sorted(mine[len(mine) - tested :])

@@ -22,6 +22,7 @@ def seal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Seal:
 def sealed(folder: Path, name: str, date: str) -> Seal:
     """A study's seal of data with the digest d."""
     file = folder / f"{name}.yaml"
+    file.write_text(name)
     one = Seal(str(file), str(folder / name), 0.3, seals.layout_of(GROUP), date)
     seals.write(seals.path_of("d", file), one)
     return one

@@ -56,7 +56,7 @@ def test_windows_are_means_of_each_axis_of_each_activity(folder, capsys):
     assert table.x[:4, 0].tolist() == [49.5, 149.5, 249.5, 349.5]
     assert np.array_equal(table.x[:, 2], -table.x[:, 1])
     assert table.feature_names == ("x_mean", "y_mean", "z_mean")
-    told = "wisdm: 2 participants of the 2 at hand (51 were published), 14 windows, 0 broken lines skipped\n"
+    told = "wisdm: 2 participants of the 2 available (51 were published), 14 windows, 0 broken lines skipped\n"
     assert capsys.readouterr().out == told
 
 
@@ -126,7 +126,7 @@ def test_a_participant_without_an_activity_has_one_class_and_is_named(folder):
     assert found.lacking == {"walking": ("1607", "1611"), "jogging": ("1609", "1611")}
     assert (found.at_hand, found.used) == (4, 3)
     assert set(found.table.y[found.table.site == 1]) == {-1}
-    assert "3 participants of the 4 at hand" in found.summary
+    assert "3 participants of the 4 available" in found.summary
     assert "no walking: 1607 1611, no jogging: 1609 1611" in found.summary
 
 
@@ -145,7 +145,7 @@ def test_participants_are_drawn_from_those_at_hand(folder):
     drawn = {read(Wisdm(participants=3), folder.store, seed).table.site_names for seed in range(9)}
     assert len(drawn) > 3
     assert all(list(names) == sorted(set(names)) and len(names) == 3 for names in drawn)
-    with pytest.raises(BadValue, match="participants=7: must be at most 6, the participants whose file is at hand"):
+    with pytest.raises(BadValue, match="participants=7: must be at most 6, the participants whose file is there"):
         read(Wisdm(participants=7), folder.store)
 
 

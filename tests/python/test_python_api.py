@@ -16,6 +16,7 @@ from conftest import Answer
 from hydra.core.global_hydra import GlobalHydra
 
 import fkl
+import fkl.conformance.by_hand
 import fkl.runs.api
 from fkl.basics.errors import FklError
 
@@ -48,11 +49,13 @@ def test_no_module_touches_pyplot() -> None:
 
 
 def test_what_documentation_shows_is_so() -> None:
-    """That of the functions, and the page on Python, which has the same run."""
+    """That of the functions, the page on Python, which has the same run, and the page for authors of methods."""
     pytest.importorskip("river")
-    page = Path(__file__).resolve().parents[2] / "docs" / "python.md"
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    pages = [docs / name for name in ("python.md", "method_author.md")]
     with warnings.catch_warnings(action="ignore"):
-        told = [doctest.testmod(fkl.runs.api), doctest.testfile(str(page), False, optionflags=doctest.ELLIPSIS)]
+        told = [doctest.testmod(module) for module in (fkl.runs.api, fkl.conformance.by_hand)]
+        told += [doctest.testfile(str(page), False, optionflags=doctest.ELLIPSIS) for page in pages]
     for ended in told:
         assert ended.failed == 0 < ended.attempted
 
@@ -129,3 +132,14 @@ def test_what_is_no_run_is_not_loaded(name: str) -> None:
     Path("a_folder").mkdir()
     with pytest.raises(FklError, match=rf"^{name}: .+$"):
         fkl.load(name)
+
+
+def test_a_method_of_one_s_own_is_found_by_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fkl import run
+
+    example = Path(__file__).resolve().parents[2] / "examples" / "own_method"
+    monkeypatch.syspath_prepend(str(example))
+    words = ("algo=quiet", "dataset=diabetes", "kernels.D=4", "replicates=1")
+    assert run(*words, quiet=True, config_dir=example / "my_conf").config["algo"]["_target_"] == "my_methods.Quiet"
+    with pytest.raises(FklError, match="config_dir="):
+        run(*words, config_dir=tmp_path / "nowhere")

@@ -111,7 +111,7 @@ def test_the_terminal_shows_the_printed_layout(runs: Callable) -> None:
 
 
 def test_the_verdict_counts_what_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As described, by another reading, by none; the rest cannot be told."""
+    """As described, by another reading, by none; the rest undecided."""
     told = {"variants": {AS_PUBLISHED: "it"}, "builds_on": {}, "readings_tried": 2}
     monkeypatch.setattr("fkl.config.experiments.of_paper", lambda _: told)
 

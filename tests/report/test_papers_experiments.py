@@ -117,14 +117,14 @@ def test_keys_that_a_method_has_no_use_for_do_not_matter() -> None:
 
 def test_a_folder_of_one_s_own_can_use_a_paper_s_choices(fkl: Callable, tmp_path: Path) -> None:
     """In its defaults, and with a choice of its own in a paper's group."""
-    (tmp_path / "my_conf" / "frontier" / "method").mkdir(parents=True)
+    (tmp_path / "my_conf" / "dekrr" / "data").mkdir(parents=True)
     own = "# @package _global_\ndefaults:\n  - /graph_omkl/data: concrete\n  - override /algo: raker\n"
-    (tmp_path / "my_conf" / "frontier" / "method" / "mine.yaml").write_text(own)
-    answer = fkl("run", "--cfg", "job", "--config-dir", "my_conf", "+frontier/method=mine")
+    (tmp_path / "my_conf" / "dekrr" / "data" / "mine.yaml").write_text(own)
+    answer = fkl("run", "--cfg", "job", "--config-dir", "my_conf", "+dekrr/data=mine")
     assert answer.code == 0
     assert "decimals: 2" in answer.out and "raker.Raker" in answer.out
     assert "cell" not in answer.out
-    answer = fkl("run", "--config-dir", "my_conf", "+frontier/method=mien")
+    answer = fkl("run", "--config-dir", "my_conf", "+dekrr/data=mien")
     assert answer.code == 2 and "did you mean mine?" in answer.err
 
 

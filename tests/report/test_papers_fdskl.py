@@ -166,7 +166,7 @@ def test_intervals_are_student_s() -> None:
         (-40.0, -10.1, "more than 10 % below LIBSVM"),
         (1.0, 40.0, "above LIBSVM, and whether within 10 % is open"),
         (-40.0, -1.0, "below LIBSVM, and whether within 10 % is open"),
-        (-1.0, 40.0, "not told apart from LIBSVM, and whether within 10 % is open"),
+        (-1.0, 40.0, "not significantly different from LIBSVM, and whether within 10 % is open"),
         (np.nan, np.nan, "+5 % of LIBSVM's error, no interval"),
     ],
 )

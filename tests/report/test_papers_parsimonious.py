@@ -94,7 +94,7 @@ def test_ours_is_what_the_runs_say(runs: Callable) -> None:
         [cell] = table[(table["algorithm"] == learner) & (table["metric"] == "accuracy")].to_dict("records")
         error = of(learner, participants=10, gamma=100.0)["test_error"]
         assert cell["ours"] == pytest.approx(100 * (1 - error.mean()), rel=1e-5)
-        assert cell["switch"] == "10 participants at hand; algo.rule=interior; algo.steps=1000"
+        assert cell["switch"] == "10 participants available; algo.rule=interior; algo.steps=1000"
         assert cell["reading"] != cell["reading"], "other participants than the paper's are no evidence"
         assert cell["n"] == 3
     sent = table[table["metric"] == "communication_cost_vs_centralized"].to_dict("records")
@@ -152,7 +152,7 @@ def test_a_run_off_the_protocol_or_on_other_splits_is_no_answer(runs: Callable, 
     ("number", "panels", "x", "title", "printed"),
     [
         ("2", 1, {90, 180}, "9 agents", []),
-        ("3", 1, {5, 10}, "10 of the 51 participants are at hand", [(51, 75.29), (51, 77.35)]),
+        ("3", 1, {5, 10}, "10 of the 51 participants are available", [(51, 75.29), (51, 77.35)]),
         ("5", 3, {0, 40, 100}, "10 of the 51 participants", [(0, 0.4)]),
     ],
 )

@@ -17,7 +17,6 @@ OTHERS = {
     "fdskl": (DATASETS, FOLDERS),
     "fomd_oms": (("toms_hardware", "twitter"), ("FOMD-OMS", "POF-MKL")),
     "fed_poe": (("air", "wec"), ("Fed-POE", "POF-MKL")),
-    "frontier": (("naval", "wave_farm"), ("Own", "POF-MKL")),
 }
 """Data sets and systems of papers whose tables are not of published cells alone."""
 ROUNDS = {"naval": 500, "airfoil": 1503, "concrete": 1030, "energy": 500}

@@ -273,7 +273,7 @@ def test_a_logger_of_one_s_own_and_one_that_breaks(fkl, tmp_path):
     assert answer.code == 0
     said = [line for line in answer.err.splitlines() if "warning: " in line]
     assert [line[line.index("warning: ") :] for line in said] == [
-        "warning: logger.worse is told no more of this run: ConnectionError: nobody there"
+        "warning: logger.worse gets no more of this run: ConnectionError: nobody there"
     ]
     [folder] = tmp_path.glob("outputs/runs/*")
     table = by_part(folder, ("all", (0, 1, 2)))["all"]
@@ -356,7 +356,7 @@ def test_a_file_that_is_not_the_run_s_log_stays_as_it_is(fkl, tmp_path):
     (tmp_path / "diary.txt").write_text("mine\n")
     answer = fkl(*RUN, "logger=jsonl", "logger.jsonl.file=diary.txt")
     assert answer.code == 0
-    assert "warning: logger.jsonl is told no more of this run: FklError: diary.txt: not a log of this run" in answer.err
+    assert "warning: logger.jsonl gets no more of this run: FklError: diary.txt: not a log of this run" in answer.err
     assert (tmp_path / "diary.txt").read_text() == "mine\n"
 
 

@@ -24,7 +24,7 @@ def test_every_replicate_has_participants_of_its_own(fkl: Callable, tmp_path: Pa
     words = ("dataset=wisdm", "dataset.participants=2", "algo=cascade_svm", "scaling=none", "replicates=6")
     answer = fkl("run", *words, f"paths.data={folder.parent}", "out=here")
     assert answer.code == 0, answer.err
-    assert answer.out.count("participants of the 6 at hand") == 1, "what was found is told once"
+    assert answer.out.count("participants of the 6 available") == 1, "what was found is told once"
     samples = pd.read_csv("here/clients.csv").groupby("replicate")["test_samples"].sum()
     assert samples.nunique() > 1
     assert set(pd.read_csv("here/clients.csv")["site"]) == {"drawn1", "drawn2"}

@@ -56,7 +56,7 @@ REFUSED = {
     f"{FDSKL} partition.parties=11": "partition.parties=11: must be at most 10, the features of the data set",
     f"{FDSKL} partition.active=0": "partition.active=0: must be an integer from 1 to 8",
     FDSKL: "algo.loss=logistic: must be square: the target has",
-    f"{GIVEN}=[[0,1],[1]]": "partition.groups=party 1: 1: must be a feature of one party; party 0 has it too",
+    f"{GIVEN}=[[0,1],[1]]": "partition.groups=party 1: 1: must be a feature of one party; party 0 has it, too",
     f"{GIVEN}=[[0,1],[2]]": "partition.groups=no party: 3",
     f"{GIVEN}=[[0,1],[]]": "partition.groups=party 1: []",
     "algo=libsvm": "kernels: no such key",

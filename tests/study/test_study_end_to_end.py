@@ -18,10 +18,12 @@ from fkl.results.tables import LOSSES
 from fkl.study import jobs
 from fkl.study.answer import Answer
 from fkl.study.command import command
-from fkl.study.jobs import Job, judged_jobs, stages
+from fkl.study.jobs import Job, judged_jobs
 from fkl.study.plan import Plan
 from fkl.study.play import play
+from fkl.study.progress import check
 from fkl.study.registered import deviations, register, require_unchanged
+from fkl.study.results import stages
 
 SMALL = """
 question: Which one?
@@ -119,6 +121,11 @@ def test_a_study_that_was_interrupted_goes_on_to_the_same(
     begun = len(began)
     play(plan)
     assert len(began) == begun, "what has ended is not done again"
+
+
+def test_a_study_that_was_moved_has_ended_all_the_same(done: Plan, tmp_path: Path) -> None:
+    moved = copied(done, tmp_path)
+    assert all(job.note for job in judged_jobs(moved, moved.datasets[0]))
 
 
 def test_failures_are_told_with_their_rate_and_decide_by_ranks(tmp_path: Path) -> None:
@@ -264,3 +271,53 @@ def test_a_run_that_could_not_begin_is_told_before_the_first_one(tmp_path: Path)
     with pytest.raises(FklError, match=r"OFMKL-Avg on diabetes: partition.clients=4000"):
         study(file)
     assert not file.with_suffix("").exists()
+
+
+def test_what_is_searched_for_needs_no_value_in_the_file(tmp_path: Path) -> None:
+    """Privacy's clip has no default: a run is tried with the middle of its range."""
+    file = tmp_path / "noise.yaml"
+    noise = "{algo: ofmkl_avg, privacy: central, privacy.noise: 0.5}"
+    file.write_text(SMALL.replace("ofmkl_avg", noise).replace("2}", "2, space: {privacy.clip: log 0.1..10}}", 1))
+    check(Plan.read(file))
+
+
+def test_portions_count_the_samples_of_a_batch_and_simulated_data_are_not_dealt(tmp_path: Path) -> None:
+    """Where the clients of a batch take all rows, ten seeds cannot have portions of their own."""
+    rng = np.random.default_rng(0)
+    pd.DataFrame(rng.random((1000, 3)), columns=["a", "b", "y"]).to_csv(tmp_path / "rows.csv", index=False)
+    file = tmp_path / "batch.yaml"
+    table = f"{{dataset: file, path: {tmp_path / 'rows.csv'}, target: y, partition: iid, partition.clients: 5}}"
+    both = "[one_shot_ridge, {algo: one_shot_ridge, name: other, kernels.D: 8}]"
+    for rounds, portions in ((50, 0), (10, 10)):
+        text = f"methods: {both}\ndatasets: [{table}]\njudge: {{seeds: 10}}\nset: [partition.rounds={rounds}]\n"
+        file.write_text(text)
+        plan = Plan.read(file)
+        assert jobs.portions_of(plan, plan.datasets[0]) == portions
+    file.write_text("methods: [pof_mkl, vm_kofl]\ndatasets: [drift]\n")
+    plan = Plan.read(file)
+    assert "rows=all" in Job(plan, plan.datasets[0], plan.methods[0], 3).words
+
+
+def test_a_data_set_ends_at_the_first_look_that_decides_all_its_pairs(tmp_path: Path) -> None:
+    """Two methods that are one and the same are never decided; one that learns nothing is decided at once."""
+    text = SMALL.replace("judge: {seeds: 3}", "judge: {seeds: 10, looks: [5, 10]}")
+    other = {"same": 0.1, "idle": 1e-12}
+    ended = {}
+    for name, eta in other.items():
+        file = tmp_path / f"{name}.yaml"
+        both = f"[{{algo: ofmkl_avg, eta: 0.1, name: A}}, {{algo: ofmkl_avg, eta: {eta}, name: B}}]"
+        file.write_text(re.sub("methods: .*", f"methods: {both}", text))
+        plan = Plan.read(file)
+        play(plan)
+        answer = Answer.of(plan)
+        ended[name] = sum(job.note is not None for job in judged_jobs(plan, plan.datasets[0])) / 2
+        [verdict] = answer.verdicts["diabetes"]
+        assert answer.finished
+        assert verdict.difference.seeds == answer.judged[0].seeds == ended[name]
+        assert (
+            len([job for _, some in stages(plan, plan.datasets[0]) for job in some if job.wave is None])
+            == 2 * ended[name]
+        )
+    assert ended == {"same": 10, "idle": 5}
+    assert (verdict.level, verdict.outcome) == (0.005, "better by more than the margin")
+    assert "diabetes after 5" in answer.unit

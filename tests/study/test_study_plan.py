@@ -44,6 +44,17 @@ def test_beside_adds_each_method_alone_and_pooled_and_compares_it_with_itself(tm
     ]  # fmt: skip
     assert ("POF-MKL", "vM-KOFL, alone") not in plan.pairs
     assert len(plan.pairs) == 5
+    methods = "methods: [pof_mkl, vm_kofl, ofmkl_avg]\ndatasets: [diabetes]\n"
+    plan = read(tmp_path, methods + "pairs: [[vM-KOFL, OFMKL-Avg]]\nbeside: [alone]\n")
+    assert plan.pairs[0] == ("vM-KOFL", "OFMKL-Avg")
+    assert len(plan.pairs) == 4
+
+
+def test_data_sets_of_one_source_are_no_two_data_sets(tmp_path: Path) -> None:
+    kinds = "{dataset: drift, kind: gradual}, {dataset: drift, kind: sudden}"
+    files = "{dataset: file, name: a, path: a.csv}, {dataset: file, name: b, path: b.csv}"
+    plan = read(tmp_path, f"methods: [pof_mkl, vm_kofl]\ndatasets: [{kinds}, {files}]\n")
+    assert len({part.source for part in plan.datasets}) == 3
 
 
 @pytest.mark.parametrize(
@@ -58,12 +69,16 @@ def test_beside_adds_each_method_alone_and_pooled_and_compares_it_with_itself(tm
         (GOOD + "tune: {space: {algo.eta: 1 to 3}}", "tune.space.algo.eta"),
         (GOOD + "tune: {space: {algo.eta: log 3..1}}", "the smaller end first"),
         (GOOD + "judge: {seeds: 40}", "at most 20"),
+        (GOOD + "judge: {seeds: 10, looks: [10, 5]}", "judge.looks"),
+        (GOOD + "judge: {seeds: 10, looks: [5]}", "of which the last is judge.seeds=10"),
+        (GOOD + "pairs: [[POF-MKL, RF-GP]]", "POF-MKL, vM-KOFL"),
         (GOOD + "judge: {margin: 2}", "judge.margin"),
         (GOOD + "budget: {uplink_bytes: much}", "budget.uplink_bytes"),
         (GOOD + "set: [seed=3]", "which the study sets"),
         (GOOD + "beside: [together]", "beside"),
         (GOOD + "sealed: 0.33", "sealed=0.33: must be a share in tenths"),
         (GOOD + "sealed: 0.3\nclaim: time", "left out with claim: time"),
+        (GOOD + "sealed: 0.3\njudge: {looks: [5, 10]}", "and with judge.looks"),
         ("methods: [pof_mlk, vm_kofl]\ndatasets: [diabetes]", "pof_mlk"),
     ],
 )
@@ -89,5 +104,7 @@ def test_ranges() -> None:
     assert [eta.end_of(value) for value in (0.0011, 0.05, 2.9)] == ["low", "", "high"]
     assert str(eta.widened("high")) == "log 0.001..30"
     assert Range.read("forget", "0.95..1.0").end_of(1.0) == ""
+    middles = [Range.read("key", text).middle for text in ("log 0.01..100", "0.5..1.5", "2..6", ["a", "b", "c"])]
+    assert middles == [1.0, 1.0, 4, "b"]
     with pytest.raises(BadValue, match="eta="):
         Range.read("eta", "0..")

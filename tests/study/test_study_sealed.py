@@ -185,12 +185,19 @@ def test_of_two_sealed_studies_the_second_waits_for_the_first(file: Path, tmp_pa
     command(file, register=True)
     second = tmp_path / "second.yaml"
     second.write_text(SMALL)
+    with pytest.raises(FklError, match="one with the same text wrote"):
+        command(second, register=True)
+    second.write_text("question: Once more?" + SMALL)
     command(second, register=True)
     with pytest.raises(FklError) as call:
         command(second)
     assert f"rows=sealed_0.3: some are sealed by {file}" in told(call)
     notes = [path.name for path in (tmp_path / "second" / "jobs").iterdir()]
     assert sum("judged" in name for name in notes) == 6 and not any("sealed" in name for name in notes)
-    command(file)
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for path in (file, file.with_suffix("")):
+        path.rename(moved / path.name)
+    command(moved / file.name)
     command(second)
     assert all(seals.read(path).spent for path in (tmp_path / "seals").iterdir())

@@ -18,8 +18,8 @@ import pytest
 from scipy.stats import nct, t
 
 from fkl.study.answer import Answer
-from fkl.study.jobs import stages
 from fkl.study.plan import Plan
+from fkl.study.results import stages
 from fkl.study.verdicts import BETTER, BEYOND, Verdict
 
 STUDIES = 40

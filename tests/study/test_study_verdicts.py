@@ -171,7 +171,7 @@ def test_fewer_than_five_data_sets_are_not_tested() -> None:
     assert over_data_sets(sets) == []
     five = over_data_sets(sets_of(np.array([0.05, 0.051, 0.05, 0.06, 0.04])))
     assert five[0].words.startswith("B is better than A by more than 2 %: 5.1 % [4.2, 6.1]")
-    alike = over_data_sets(sets_of(np.full(5, 0.05) + np.arange(5) / 1e3), generators={"0": "g", "1": "g"})
+    alike = over_data_sets(sets_of(np.full(5, 0.05) + np.arange(5) / 1e3), sources={"0": "g", "1": "g"})
     assert alike == []
 
 

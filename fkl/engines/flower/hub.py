@@ -188,7 +188,7 @@ class Hub:
             if here:
                 return here
             if not said:
-                self._say(f"round {t + 1}: nobody is there who has a row left; waiting")
+                self._say(f"round {t + 1}: no site with rows left is connected; waiting")
             said = True
             time.sleep(PAUSE_S)
 

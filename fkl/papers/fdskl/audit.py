@@ -121,7 +121,7 @@ def write_audit(words: list[str], outputs: Path, verbose: bool = False, format: 
     say(click.style(title, bold=True), *sentences(frame), "")
     shares = frame.pivot_table(BUT_FOR_A_SHIFT, "attacker", "masks", sort=False)
     rows = [[name, *map(_share, row)] for name, row in zip(shares.index, shares.to_numpy(), strict=True)]
-    show_table(["recovered but for a shift", *shares], rows, numbers=range(1, 1 + shares.shape[1]))
+    show_table(["recovered up to a shift", *shares], rows, numbers=range(1, 1 + shares.shape[1]))
     if verbose:
         say("")
         show_table(table.headings, table.rows, numbers=[at for at, numeric in enumerate(table.numeric) if numeric])
@@ -135,9 +135,9 @@ def sentences(frame: pd.DataFrame) -> Iterator[str]:
         told = []
         for row in rows[rows[BUT_FOR_A_SHIFT] > 0].to_dict("records"):
             right, shifted = _share(row["recovered_percent"]), _share(row[BUT_FOR_A_SHIFT])
-            more = f", and {shifted} but for a shift" * (right != shifted)
+            more = f", and {shifted} up to a shift" * (right != shifted)
             told.append(f"{SPOKEN.get(row['attacker'], row['attacker'])} gets {right}{more}")
-        yield f"✗ {masks}: {'; '.join(told)}" if told else f"✓ {masks}: nobody recovers a feature of another party"
+        yield f"✗ {masks}: {'; '.join(told)}" if told else f"✓ {masks}: no party recovers a feature of another"
 
 
 def conclusion(frame: pd.DataFrame) -> Iterator[str]:
@@ -147,7 +147,7 @@ def conclusion(frame: pd.DataFrame) -> Iterator[str]:
     if len(safe) and len(leaking):
         low, high = _share(leaking.min()), _share(leaking.max())
         span = high if low == high else f"{low} to {high}"
-        yield f"Choose algo.masks={' or '.join(safe)}: the others let an attacker have {span} but for a shift."
+        yield f"Choose algo.masks={' or '.join(safe)}: the others let an attacker have {span} up to a shift."
     sent = frame.groupby("masks", sort=False)["run_scalars"].first()
     yield f"Numbers sent in the run: {', '.join(f'{masks} {scalars:,}' for masks, scalars in sent.items())}."
 

@@ -80,7 +80,7 @@ def statement(percent: float, low: float, high: float) -> str:
         return f"more than {LEVEL:g} % above LIBSVM"
     if high < -LEVEL:
         return f"more than {LEVEL:g} % below LIBSVM"
-    side = "above" if low > 0 else "below" if high < 0 else "not told apart from"
+    side = "above" if low > 0 else "below" if high < 0 else "not significantly different from"
     return f"{side} LIBSVM, and whether within {LEVEL:g} % is open"
 
 

@@ -136,7 +136,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
         (axes,), title = panels, TITLES[dataset]
         if dataset != "ellipses":
             most = max(setting.size for setting in pairs)
-            title += f": {most} of the {PUBLISHED_PARTICIPANTS} participants are at hand"
+            title += f": {most} of the {PUBLISHED_PARTICIPANTS} participants are available"
             printed = _printed(dataset, "accuracy")
             learners = {words: name for name, words in LEARNERS.items()}
             for cell in printed:
@@ -247,7 +247,7 @@ def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
         learner = {words: name for name, words in LEARNERS.items()}[cell["algorithm"]]
         one = curve[most][learner]
         # Of other participants than the paper's, and fewer: shown, and no evidence.
-        words = f"{most} participants at hand; {one.switch}"
+        words = f"{most} participants available; {one.switch}"
         return [replace(one.answer(100 * _accuracy(one.run)), switch=words, reading="")]
     found = {setting: pair for setting, pair in mine.items() if (setting.size, setting.gamma) == (OVER_GAMMA, 0)}
     answers = []

@@ -56,7 +56,7 @@ def draw(
         return {name: files for name, files in drawn.items() if files is not None}
 
 
-def front(axes: Axes, cost: NDArray[np.float64], error: NDArray[np.float64]) -> None:
+def _front(axes: Axes, cost: NDArray[np.float64], error: NDArray[np.float64]) -> None:
     """The Pareto front of some points, as stairs behind them."""
     on_front = pareto_front(cost, error)
     stairs = sorted(zip([*cost[on_front], cost.max()], [*error[on_front], error.min()], strict=True))
@@ -172,7 +172,7 @@ def _points(pivot: Pivot, cells: Cells, looks: dict[str, Look], axes: Axes, data
         axes.errorbar(x, y, ends, fmt=look.marker, capsize=2, **drawn)
     _baselines(pivot, axes, dataset)
     if not pivot.larger_is_better:
-        front(axes, cost, error)
+        _front(axes, cost, error)
     if (error > 0).all():
         axes.set_yscale("log")
     if (cost > 0).all():

@@ -1,14 +1,12 @@
-"""Who is beaten by whom: the Pareto front, ranks, paired tests, and intervals that know the replicates only."""
+"""Who is beaten by whom: the Pareto front, ranks, paired tests, and Student's intervals."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import bootstrap, norm, rankdata, t
+from scipy.stats import norm, rankdata, t
 
 LEVEL = 0.95
-RESAMPLES = 9999
-SEED = 0
 MOST_EXACT = 50
 """Differences whose signs are counted through."""
 
@@ -32,32 +30,6 @@ def pareto_front(cost: Array, error: Array) -> NDArray[np.bool_]:
     better = (cost < cost[:, None]) | (error < error[:, None])
     beaten = (as_good & better).any(axis=1)
     return np.logical_not(beaten)
-
-
-def interval(values: Array) -> tuple[float, float]:
-    """Bootstrap interval of a mean: bias-corrected and accelerated, `RESAMPLES` resamples of the n values.
-
-    The same values give the same interval: the resamples are drawn from a seed of their own.
-
-    Parameters
-    ----------
-    values : (n,)
-
-    Returns
-    -------
-    low, high : float
-        Both the value itself where all are the same; NaN for fewer than two.
-    """
-    if len(values) < 2:
-        return np.nan, np.nan
-    if np.ptp(values) == 0:
-        return float(values[0]), float(values[0])
-    rng = np.random.default_rng(SEED)
-    drawn = bootstrap(  # `random_state` is called `rng` from scipy 1.15 on, and goes on under its old name
-        (values,), np.mean, confidence_level=LEVEL, n_resamples=RESAMPLES, method="BCa", random_state=rng
-    )
-    low, high = drawn.confidence_interval
-    return float(low), float(high)
 
 
 def ranks(error: Array) -> Array:

@@ -1,0 +1,181 @@
+"""Write the pages of the site: those of docs/, those that lie elsewhere in the repository, and those made from code.
+
+Links between files of the repository become links between pages. A link to a file that has no page becomes its name,
+since the site does not hold the source.
+"""
+
+import posixpath
+import re
+import shutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from hydra.utils import get_class
+
+from fkl.cli.describe import Description, of_choice
+from fkl.cli.listing import by_family
+from fkl.config import choices
+from fkl.config.compose import keys_of
+from fkl.screen import columns
+
+ROOT = Path(__file__).resolve().parents[1]
+PAPERS = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious", "fomd_oms", "fed_poe", "dekrr")
+COPIED = {"changes.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"} | {
+    f"papers/{paper}.md": f"fkl/papers/{paper}/differences.md" for paper in PAPERS
+}
+"""Pages whose text lies elsewhere in the repository, and where."""
+NOTEBOOKS = "examples/notebooks"
+GROUPS = {
+    "datasets": ("Data sets", ("dataset",)),
+    "partitions": ("Partitions", ("partition",)),
+    "kernels": ("Kernels", ("kernels",)),
+    "graphs": ("Graphs", ("topology",)),
+    "conditions": ("Conditions of the network", choices.CONDITIONS),
+}
+"""Folders of pages that are made, the title of each, and the groups of choices that it describes."""
+COLUMNS_HERE = "<!-- columns -->"
+"""Stands in docs/records.md for the meanings of all columns and kinds of messages."""
+LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
+SOURCES = (".md", ".png", ".svg", ".rst")
+
+
+def write(folder: Path) -> None:
+    """Write all pages into a folder, which is made anew."""
+    shutil.rmtree(folder, ignore_errors=True)
+    docs = ROOT / "docs"
+    copied = {file.relative_to(docs).as_posix(): file for file in docs.rglob("*") if file.suffix in SOURCES}
+    copied |= {page: ROOT / source for page, source in COPIED.items()}
+    copied |= {f"notebooks/{file.name}": file for file in (ROOT / NOTEBOOKS).glob("*.ipynb")}
+    made = {**_methods(), **{name: page for group in GROUPS for name, page in _choices(group).items()}}
+    pages = {file.relative_to(ROOT).as_posix(): page for page, file in copied.items()}
+    for page, file in copied.items():
+        if file.suffix == ".md":
+            text = file.read_text(encoding="utf-8").replace(COLUMNS_HERE, _columns())
+            made[page] = _linked(text, file.relative_to(ROOT).as_posix(), page, pages, {*made, *copied})
+        elif file.suffix == ".ipynb":
+            made[page] = file.read_text(encoding="utf-8").replace("../../docs/", "../")
+        else:
+            target = folder / page
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
+    for page, text in made.items():
+        target = folder / page
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+
+
+def _linked(text: str, source: str, page: str, pages: dict[str, str], known: set[str]) -> str:
+    """The text of a page, with links between files as links between pages."""
+
+    def turned(match: re.Match[str]) -> str:
+        words, target, part = match[1], match[2], match[3] or ""
+        here = posixpath.dirname(page) or "."
+        if "://" in target or posixpath.normpath(posixpath.join(here, target)) in known:
+            return match[0]
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        if path in pages:
+            return f"[{words}]({posixpath.relpath(pages[path], here)}{part})"
+        if (ROOT / path).exists():
+            return f"{words} (`{path}`)" if words.strip("`") != path else f"`{path}`"
+        return match[0]  # which the strict build refuses
+
+    return LINK.sub(turned, text)
+
+
+def _columns() -> str:
+    """What columns, endings of their names and kinds of messages mean, from `fkl.screen.columns`."""
+    sent = {f"{way}_{unit}": columns.meaning(f"{way}_{unit}") for way in columns.WHO for unit in columns.WHAT}
+    lost = {f"lost_{unit}": columns.meaning(f"lost_{unit}") for unit in columns.WHAT}
+    endings = {f"..._{ending.strip('_')}": words.format("...") for ending, words in columns.ENDINGS.items()}
+    coverage = {"coverage_50": columns.meaning("coverage_50")}
+    tables = {"column": columns.COLUMNS | coverage | endings | sent | lost, "kind of message": columns.KINDS}
+    return "\n\n".join(
+        "\n".join([f"| {heading} | meaning |", "|---|---|", *(f"| `{a}` | {_cell(b)} |" for a, b in of.items())])
+        for heading, of in tables.items()
+    )
+
+
+def _methods() -> dict[str, str]:
+    """A page for each method, and one for each family, which lists them by their printed names."""
+    found = {name: of_choice("algo", name) for name in choices.files("algo")}
+    titles = {name: str(get_class(str(keys_of("algo", name)["_target_"])).label) for name in found}  # type: ignore[attr-defined]
+    made = {f"methods/{name}.md": _method(titles[name], one) for name, one in found.items()}
+    families = []
+    for family, names in by_family(list(found)).items():
+        rows = [f"| [{titles[name]}]({name}.md) | `{name}` | {_cell(_sentence(found[name]))} |" for name in names]
+        families += [
+            f"## {family.capitalize()}",
+            "\n".join(["| method | name | |", "|---|---|---|", *rows]),
+            _toc(names),
+        ]
+    made["methods/index.md"] = "\n\n".join(
+        ["# Methods", "A method's page has its keys and its equations.", *families, ""]
+    )
+    return made
+
+
+def _sentence(one: Description) -> str:
+    """What a method is, without its name."""
+    words = one.what.partition(":")[2].strip() or one.what
+    return words[:1].upper() + words[1:]
+
+
+def _method(title: str, one: Description) -> str:
+    """A method's page: what it is, its keys, and its equations as they are computed."""
+    module = str(keys_of("algo", one.name)["_target_"]).rpartition(".")[0]
+    file = f"{module.replace('.', '/')}.py"
+    source = (ROOT / file).read_text(encoding="utf-8")
+    told = [f"# {title}", f"{_sentence(one)}.", f"    {one.usage}", *_told(one), "## Keys", _keys(one)]
+    told += ["## Equations", f"As they are computed, in the order of the paper: `{file}`.", f"```python\n{source}```"]
+    return "\n\n".join([*filter(None, told), ""])
+
+
+def _choices(folder: str) -> dict[str, str]:
+    """A page for each choice of some groups, and one that lists them."""
+    title, groups = GROUPS[folder]
+    alone = len(groups) == 1
+    found = {
+        (name if alone else f"{group}={name}"): of_choice(group, name)
+        for group in groups
+        for name in choices.files(group)
+    }
+    rows = [f"| [{name}]({name}.md) | {_cell(one.what)} |" for name, one in found.items()]
+    listed = [f"# {title}", "\n".join(["| name | |", "|---|---|", *rows]), _toc(found), ""]
+    made = {f"{folder}/index.md": "\n\n".join(listed)}
+    for name, one in found.items():
+        told = [f"# {name}", f"{one.what}.", f"    {one.usage}", *_told(one), _keys(one), ""]
+        made[f"{folder}/{name}.md"] = "\n\n".join(filter(None, told))
+    return made
+
+
+def _told(one: Description) -> list[str]:
+    """Paragraphs about a choice."""
+    told = [one.details]
+    told += [f"**Paper.** {one.paper}"] * bool(one.paper)
+    told += [f"**It follows** {one.equations}."] * bool(one.equations)
+    told += [f"**It brings** `{' '.join(one.brings)}`, unless you choose others."] * bool(one.brings)
+    return told
+
+
+def _keys(one: Description) -> str:
+    """The table of a choice's keys."""
+    if not one.keys:
+        return "It has no keys." if one.group == "algo" else ""
+    cells = [(f"`{key.name}`", f"`{key.default}`", key.type, key.meaning, key.limits) for key in one.keys]
+    rows = [("key", "default", "type", "meaning", "must be"), ("---",) * 5, *cells]
+    return "\n".join("| " + " | ".join(_cell(word) for word in row) + " |" for row in rows)
+
+
+def _cell(text: str) -> str:
+    """Text in a table, where a bar would end the cell."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _toc(names: Iterable[str], caption: str = "") -> str:
+    """Entries of the sidebar."""
+    return "\n".join(["```{toctree}", ":hidden:", *[f":caption: {caption}"] * bool(caption), "", *names, "```"])
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
