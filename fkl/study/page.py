@@ -28,6 +28,7 @@ def page(answer: Answer, tables: Mapping[str, pd.DataFrame], figure: bytes) -> s
         plan=answer.plan,
         claim=CLAIMS[answer.plan.claim],
         results=shown["results"],
+        opened=shown.get("open-results"),
         searched=shown["searched"],
         setup=shown["setup"],
         tests=tests,
