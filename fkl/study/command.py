@@ -93,7 +93,7 @@ def show(answer: Answer) -> None:
 def write(answer: Answer) -> list[Path]:
     """Write the page, tables, figure and LaTeX, and name the files."""
     from fkl.study import paper, tables
-    from fkl.study.figure import draw
+    from fkl.study.figure import draw, draw_differences
     from fkl.study.page import page
 
     plan, folder = answer.plan, answer.plan.folder
@@ -117,12 +117,15 @@ def write(answer: Answer) -> list[Path]:
     files = [folder / name for name in contents]
     for path, text in zip(files, contents.values(), strict=True):
         write_text(path, text)
-    for suffix in (".png", ".pdf"):
-        files.append(folder / f"error-against-bytes{suffix}")
-        with whole_file(files[-1]) as stream:
-            stream.write(drawn["paper"][suffix])
+    differences = {style: draw_differences(answer, style) for style in ("screen", "paper")}
+    for name, figure in {"error-against-bytes": drawn["paper"], "differences": differences["paper"]}.items():
+        for suffix in {".png", ".pdf"} & {*figure}:
+            files.append(folder / f"{name}{suffix}")
+            with whole_file(files[-1]) as stream:
+                stream.write(figure[suffix])
     html = plan.file.with_suffix(".html")
-    write_text(html, page(answer, {name: table for name, (table, _) in named.items()}, drawn["screen"][".png"]))
+    pictures = [one.get(".png", b"") for one in (drawn["screen"], differences["screen"])]
+    write_text(html, page(answer, {name: table for name, (table, _) in named.items()}, *pictures))
     if (folder / "plan.yaml").resolve() != plan.file.resolve():
         shutil.copyfile(plan.file, folder / "plan.yaml")
     return [html, *files]

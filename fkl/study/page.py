@@ -10,8 +10,8 @@ from fkl.study.registered import stamp
 from fkl.study.tables import ABOUT_MARKS
 
 
-def page(answer: Answer, tables: Mapping[str, pd.DataFrame], figure: bytes) -> str:
-    """The page in one file, with its picture inside."""
+def page(answer: Answer, tables: Mapping[str, pd.DataFrame], figure: bytes, differences: bytes) -> str:
+    """The page in one file, with its pictures inside."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     made = Environment(
@@ -35,4 +35,5 @@ def page(answer: Answer, tables: Mapping[str, pd.DataFrame], figure: bytes) -> s
         marks=ABOUT_MARKS,
         stamp=stamp(answer.plan),
         figure=base64.b64encode(figure).decode(),
+        differences=base64.b64encode(differences).decode(),
     )
