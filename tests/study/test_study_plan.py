@@ -10,6 +10,7 @@ from fkl.config.compose import compose
 from fkl.study.plan import Plan, has_key
 from fkl.study.space import Range
 
+EXAMPLES = Path(__file__).parents[2] / "examples" / "studies"
 GOOD = "methods: [pof_mkl, vm_kofl]\ndatasets: [diabetes]\n"
 
 
@@ -95,6 +96,14 @@ def test_every_method_says_what_is_searched_over_and_has_these_keys(name: str) -
     for key, text in spaces.items():
         Range.read(key, text)
         assert has_key(config, key)
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda file: file.stem)
+def test_studies_that_ship_can_be_read(file: Path) -> None:
+    plan = Plan.read(file)
+    for method in plan.methods:
+        assert plan.spaces(plan.datasets[0], method)
+        plan.run((*plan.words_of(plan.datasets[0], method), *plan.middles(plan.datasets[0], method)))
 
 
 def test_ranges() -> None:
