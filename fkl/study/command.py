@@ -108,6 +108,7 @@ def write(answer: Answer) -> list[Path]:
     for name, (table, caption) in named.items():
         contents |= tables.written(table, caption, name)
     contents["results.csv"] = frame.to_csv(index=False)  # numbers without units
+    contents["differences.csv"] = tables.differences(answer).to_csv(index=False)
     contents["trials.csv"] = tables.trials(plan).to_csv(index=False)
     contents["methods.tex"] = paper.methods_paragraph(answer) + "\n"
     contents["references.bib"] = paper.bibliography(plan)

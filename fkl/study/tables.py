@@ -153,6 +153,19 @@ def triangle(methods: Sequence[str], verdicts: Sequence[Verdict]) -> pd.DataFram
     return pd.DataFrame(rows[1:]).fillna("")
 
 
+def differences(answer: Answer) -> pd.DataFrame:
+    """One row a data set and pair: by how many percent a's error is above b's, its interval, and the verdict."""
+    rows = []
+    for name, verdicts in answer.verdicts.items():
+        for one in verdicts:
+            low, high = one.difference.interval(1 - one.level)
+            percent = 100 * np.expm1([one.difference.m, low, high])
+            named = dict(zip(("percent", "low", "high"), percent.tolist(), strict=True))
+            tests = {"level": one.level, "p": one.difference.p, "p_adjusted": one.p, "verdict": one.outcome}
+            rows.append({"data set": name, "a": one.a, "b": one.b, **named, **tests, "better": one.better})
+    return pd.DataFrame(rows)
+
+
 def _cell_of_test(method: str, verdict: Verdict) -> str:
     """Difference of a method's error from the other's, and a mark for its verdict."""
     one = verdict.difference

@@ -24,6 +24,7 @@ from fkl.study.play import play
 from fkl.study.progress import check
 from fkl.study.registered import deviations, register, require_unchanged
 from fkl.study.results import stages
+from fkl.study.tables import differences
 
 SMALL = """
 question: Which one?
@@ -64,7 +65,7 @@ def test_all_is_there_and_the_answer_comes_first(done: Plan) -> None:
     names = {path.name for path in done.folder.iterdir()}
     assert {"jobs.csv", "trials.csv", "results.csv", "results.md", "results-240pt.tex", "results-345pt.tex"} <= names
     assert {"setup.csv", "searched.md", "tests-diabetes-240pt.tex", "methods.tex", "references.bib"} <= names
-    assert {"paper.tex", "error-against-bytes.png", "differences.png", "differences.pdf", "plan.yaml"} <= names
+    assert {"paper.tex", "error-against-bytes.png", "differences.csv", "differences.png", "plan.yaml"} <= names
     assert len(told(done)) == 6
     assert len(pd.read_csv(done.folder / "trials.csv")) >= 2 * 2 * 3
     page = done.file.with_suffix(".html").read_text()
@@ -320,4 +321,8 @@ def test_a_data_set_ends_at_the_first_look_that_decides_all_its_pairs(tmp_path: 
         )
     assert ended == {"same": 10, "idle": 5}
     assert (verdict.level, verdict.outcome) == (0.005, "better by more than the margin")
+    row = differences(answer).iloc[0]
+    assert row["percent"] == pytest.approx(100 * np.expm1(verdict.difference.m))
+    assert row["low"] < row["percent"] < row["high"] < 0
+    assert row["better"] == "A"
     assert "diabetes after 5" in answer.unit
