@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+import pandas as pd
 from hydra.utils import get_class
 
 from fkl.cli.describe import Description, of_choice
@@ -18,6 +19,8 @@ from fkl.cli.listing import by_family
 from fkl.config import choices
 from fkl.config.compose import keys_of
 from fkl.screen import columns
+from fkl.screen.units import bytes_of
+from fkl.study.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[1]
 PAPERS = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious", "fomd_oms", "fed_poe", "dekrr")
@@ -126,9 +129,37 @@ def _method(title: str, one: Description) -> str:
     module = str(keys_of("algo", one.name)["_target_"]).rpartition(".")[0]
     file = f"{module.replace('.', '/')}.py"
     source = (ROOT / file).read_text(encoding="utf-8")
-    told = [f"# {title}", f"{_sentence(one)}.", f"    {one.usage}", *_told(one), "## Keys", _keys(one)]
+    told = [f"# {title}", f"{_sentence(one)}.", f"    {one.usage}", *_told(one), *_results(one.name)]
+    told += ["## Keys", _keys(one)]
     told += ["## Equations", f"As they are computed, in the order of the paper: `{file}`.", f"```python\n{source}```"]
     return "\n\n".join([*filter(None, told), ""])
+
+
+def _results(algo: str) -> list[str]:
+    """What a method reached in the studies of docs/studies, beside the best method there."""
+    told = []
+    for folder in sorted((ROOT / "docs" / "studies").iterdir()):
+        plan = Plan.read(ROOT / "examples" / "studies" / f"{folder.name}.yaml")
+        names = {part.name for part in plan.methods if f"algo={algo}" in part.words}
+        frame = pd.read_csv(folder / "results.csv")
+        rows = []
+        for _, row in frame[frame["method"].isin(names)].iterrows():
+            same = frame[(frame["data set"] == row["data set"]) & (frame["failed"] == 0)]
+            best = same.loc[same["error"].idxmin()]
+            other = "itself" if best["method"] == row["method"] else f"{best['method']}, {best['error']:.3g}"
+            sent = "nothing" if not row["uplink_bytes"] > 0 else bytes_of(row["uplink_bytes"])
+            rows.append([row["method"], row["data set"], f"{row['error']:.3g}", other, sent])
+        if rows:
+            heading = ["method", "data set", "error", "the best in this study", "sent by all clients"]
+            lines = [
+                "| " + " | ".join(_cell(str(cell)) for cell in line) + " |" for line in (heading, ["---"] * 5, *rows)
+            ]
+            told.append(
+                f"From the study [{plan.question}](../what_wins.md), mean over {plan.seeds} seeds, tuned in each:"
+            )
+            told.append("\n".join(lines))
+            told.append(f"![Error against bytes](../studies/{folder.name}/error-against-bytes.png)")
+    return ["## Results", *told] if told else []
 
 
 def _choices(folder: str) -> dict[str, str]:
