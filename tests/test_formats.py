@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from fkl.data import registry
 
 DEPENDING = ("M", "laplacians", "smallest")
 """Keys whose limits depend on the number of kernels or their family."""
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 WITH_FILES = [name for name in registry.names() if registry.dataset(name).files]
 
 
@@ -37,6 +39,12 @@ def test_every_yaml_fits_the_schema_and_a_wrong_key_does_not(group: str) -> None
         if "table" in node:  # which names the keys beside it
             node = {**node, "table": {**node["table"], "nope": 1}}
         assert not made.is_valid({**node, "nope": 1}), file
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*/my_conf/*/*.yaml")), ids=lambda file: file.name)
+def test_choices_of_a_users_own_fit_the_schema(file: Path) -> None:
+    made = Draft202012Validator(schema(file.parent.name))
+    assert not [error.message for error in made.iter_errors(read_mapping(read_text(file), file))]
 
 
 @pytest.mark.parametrize("word", [f"{group}={name}" for group in ("algo", "dataset") for name in choices.files(group)])
