@@ -67,6 +67,8 @@ def test_a_key_has_type_limits_default_and_meaning() -> None:
     [case] = [case["then"]["properties"] for case in schema("algo")["allOf"] if "PofMkl" in json.dumps(case["if"])]
     assert case["xi"]["anyOf"][0] == {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
     assert case["bins_by"]["anyOf"][0] == {"enum": ["current", "updated"]}
+    [made] = [made["then"]["properties"] for made in schema("partition")["allOf"] if "groups" in json.dumps(made)]
+    assert made["groups"]["anyOf"][0] == {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}}
     assert case["M"]["default"] == 1 and case["M"]["description"].startswith("Kernels a bin")
 
 

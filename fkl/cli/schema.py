@@ -116,11 +116,9 @@ def _key(key: Key) -> Schema:
 
 def _typed(told: str) -> Schema:
     """JSON's type of the words that a docstring has for one; any value where they are of no such type."""
-    told = told.removesuffix(" or null").removesuffix(", or null")
     if told.startswith("{"):
         return {"enum": re.findall(r'"([^"]*)"', told)}
-    kind = re.fullmatch(r"(?:list of )?(?:(list)s? of |\w+ lists of )?(\w+)", told)
-    inner = TYPES.get(kind[2], {}) if kind else {}
+    inner = TYPES.get(re.sub(r",? or null$", "", told).rpartition(" ")[2], {})
     for _ in range(len(re.findall(r"\blists? of ", told))):
         inner = {"type": "array", "items": inner}
     return inner
