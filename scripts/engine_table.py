@@ -27,6 +27,8 @@ from fkl.runs.prepare import prepare
 
 WITHOUT = {"qc_odkla": ("~compression",)}
 """What a method is played without, which its configuration has."""
+NOTES: list[str] = []
+"""Why engines cannot play methods: the footnotes of the table."""
 LONG = ("dataset=synthetic", "dataset.rows=2000", "precision=float32")
 PARTITION = ("partition.clients=4", "partition.rounds=500")
 
@@ -65,16 +67,23 @@ def cells(algo: str) -> list[str]:
     row = [f"{run.algo.label} (`{algo}`)"]
     for name in ("numpy", "numba", "mpi", "jax"):
         if (why := engine(name).can_play(run)) is not None:
-            row.append(f"not possible: {why}")
+            row.append(noted(why))
         elif name == "mpi":
-            row.append("numba's bytes")
+            row.append("✓ same bytes")
         else:
             found = shown(scenario(*words, f"engine={name}"))
-            row.append("reference" if reference is None else f"equal, {apart(found, reference):.1e}")
+            row.append("✓" if reference is None else f"✓ {apart(found, reference):.1e}")
             reference = found if reference is None else reference
-    row.append(in_float32(algo) if row[-1].startswith("equal") else "")
+    row.append(in_float32(algo) if row[-1].startswith("✓") else "")
     why = why_no_star_on_a_stream(run.algo)
-    return [*row, "equal" if why is None else f"not possible: {why}"]
+    return [*row, "✓" if why is None else noted(why)]
+
+
+def noted(why: str) -> str:
+    """The mark of an engine that cannot play a method, with a footnote."""
+    if why not in NOTES:
+        NOTES.append(why)
+    return f"— [^{NOTES.index(why) + 1}]"
 
 
 def in_float32(algo: str) -> str:
@@ -89,13 +98,16 @@ def in_float32(algo: str) -> str:
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table, then its footnotes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("methods", nargs="*", metavar="METHOD")
-    print("| method | numpy | numba | mpi | jax | jax in float32, beside numba | Flower |")
+    print("| method | numpy | numba | mpi | jax, float64 | jax, float32, 500 rounds, compared with numba | Flower |")
     print("|---|---|---|---|---|---|---|")
     for algo in parser.parse_args().methods or Choices().names("algo"):
         print("|", " | ".join(cells(algo)), "|", flush=True)
+    print()
+    for number, why in enumerate(NOTES, 1):
+        print(f"[^{number}]: Not possible: {why}.")
 
 
 if __name__ == "__main__":

@@ -66,6 +66,11 @@ class Run:
         return {"code": _hash([source.of_fkl(), self._modules]), "data": _hash(self._checksums)}
 
     @property
+    def data_digest(self) -> str:
+        """Hash of the data set's files, whatever keys it is read with; of its name where it comes without files."""
+        return _hash(self._checksums_of({"dataset": self.dataset}) or [self.dataset.name])
+
+    @property
     def _modules(self) -> list[str | None]:
         """Hash of the source of each node's class; None for one of fkl's own."""
         targets = [str(node["_target_"]) for name in (*NODES, *OPTIONAL_NODES) if (node := self.resolved.get(name))]
@@ -74,9 +79,11 @@ class Run:
     @property
     def _checksums(self) -> list[str]:
         """Those of the data files, the user's own among them."""
+        return self._checksums_of({"dataset": self.dataset, "topology": self.topology, **self.conditions})
+
+    def _checksums_of(self, nodes: dict[str, Any]) -> list[str]:
         checksums = [file.sha256 for file in self.dataset.files]
-        files = {"dataset": self.dataset, "topology": self.topology, **self.conditions}
-        for name, node in files.items():
+        for name, node in nodes.items():
             with key_prefix(name):
                 fingerprint = getattr(node, "fingerprint", None)
             if fingerprint is not None:  # a file of the user's own; without one a digest stays what it was

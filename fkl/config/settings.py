@@ -72,10 +72,11 @@ class Settings:
     rows : str
         Which of the data set's rows there are: all; even or odd, every other block of 50 in their order; early or late,
         the first half of each site's rows and the others; tune_N or judge_N, half of the blocks, dealt anew for each
-        number N; tune_N_of_G or judge_N_of_G, the same of portion N of G. What is chosen on the one half has seen
-        nothing of the other, not even its scale. A partition's default rounds (of by_site, own and other) are then half
-        as many, and of a portion a G-th of that; values that you give are taken as they are. With judge, ``losses.npz``
-        keeps the loss of each row.
+        number N; tune_N_of_G or judge_N_of_G, the same of portion N of G; sealed_0.3, three tenths of the blocks, the
+        same in every run, open_0.3, the others, and tune_N_but_0.3 or judge_N_but_0.3, half of these others. What is
+        chosen on the one half has seen nothing of the other, not even its scale. A partition's default rounds (of
+        by_site, own and other) are then half as many, and of a portion a G-th of that, of sealed rows their share;
+        values that you give are taken as they are. With judge and sealed, ``losses.npz`` keeps the loss of each row.
     learners : {"federated", "alone", "pooled"}
         Whether clients learn together as the method says, each by itself, or one learner has all samples. What the
         others reach tells what federating is worth: they send nothing, so that no condition of the network matters.

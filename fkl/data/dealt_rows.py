@@ -4,6 +4,7 @@ Neighbouring rows are often alike, so that parts are made of blocks of `BLOCK` o
 """
 
 import re
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,20 +16,31 @@ BLOCK = 50
 LEAST_BLOCKS = 4
 """Fewest blocks of a group; where it has few rows, they are shorter than `BLOCK`."""
 FIXED = ("all", "even", "odd", "early", "late")
-ALLOWED = f"{', '.join(FIXED)}, or dealt by number: tune_0, judge_0, tune_0_of_10, judge_0_of_10"
-DEALT = re.compile(r"(tune|judge)_(\d{1,9})(?:_of_(\d{1,9}))?")
+DEALT_BY_NUMBER = "tune_0, judge_0, tune_0_of_10, judge_0_of_10, tune_0_but_0.3"
+ALLOWED = f"{', '.join(FIXED)}, open_0.3, sealed_0.3, or dealt by number: {DEALT_BY_NUMBER}"
+DEALT = re.compile(
+    r"(tune|judge)_(\d{1,9})(?:_of_(\d{1,9}))?(?:_but_(0\.[1-9]))?|(open|sealed)_(0\.[1-9])(?:_(\d{1,9})_of_(\d{1,9}))?"
+)
+
+
+def _dealt(rows: str) -> tuple[str, int, int, Fraction] | None:
+    """Side, number, portions and sealed share that a dealt part's name tells; None for another name."""
+    if (found := DEALT.fullmatch(rows)) is None:
+        return None
+    half, number, portions, but, side, share, number_, portions_ = found.groups()
+    return half or side, int(number or number_ or 0), int(portions or portions_ or 1), Fraction(but or share or 0)
 
 
 def require_part(rows: str) -> None:
     """Refuse what names no part of the rows, by a `BadValue`."""
-    dealt = DEALT.fullmatch(rows)
-    known = rows in FIXED or (dealt is not None and (dealt[3] is None or int(dealt[2]) < int(dealt[3])))
+    dealt = _dealt(rows)
+    known = rows in FIXED or (dealt is not None and ("_of_" not in rows or dealt[1] < dealt[2]))
     require(known, "rows", rows, ALLOWED)
 
 
 def is_judged(rows: str) -> bool:
-    """Whether these rows are dealt to be judged: a run then keeps the loss of each."""
-    return rows.startswith("judge_")
+    """Whether these rows are there to be judged: a run then keeps the loss of each."""
+    return rows.startswith(("judge_", "sealed_"))
 
 
 def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -45,6 +57,10 @@ def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
             One half of the blocks of each group, and the other. Each number N deals them anew.
         ``tune_N_of_G``, ``judge_N_of_G``
             The same of portion N of G portions that have no row in common.
+        ``sealed_0.3``, ``open_0.3``
+            Three tenths of the blocks of each group, always the same, and the others. Fewer tenths are among them.
+        ``tune_N_but_0.3``, ``judge_N_of_G_but_0.3``, ``sealed_0.3_N_of_G``
+            As above, of the open blocks or of the sealed ones.
     group : (n,) int64
         Of each row: its site, and whether the data set itself sets it apart to be tested on.
 
@@ -56,28 +72,38 @@ def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
         return np.ones(len(group), np.bool_)
     if rows in ("even", "odd"):
         return np.arange(len(group)) // BLOCK % 2 == ("even", "odd").index(rows)
-    dealt = DEALT.fullmatch(rows)
-    number, portions = (int(dealt[2]), int(dealt[3] or 1)) if dealt is not None else (0, 1)
+    side, number, portions, share = _dealt(rows) or (rows, 0, 1, Fraction(0))
+    of_seal = np.random.default_rng([BLOCK, 0])
     of_portions = np.random.default_rng([BLOCK, portions])
     anew = np.random.default_rng([BLOCK, portions, number])
     chosen = np.zeros(len(group), np.bool_)
     for one in np.unique(group):
         mine = np.flatnonzero(group == one)
+        if share:
+            mine = mine[_sealed(len(mine), share, of_seal) == (side == "sealed")]
         # As many blocks of equal size in each half of each portion; more than 50 rows each, where there are enough
         even = 2 * portions
         blocks = np.arange(max(len(mine) // BLOCK // even * even, LEAST_BLOCKS * portions))
         block = np.arange(len(mine)) * len(blocks) // len(mine)
-        if dealt is None:
+        if side in ("early", "late"):
             middle = len(blocks) // 2
-            chosen[mine] = block < middle if rows == "early" else block > middle
+            chosen[mine] = block < middle if side == "early" else block > middle
             continue
         portion = of_portions.permutation(blocks)[number % portions :: portions] if portions > 1 else blocks
-        half = anew.permutation(portion)[(dealt[1] == "judge") :: 2]
-        chosen[mine] = np.isin(block, half)
+        if side in ("tune", "judge"):
+            portion = anew.permutation(portion)[(side == "judge") :: 2]
+        chosen[mine] = np.isin(block, portion)
     return chosen
 
 
-def parts_of_all(rows: object) -> int:
-    """The share of all rows that a part has: 1 for all, 2 for a half, 2 G for half of a portion."""
-    dealt = DEALT.fullmatch(str(rows))
-    return 1 if rows == "all" else 2 * int(dealt[3] or 1) if dealt is not None else 2
+def _sealed(rows: int, share: Fraction, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Which of a group's rows are sealed: as many tenths of its blocks as asked for, the same at each call."""
+    blocks = max(rows // BLOCK // 10, 1) * 10
+    first = rng.permutation(blocks)[: int(share * blocks)]
+    return np.isin(np.arange(rows) * blocks // max(rows, 1), first)
+
+
+def parts_of_all(rows: object) -> Fraction:
+    """How many times as many rows there are as a part has: 1 for all, 2 for a half, 2 G for half of a portion."""
+    side, _, portions, share = _dealt(str(rows)) or (rows, 0, 1, Fraction(0))
+    return portions / {"all": Fraction(1), "sealed": share, "open": 1 - share}.get(str(side), (1 - share) / 2)

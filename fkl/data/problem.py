@@ -62,6 +62,11 @@ class Table:
         """Table whose rows were all measured at one place."""
         return cls(x, y, np.zeros(len(y), np.int64), feature_names, where=where)
 
+    @property
+    def group(self) -> NDArray[np.int64]:
+        """(n,) Of each row: its site, and whether it is set apart to be tested on."""
+        return self.site if self.tested is None else 2 * self.site + self.tested
+
     def part(self, rows: str) -> "Table":
         """The rows of a part, see `fkl.data.dealt_rows.in_part`.
 
@@ -72,7 +77,7 @@ class Table:
         """
         if rows == "all":
             return self
-        chosen = in_part(rows, self.site if self.tested is None else 2 * self.site + self.tested)
+        chosen = in_part(rows, self.group)
         require(bool(chosen.any()), "rows", rows, f"all or even: {self.where} has too few rows, in blocks of {BLOCK}")
         arrays = {name: getattr(self, name) for name in ("x", "y", "site", "tested", "expected", "row")}
         return replace(self, **{name: array[chosen] for name, array in arrays.items() if array is not None})

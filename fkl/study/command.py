@@ -33,11 +33,13 @@ def command(
     with requires_extra("study", "fkl study"):
         import jinja2  # noqa: F401
         import optuna  # noqa: F401
-    from fkl.study import progress, registered
+    from fkl.data.seals import lifted
+    from fkl.study import progress, registered, sealed
     from fkl.study.play import play
 
     plan = Plan.read(file)
     if status:
+        plan = next((part for part in plan.parts if not Answer.of(part).finished), plan.parts[-1])
         say(*progress.status(plan), "")
         show(Answer.of(plan))
         return
@@ -51,11 +53,18 @@ def command(
         say("", *progress.seeds_wanted(Answer.of(trial)))
         return
     if register:
+        for part in plan.parts[1:]:
+            with lifted():  # whether its runs could begin
+                progress.check(part)
         say(*registered.register(plan))
         return
     registered.require_unchanged(plan)
-    play(plan, words)
-    answer = Answer.of(plan)
+    for part in plan.parts:
+        if part.before:
+            progress.check(part)
+        play(part, words)
+        sealed.mark(part)
+    answer = Answer.of(plan.parts[-1])
     files = write(answer)
     say("")
     show(answer)
@@ -84,12 +93,17 @@ def show(answer: Answer) -> None:
 def write(answer: Answer) -> list[Path]:
     """Write the page, tables, figure and LaTeX, and name the files."""
     from fkl.study import paper, tables
-    from fkl.study.figure import draw
+    from fkl.study.figure import draw, draw_differences
     from fkl.study.page import page
 
     plan, folder = answer.plan, answer.plan.folder
     frame = tables.errors(answer.judged)
     named = tables.all_tables(answer, frame)
+    if plan.before:
+        earlier = Answer.of(plan.before)
+        for name, (table, caption) in tables.all_tables(earlier, tables.errors(earlier.judged)).items():
+            if name.startswith(("results", "tests-")):
+                named[f"open-{name}"] = table, f"Judged before, on open rows. {caption}"
     contents: dict[str, str] = {}
     for name, (table, caption) in named.items():
         contents |= tables.written(table, caption, name)
@@ -103,12 +117,15 @@ def write(answer: Answer) -> list[Path]:
     files = [folder / name for name in contents]
     for path, text in zip(files, contents.values(), strict=True):
         write_text(path, text)
-    for suffix in (".png", ".pdf"):
-        files.append(folder / f"error-against-bytes{suffix}")
-        with whole_file(files[-1]) as stream:
-            stream.write(drawn["paper"][suffix])
+    differences = {style: draw_differences(answer, style) for style in ("screen", "paper")}
+    for name, figure in {"error-against-bytes": drawn["paper"], "differences": differences["paper"]}.items():
+        for suffix in {".png", ".pdf"} & {*figure}:
+            files.append(folder / f"{name}{suffix}")
+            with whole_file(files[-1]) as stream:
+                stream.write(figure[suffix])
     html = plan.file.with_suffix(".html")
-    write_text(html, page(answer, {name: table for name, (table, _) in named.items()}, drawn["screen"][".png"]))
+    pictures = [one.get(".png", b"") for one in (drawn["screen"], differences["screen"])]
+    write_text(html, page(answer, {name: table for name, (table, _) in named.items()}, *pictures))
     if (folder / "plan.yaml").resolve() != plan.file.resolve():
         shutil.copyfile(plan.file, folder / "plan.yaml")
     return [html, *files]

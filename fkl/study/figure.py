@@ -1,4 +1,4 @@
-"""The figure of a study: error against the bytes that were sent, a panel for each data set."""
+"""The figures of a study: error against the bytes that were sent, and the difference of each pair of methods."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,13 +6,74 @@ from typing import Any
 import numpy as np
 
 from fkl.report.colours import looks_of
-from fkl.report.figures import AT_POINT, Bytes, baseline, canvas, rendered, share_costs, spread, styled
+from fkl.report.figures import AT_POINT, Bytes, Plain, baseline, canvas, rendered, share_costs, spread, styled
 from fkl.results.metrics import WORDS
+from fkl.study.answer import Answer
 from fkl.study.results import Judged
 from fkl.study.tables import BASELINES, SENT
+from fkl.study.verdicts import Verdict
 
 ACROSS = 2
-"""Panels beside each other."""
+"""Panels in a row."""
+TALL = 9
+"""Data sets, and two lines of words, that fill the height of a panel."""
+
+
+class MoreError(Plain):
+    """A ratio of errors as a difference in percent."""
+
+    def set_locs(self, locs: Any) -> None:
+        """Ticks have nothing in common."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """One tick."""
+        return f"{100 * (x - 1):+.3g} %".replace("-", "\N{MINUS SIGN}").replace("+0 %", "0")
+
+
+def draw_differences(answer: Answer, style: str = "paper") -> dict[str, bytes]:
+    """By how much the first method of each pair errs more than the second, with intervals, a panel for each pair.
+
+    PNG and PDF, and for a paper what stands below the figure, by suffix. Pairs that ranks decide have no point.
+    """
+    names = [*answer.verdicts]
+    pairs = [pair for pair in answer.plan.pairs if any(_of_pair(answer, name, pair) for name in names)]
+    if not pairs:
+        return {}
+    looks = looks_of(dict.fromkeys(method for one in answer.judged for method in one.notes))
+    with styled(style):
+        figure, panels = canvas(len(pairs), ACROSS)
+        figure.set_figheight(figure.get_figheight() * min(1, (2 + len(names)) / TALL))
+        for axes, (a, b) in zip(panels, pairs, strict=True):
+            look = looks[a]
+            for place, name in enumerate(names):
+                one = _of_pair(answer, name, (a, b))
+                if one is None:
+                    continue
+                ends = np.exp(one.difference.interval(1 - one.level))
+                marked: dict[str, Any] = {"color": look.colour, "fillstyle": look.fill}
+                axes.plot(ends, [place, place], color=look.colour)
+                axes.plot([np.exp(one.difference.m)], [place], look.marker, **marked)
+            margin = 1 + answer.plan.margin
+            axes.axvspan(1 / margin, margin, color="0.5", alpha=0.25, linewidth=0)
+            axes.axvline(1, color="0.5", linestyle="--", linewidth=1)
+            axes.set_yticks(range(len(names)), names)
+            axes.set_ylim(len(names) - 0.5, -0.5)
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter(MoreError())
+            axes.set_title(f"{a} against {b}")
+            axes.set_xlabel(f"error of {a}")
+        level = 100 * (1 - answer.verdicts[names[0]][0].level)
+        return rendered(
+            figure,
+            f"difference of errors with its {level:g} % interval, not adjusted for the number of pairs; left of 0:"
+            f" the first method is better; band: differences below {100 * answer.plan.margin:g} %",
+        )
+
+
+def _of_pair(answer: Answer, dataset: str, pair: tuple[str, str]) -> Verdict | None:
+    """The verdict of a pair on a data set, where it has a mean difference."""
+    found = (one for one in answer.verdicts[dataset] if (one.a, one.b) == pair and not one.difference.failed)
+    return next(found, None)
 
 
 def draw(judged: Sequence[Judged], style: str = "paper") -> dict[str, bytes]:

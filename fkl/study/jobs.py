@@ -73,7 +73,8 @@ class Job:
     @property
     def file(self) -> Path:
         """Its note."""
-        stage = "judged" if self.wave is None else f"search{self.wave}"
+        judged = "sealed" if self.plan.before else "judged"
+        stage = judged if self.wave is None else f"search{self.wave}"
         return self.plan.folder / NOTES / f"{slug(self.dataset.name)}-{slug(self.method.name)}-{self.seed}-{stage}.json"
 
     @property
@@ -86,10 +87,11 @@ class Job:
         elif are_drawn(plan, self.dataset):
             rows = "all"  # of this seed alone, and others in its search
         else:
-            rows = f"{'tune' if of_search else 'judge'}_{number}"
-        sizes: tuple[str, ...] = ()
-        if portions := portions_of(plan, self.dataset):
-            rows, sizes = f"{rows}_of_{portions}", sizes_of_half(plan, self.dataset)
+            portion = f"{number}_of_{portions}" if (portions := portions_of(plan, self.dataset)) else f"{number}"
+            rows = f"{'tune' if of_search else 'judge'}_{portion}{_but(plan)}"
+            if plan.before and not of_search:
+                rows = f"sealed_{plan.sealed:g}" + f"_{portion}" * bool(portions)
+        sizes = sizes_of_half(plan, self.dataset) if portions_of(plan, self.dataset) else ()
         seed = self.seed + PILOT_SEEDS * plan.pilot + SEARCH_SEEDS * of_search
         ours = ("replicates=1", f"seed={seed}", f"rows={rows}", "figures=none", f"{OUTPUTS}{plan.folder}")
         return (*plan.words_of(self.dataset, self.method), *sizes, *ours)
@@ -232,7 +234,8 @@ def words_to_try(plan: Plan, dataset: Part) -> tuple[str, ...]:
 @cache
 def are_drawn(plan: Plan, dataset: Part) -> bool:
     """Whether each seed draws rows of its own, as of data that are simulated: then no two seeds share any."""
-    run = plan.run(words_to_try(plan, dataset))
+    rows = f"rows=open_{plan.sealed:g}" if plan.sealed else "rows=all"
+    run = plan.run((*words_to_try(plan, dataset), rows))
     if not has_drawn_samples(run):
         return False
     with quiet():
@@ -248,16 +251,24 @@ def portions_of(plan: Plan, dataset: Part) -> int:
     """
     if plan.claim != "rows" or plan.seeds < PORTIONS or are_drawn(plan, dataset):
         return 0
-    run = plan.run((*words_to_try(plan, dataset), "replicates=1", "rows=judge_0"))
+    run = plan.run((*words_to_try(plan, dataset), "replicates=1", f"rows=judge_0{_but(plan)}"))
     with quiet():
         left_out = getattr(prepare(run).problem, "rows_left_out", 0)
         rows = len(read_table(run, np.random.default_rng(0)).y)
-    return plan.seeds if left_out and rows // plan.seeds >= rows - left_out else 0
+    there = rows
+    if plan.sealed:  # portions of the sealed rows are to be as large
+        there = min(rows, int(rows * 2 * plan.sealed / (1 - plan.sealed)))
+    return plan.seeds if left_out and there // plan.seeds >= rows - left_out else 0
 
 
 def sizes_of_half(plan: Plan, dataset: Part) -> tuple[str, ...]:
     """Words that give a run on a portion the clients and rounds of one on half of the rows."""
     words = words_to_try(plan, dataset)
     partition = plan.config(words)["partition"]
-    half = plan.run((*words, "rows=judge_0")).resolved["partition"]
+    half = plan.run((*words, f"rows=judge_0{_but(plan)}")).resolved["partition"]
     return tuple(f"partition.{key}={half[key]}" for key, value in partition.items() if "full_or_half" in str(value))
+
+
+def _but(plan: Plan) -> str:
+    """What the names of rows end with where others are sealed."""
+    return f"_but_{plan.sealed:g}" if plan.sealed else ""

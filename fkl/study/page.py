@@ -10,8 +10,8 @@ from fkl.study.registered import stamp
 from fkl.study.tables import ABOUT_MARKS
 
 
-def page(answer: Answer, tables: Mapping[str, pd.DataFrame], figure: bytes) -> str:
-    """The page in one file, with its picture inside."""
+def page(answer: Answer, tables: Mapping[str, pd.DataFrame], figure: bytes, differences: bytes) -> str:
+    """The page in one file, with its pictures inside."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     made = Environment(
@@ -28,10 +28,12 @@ def page(answer: Answer, tables: Mapping[str, pd.DataFrame], figure: bytes) -> s
         plan=answer.plan,
         claim=CLAIMS[answer.plan.claim],
         results=shown["results"],
+        opened=shown.get("open-results"),
         searched=shown["searched"],
         setup=shown["setup"],
         tests=tests,
         marks=ABOUT_MARKS,
         stamp=stamp(answer.plan),
         figure=base64.b64encode(figure).decode(),
+        differences=base64.b64encode(differences).decode(),
     )

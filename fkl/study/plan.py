@@ -24,8 +24,9 @@ from fkl.tasks.learners import why_not
 
 KEYS = (
     "question", "methods", "datasets", "claim", "pairs", "tune", "budget", "beside", "judge", "set", "limit_s",
-    "config_dir",
+    "config_dir", "sealed",
 )  # fmt: skip
+TENTHS = tuple(number / 10 for number in range(1, 10))
 CLAIMS = ("rows", "seeds", "clients", "time")
 BESIDE = ("alone", "pooled", "mean")
 TRIALS_PER_KEY, LEAST_TRIALS = 12, 24
@@ -96,6 +97,10 @@ class Plan:
         Choices of the user's own, as ``--config-dir`` of `fkl run`.
     pilot : bool
         Whether this is the pilot: five seeds of its own, which are not judged.
+    sealed : float or None
+        Share of the blocks of rows that nobody reads until all else is judged.
+    before : Plan or None
+        Of the last stage, on the sealed rows: the plan whose judged runs come before it.
     """
 
     file: Path
@@ -116,6 +121,8 @@ class Plan:
     limit_s: float | None = None
     folders: tuple[Path, ...] = ()
     pilot: bool = False
+    sealed: float | None = None
+    before: "Plan | None" = field(default=None, repr=False)
 
     @classmethod
     def read(cls, file: Path) -> "Plan":
@@ -173,6 +180,10 @@ class Plan:
         require(_positive(margin) and margin < 1, "judge.margin", margin, "a number between 0 and 1, such as 0.02")
         budget = {key: _number(f"budget.{key}", value) for key, value in inner["budget"].items()}
         limit_s = None if given.get("limit_s") is None else _number("limit_s", given["limit_s"])
+        sealed = given.get("sealed")
+        require(sealed is None or sealed in TENTHS, "sealed", sealed, "a share in tenths: 0.1, 0.2, ..., 0.9")
+        allowed = "left out with claim: time, whose rows have an order, and with judge.looks"
+        require(sealed is None or (claim != "time" and not looks), "sealed", sealed, allowed)
         words = tuple(str(word) for word in given.get("set") or [])
         for word in read_words(words):
             require(word.key not in OURS, "set", word.text, f"keys other than {', '.join(OURS)}, which the study sets")
@@ -193,6 +204,7 @@ class Plan:
             words=words,
             limit_s=limit_s,
             folders=folders,
+            sealed=sealed,
         )
 
     @cached_property
@@ -224,6 +236,17 @@ class Plan:
     def as_pilot(self) -> "Plan":
         """The same with a few seeds, to see how many are needed."""
         return replace(self, seeds=PILOT, looks=(), pilot=True)
+
+    @cached_property
+    def last_stage(self) -> "Plan":
+        """The same on the sealed rows, with the values that its searches have found."""
+        return replace(self, before=self)
+
+    @property
+    def parts(self) -> tuple["Plan", ...]:
+        """What is judged, one after the other: the plan and, where rows are sealed, its last stage."""
+        first = self.before or self
+        return (first, first.last_stage) if self.sealed and not self.pilot else (first,)
 
     def config(self, words: Sequence[str]) -> dict[str, Any]:
         """The configuration of a run."""

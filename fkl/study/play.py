@@ -49,7 +49,7 @@ def do_job(config: DictConfig) -> None:
     """Do one job, in this process or in a launcher's worker."""
     os.chdir(str(config.cwd))
     plan = Plan.read(Path(str(config.study)))
-    plan = plan.as_pilot() if config.pilot else plan
+    plan = plan.as_pilot() if config.pilot else plan.last_stage if config.last else plan
     dataset, method = plan.datasets[int(config.dataset)], plan.all_methods[int(config.method)]
     wave = None if config.wave is None else int(config.wave)
     job = Job(plan, dataset, method, int(config.seed), wave)
@@ -101,8 +101,9 @@ def _as_overrides(job: Job) -> list[str]:
         "seed": job.seed,
         "wave": "null" if job.wave is None else job.wave,
     }
-    paths = {"pilot": plan.pilot, "study": quoted(f"={plan.file}")[1:], "cwd": quoted(f"={Path.cwd()}")[1:]}
-    return [f"{key}={value}" for key, value in {**numbers, **paths}.items()]
+    which = {"pilot": plan.pilot, "last": bool(plan.before)}
+    paths = {"study": quoted(f"={plan.file}")[1:], "cwd": quoted(f"={Path.cwd()}")[1:]}
+    return [f"{key}={value}" for key, value in {**numbers, **which, **paths}.items()]
 
 
 def _launcher(plan: Plan, words: Sequence[str]) -> Any:
@@ -167,4 +168,4 @@ def write_jobs(plan: Plan) -> None:
                 if "folder" in note:
                     cells["folder"] = plan.folder / "runs" / note["folder"]
                 writer.writerow([cells.get(name, "") for name in COLUMNS])
-    write_text(plan.folder / JOBS, stream.getvalue())
+    write_text(plan.folder / ("sealed-" * bool(plan.before) + JOBS), stream.getvalue())

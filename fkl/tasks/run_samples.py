@@ -12,6 +12,7 @@ import numpy as np
 
 from fkl.basics.errors import BadValue, in_one_line, key_prefix, require
 from fkl.config import Run
+from fkl.data import seals
 from fkl.data.dealt_rows import is_judged
 from fkl.data.encoder import WORDS_SHOWN, Encoder
 from fkl.data.normalise import normalise
@@ -22,7 +23,24 @@ from fkl.network import Topology
 
 
 def read_table(run: Run, generator: np.random.Generator) -> Table:
-    """The requested part of the data set's table, scaled."""
+    """The requested part of the data set's table, scaled.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        For rows that a study has sealed, among others.
+    """
+    table = whole_table(run, generator)
+    seals.require_open(run.data_digest, run.settings.rows, table.group, Path(run.paths.outputs))
+    if is_judged(run.settings.rows):
+        table = replace(table, row=np.arange(len(table.y)))
+    table = table.part(run.settings.rows)
+    with key_prefix("dataset"):
+        return normalise(table, run.settings.scaling)
+
+
+def whole_table(run: Run, generator: np.random.Generator) -> Table:
+    """The data set's table as it is in its files, sealed rows among them; no run gets it."""
     with key_prefix("dataset"):
         table = run.dataset.load(Store(Path(run.paths.data)), generator)
         where = getattr(run.dataset, "path", run.dataset.name)
@@ -36,12 +54,7 @@ def read_table(run: Run, generator: np.random.Generator) -> Table:
             words = in_one_line(", ".join(encoder.labels[:WORDS_SHOWN]) + (", ..." if count > WORDS_SHOWN else ""))
             allowed = f"numbers or two classes for {run.algo.label}; the {count} classes {words} are for algo={able}"
             raise BadValue("target", run.dataset.target, allowed)
-        table = replace(table, where=where, encoder=encoder)
-    if is_judged(run.settings.rows):
-        table = replace(table, row=np.arange(len(table.y)))
-    table = table.part(run.settings.rows)
-    with key_prefix("dataset"):
-        return normalise(table, run.settings.scaling)
+        return replace(table, where=where, encoder=encoder)
 
 
 def _several_classes(algo: Any) -> bool:

@@ -57,3 +57,43 @@ def test_halves_have_as_many_rows():
     judged = in_part("judge_5", site)
     assert abs(judged[site == 0].sum() - 221) <= 4
     assert abs(judged[site == 1].sum() - 30.5) <= 2
+
+
+@given(rows=SITES, number=st.integers(0, 50), share=st.sampled_from(["0.1", "0.3", "0.5", "0.9"]))
+def test_each_row_is_sealed_tuned_on_or_judged(rows, number, share):
+    site = np.repeat(np.arange(len(rows)), rows)
+    parts = [in_part(name, site) for name in (f"sealed_{share}", f"tune_{number}_but_{share}")]
+    assert (np.sum([*parts, in_part(f"judge_{number}_but_{share}", site)], axis=0) == 1).all()
+    assert (in_part(f"open_{share}", site) == ~parts[0]).all()
+    for one, count in enumerate(rows):  # ten blocks at least, of sizes that differ by one row
+        assert abs(parts[0][site == one].sum() - float(share) * count) <= 10
+
+
+@given(rows=st.lists(st.integers(40, 400), min_size=1, max_size=4), portions=st.integers(2, 5))
+def test_portions_of_sealed_and_of_open_rows_share_no_row_and_leave_none(rows, portions):
+    site = np.repeat(np.arange(len(rows)), rows)
+    names = ("tune_{}_of_{}_but_0.3", "judge_{}_of_{}_but_0.3", "sealed_0.3_{}_of_{}")
+    sides = [in_part(name.format(n, portions), site) for n in range(portions) for name in names]
+    assert (np.sum(sides, axis=0) == 1).all()
+
+
+def test_sealed_blocks_stay_whole_and_a_smaller_share_is_among_them():
+    site = np.zeros(1000, int)
+    sealed, fewer = (in_part(part, site) for part in ("sealed_0.3", "sealed_0.2"))
+    blocks = sealed.reshape(-1, BLOCK)
+    assert (blocks.all(axis=1) | ~blocks.any(axis=1)).all()
+    assert (sealed.sum(), fewer.sum()) == (300, 200)
+    assert not (fewer & ~sealed).any()
+
+
+@pytest.mark.parametrize(
+    "rows", ["sealed", "sealed_0.0", "sealed_1.0", "open_0.33", "tune_3_but", "all_but_0.3", "sealed_0.3_2_of_2"]
+)
+def test_what_names_no_sealed_part_is_refused(rows):
+    with pytest.raises(BadValue, match=r"sealed_0\.3"):
+        require_part(rows)
+
+
+def test_shares_of_sealed_rows():
+    shares = [1 / parts_of_all(rows) for rows in ("sealed_0.3", "open_0.3", "judge_3_but_0.3", "sealed_0.3_1_of_10")]
+    assert [float(share) for share in shares] == [0.3, 0.7, 0.35, 0.03]

@@ -64,7 +64,7 @@ def test_all_is_there_and_the_answer_comes_first(done: Plan) -> None:
     names = {path.name for path in done.folder.iterdir()}
     assert {"jobs.csv", "trials.csv", "results.csv", "results.md", "results-240pt.tex", "results-345pt.tex"} <= names
     assert {"setup.csv", "searched.md", "tests-diabetes-240pt.tex", "methods.tex", "references.bib"} <= names
-    assert {"paper.tex", "error-against-bytes.png", "error-against-bytes.pdf", "plan.yaml"} <= names
+    assert {"paper.tex", "error-against-bytes.png", "differences.png", "differences.pdf", "plan.yaml"} <= names
     assert len(told(done)) == 6
     assert len(pd.read_csv(done.folder / "trials.csv")) >= 2 * 2 * 3
     page = done.file.with_suffix(".html").read_text()

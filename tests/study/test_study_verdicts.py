@@ -122,7 +122,7 @@ def test_failures_are_told_with_their_rate() -> None:
     a, d = np.exp(random.normal(0, 0.1, 10)), np.exp(random.normal(0.5, 0.1, 10))
     d[:2] = np.inf
     verdict = of_data_set({("A", "D"): from_seeds(a, d)})[0]
-    rate = "D failed in 2 of 10 seeds [6 %, 51 %], so that there is no interval"
+    rate = "D failed in 2 of 10 seeds [6 %, 51 %], so there is no interval"
     assert verdict.words == f"{rate}; A is better than D by ranks, p 0.002"
     a[:3], d[:2] = np.inf, 2.0
     assert of_data_set({("A", "D"): from_seeds(a[:9], d[:9])})[0].words.endswith(
