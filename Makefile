@@ -9,6 +9,7 @@ SLOW ?= # yes: also the tests that are marked slow
 READINGS ?= # yes: also the readings that only differences.md tells of
 BIN = $(VENV)/bin
 DIST = federated_kernel_learning-$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fkl/__init__.py)
+SBOM = dist/$(DIST).cdx.json
 
 # A test session starts hundreds of Pythons: each would compile all that it imports anew, some 5 s of CPU.
 unexport PYTHONDONTWRITEBYTECODE
@@ -18,7 +19,7 @@ METHODS = $(addprefix tests/,algorithms/test_algorithms_conformance.py algorithm
 	runs/test_runs_broken_memory.py runs/test_runs_end_to_end.py)
 
 .PHONY: run test test-all-methods test-costs test-installed sites lint format docs bench reproduce-tables lock newest \
-	lowest dist clean
+	lowest sbom dist clean
 
 run: $(VENV)/ready
 	$(BIN)/fkl run
@@ -83,8 +84,14 @@ lowest: $(BIN)/uv
 		--output-file $(VENV)/lowest.txt pyproject.toml
 	$(MAKE) test VENV=.venv-lowest CONSTRAINTS=$(VENV)/lowest.txt
 
-# A wheel and a source distribution, in dist/.
-dist: $(VENV)/ready
+# What requirements.lock names, tools of development too, in the format of CycloneDX.
+sbom: $(VENV)/ready
+	mkdir -p $(dir $(SBOM))
+	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --mc-type library --output-reproducible \
+		--output-file $(SBOM) requirements.lock
+
+# A wheel, a source distribution and the list of `make sbom`, in dist/.
+dist: sbom
 	$(BIN)/python -m build --no-isolation
 
 clean:

@@ -1,6 +1,7 @@
 """What is installed: the lock file keeps to the ranges of pyproject.toml, and the commands keep to the lock file."""
 
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -78,3 +79,17 @@ def test_no_place_says_to_install_the_package_that_is_another_projects():
     texts = [path for path in (*ROOT.glob("*.md"), *folders) if path.suffix in (".md", ".py", ".yaml", ".ipynb")]
     named = {path: re.findall(r"fkl\[|pip install '?fkl\b", path.read_text("utf-8")) for path in texts}
     assert {path: found for path, found in named.items() if found} == {}
+
+
+def test_make_sbom_lists_the_locked_versions(tmp_path: Path):
+    """All of them, and no other; `cyclonedx-py` compares the file with CycloneDX's own schema."""
+    bin = Path(sys.executable).parent
+    if not (bin / "cyclonedx-py").exists():
+        pytest.skip("cyclonedx-bom is not installed: make test installs it")
+    command = ["make", "--old-file=.venv/ready", "sbom", f"BIN={bin}", f"SBOM={tmp_path / 'sbom.json'}"]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    made = json.loads((tmp_path / "sbom.json").read_text(encoding="utf-8"))
+    assert made["bomFormat"] == "CycloneDX"
+    assert made["metadata"]["component"]["name"] == PROJECT["name"]
+    listed = {(canonicalize_name(one["name"]), one["version"]) for one in made["components"]}
+    assert listed == {(canonicalize_name(pin.name), str(pin.specifier).removeprefix("==")) for pin in LOCKED}

@@ -4,6 +4,7 @@ A command is a short function below; what it needs is imported inside it, so tha
 """
 
 import gc
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -333,9 +334,28 @@ def list_choices(group: str | None, format: str) -> None:
 
 
 @commands.command("describe", context_settings=AS_GIVEN)
-@click.argument("name", shell_complete=_any_name)
-def describe_choice(name: str) -> None:
+@click.argument("name", required=False, shell_complete=_any_name)
+@click.option(
+    "--format",
+    type=click.Choice(("text", "schema", "croissant")),
+    default="text",
+    show_default=True,
+    help="schema: JSON Schema of the configuration, or of a group's files; croissant: metadata of a data set.",
+)
+def describe_choice(name: str | None, format: str) -> None:
     """Explain a choice such as pof_mkl, a key (algo.M), a column (mse_gini) or a kind of message (theta)."""
+    if format == "schema":
+        from fkl.cli.schema import schema
+
+        print(json.dumps(schema(name), indent=2, ensure_ascii=False))
+        return
+    if name is None:
+        raise FklError("describe: must be given a NAME", help=["all names: fkl list"])
+    if format == "croissant":
+        from fkl.cli.croissant import croissant
+
+        print(json.dumps(croissant(name), indent=2, ensure_ascii=False))
+        return
     from fkl.cli.describe import explained
     from fkl.screen.messages import width
 

@@ -275,6 +275,11 @@ def of_node(name: str) -> Description:
     return Description(group, name, what, "", "", "", (), usage, tuple(_keys(group, made, node)))
 
 
+def class_keys(group: str, target: str) -> tuple[Key, ...]:
+    """Keys of a class of fkl, with its own defaults."""
+    return tuple(_keys(group, _class(target), {}))
+
+
 def _class(target: str) -> Class:
     found = found_class(*target.rsplit(".", 1))
     if found is None:

@@ -1,0 +1,154 @@
+"""A JSON Schema of the configuration, for editors: `fkl describe --format=schema`.
+
+It is made of what `fkl describe` tells of each key.
+"""
+
+import re
+from typing import Any
+
+from fkl.basics.errors import FklError
+from fkl.cli.describe import MADE, NODES, TABLE_SET, Key, class_keys, of_choice, of_node
+from fkl.config import choices
+from fkl.config.compose import keys_of
+from fkl.screen.similar import did_you_mean
+
+Schema = dict[str, Any]
+NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
+FROM = re.compile(rf"(?:[\w ]+,? from )?{NUMBER} to {NUMBER}(?:, or null.*)?")
+AT_LEAST = re.compile(rf"[\w ]+ (>=?) {NUMBER}(?:(?: and|,) (<|at most) {NUMBER})?(?:, or null.*)?")
+HALF_OPEN = re.compile(rf"a number in \({NUMBER}, {NUMBER}\]")
+WORDS = re.compile(r"one of (\w+(?:, \w+)*)")
+"""Limits that hold whatever the other keys are; a schema leaves all others to the run."""
+TYPES: dict[str, Schema] = {
+    "bool": {"type": "boolean"},
+    "int": {"type": "integer"},
+    "float": {"type": "number"},
+    "str": {"type": ["string", "number"]},
+    "dict": {"type": "object"},
+}
+"""JSON's types of those that a docstring names. The run takes a number as a word."""
+INTERPOLATION: Schema = {"type": "string", "pattern": r"\$\{.+\}|^\?\?\?$"}
+"""A value that Hydra's syntax takes from elsewhere, or leaves to the command line."""
+
+
+def schema(name: str | None = None) -> Schema:
+    """The JSON Schema of a whole configuration, or with a group's name that of a choice's file, ``conf/GROUP/*.yaml``.
+
+    A node is checked by the class that its ``_target_`` names, or by that of the choice that it extends. A class of
+    the user's own may have any keys.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        If there is no group of this name.
+    """
+    if name is not None and name not in choices.GROUPS:
+        raise FklError(
+            f"describe {name} --format=schema: must be a group, or left out for the whole configuration",
+            help=did_you_mean(name, choices.GROUPS, f"groups: {', '.join(choices.GROUPS)}"),
+        )
+    made: Schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    if name is not None:
+        return made | {"title": f"fkl: conf/{name}", **_group(name)}
+    properties = {key.name: _key(key) for key in of_node("settings").keys}
+    for node, (target, place, what) in NODES.items():
+        if place:
+            properties[node] = {"description": what, "type": "object", **_closed(of_node(node).keys, target)}
+    for group in choices.GROUPS:
+        node_or_null = {"type": ["object", "null"], **_group(group)}
+        several = {"type": ["object", "null"], "additionalProperties": _group(group)}
+        properties[group] = several if group == "logger" else node_or_null
+    properties |= {"defaults": {"type": "array"}, "hydra": {"type": "object"}}
+    return made | {"title": "fkl", "type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _group(group: str) -> Schema:
+    """What a node of a group may have: keys of the class that it names."""
+    names: dict[str, list[str]] = {}
+    for choice in choices.files(group):
+        names.setdefault(str(keys_of(group, choice)["_target_"]), []).append(choice)
+    cases = []
+    for target, of_it in names.items():
+        named = {"properties": {"_target_": {"const": target}}, "required": ["_target_"]}
+        extended = {
+            "properties": {"defaults": {"contains": {"enum": of_it}}},
+            "required": ["defaults"],
+            "not": {"required": ["_target_"]},
+        }
+        cases.append({"if": {"anyOf": [named, extended]}, "then": _of_class(group, target, of_it)})
+    return {"type": "object", "allOf": cases}
+
+
+def _of_class(group: str, target: str, names: list[str]) -> Schema:
+    """The keys of a class, and the defaults on which its choices agree."""
+    if target == TABLE_SET:  # whose YAML says in `table` which keys stand beside it
+        keys = class_keys("dataset.table", "fkl.data.table_layout.Layout")
+        table = {"description": MADE["table"], "type": "object", **_closed(keys)}
+        return {"properties": {"table": table}, "required": ["table"], "allOf": [_of_table(name) for name in names]}
+    first, *others = (of_choice(group, name).keys for name in names)
+    differ = {key.name for keys in others for key, ours in zip(keys, first, strict=True) if key.default != ours.default}
+    return _closed(tuple(Key(**vars(key) | {"default": ""}) if key.name in differ else key for key in first), target)
+
+
+def _of_table(name: str) -> Schema:
+    """Keys of a published data set, which its table names."""
+    table = {"properties": {"name": {"const": name}}, "required": ["name"]}
+    keys = {key.name.rpartition(".")[2]: _key(key) for key in of_choice("dataset", name).keys}
+    return {"if": {"properties": {"table": table}}, "then": {"properties": keys}}
+
+
+def _closed(keys: tuple[Key, ...], target: str = "") -> Schema:
+    """An object with these keys and no others."""
+    properties: Schema = {"_target_": {"description": MADE["_target_"], "const": target}} if target else {}
+    properties |= {key.name.rpartition(".")[2]: _key(key) for key in keys}
+    return {"properties": properties | {"defaults": {"type": "array"}}, "additionalProperties": False}
+
+
+def _key(key: Key) -> Schema:
+    """Type, limits, default and meaning of a key."""
+    value = _typed(key.type) | _limits(key)
+    kinds = [value, {"type": "null"}] if "null" in key.type or key.default == "null" else [value]
+    told = f"{key.meaning.removesuffix('.')}." + f" Must be {key.limits}." * bool(key.limits)
+    made: Schema = {"description": told, "anyOf": [*kinds, INTERPOLATION]}
+    default = _as_json(key.default, value)
+    return made if default is None else made | {"default": default}
+
+
+def _typed(told: str) -> Schema:
+    """JSON's type of the words that a docstring has for one; any value where they are of no such type."""
+    if told.startswith("{"):
+        return {"enum": re.findall(r'"([^"]*)"', told)}
+    inner = TYPES.get(re.sub(r",? or null$", "", told).rpartition(" ")[2], {})
+    for _ in range(len(re.findall(r"\blists? of ", told))):
+        inner = {"type": "array", "items": inner}
+    return inner
+
+
+def _limits(key: Key) -> Schema:
+    """Bounds that hold whatever the other keys are."""
+    made: Schema = {}
+    for part in key.limits.split("; "):
+        if key.type.startswith(("int", "float")):
+            if part.startswith(("a probability", "a share")):
+                made |= {"minimum": 0.0, "maximum": 1.0}
+            if match := FROM.fullmatch(part):
+                made |= {"minimum": float(match[1]), "maximum": float(match[2])}
+            elif match := HALF_OPEN.fullmatch(part):
+                made |= {"exclusiveMinimum": float(match[1]), "maximum": float(match[2])}
+            elif match := AT_LEAST.fullmatch(part):
+                made["minimum" if match[1] == ">=" else "exclusiveMinimum"] = float(match[2])
+                if match[3]:
+                    made["exclusiveMaximum" if match[3] == "<" else "maximum"] = float(match[4])
+        elif key.type.startswith("str") and (match := WORDS.fullmatch(part)):
+            made = {"type": "string", "enum": match[1].split(", ")}
+    return {name: int(value) if isinstance(value, float) and value % 1 == 0 else value for name, value in made.items()}
+
+
+def _as_json(default: str, value: Schema) -> Any:
+    """A default as JSON has it; None where it is null, differs between choices or is no single value."""
+    kind = value.get("type", "string" if "enum" in value else "")
+    if default in ("", "null", "true", "false"):
+        return {"true": True, "false": False}.get(default)
+    if kind in ("integer", "number") and re.fullmatch(NUMBER, default):
+        return int(float(default)) if kind == "integer" else float(default)
+    return default if kind == "string" or kind == ["string", "number"] else None
