@@ -2,7 +2,7 @@
 
 Karanikolas, Traganitis, Lu and Giannakis, Incremental Ensemble Gaussian Processes, IEEE TKDE (2022), arXiv 2110.06777;
 Llorente, Waxman and Djuric, Decentralized Online Ensembles of Gaussian Processes for Multi-Agent Systems, arXiv
-2502.05301. Of both the abstract alone was at hand; the equations are those of Bayesian linear regression on random
+2502.05301. Of both the abstract alone was available; the equations are those of Bayesian linear regression on random
 features (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, sections 2.1 and 2.3), in the form of
 an information filter.
 

@@ -29,7 +29,7 @@ def run_seconds(experiment: Experiment) -> float:
 
 
 def random_stream(T: int, K: int, dimension: int, noise: float = 0.0) -> Problem:
-    """Random samples of K clients in T rounds, norms at most 1, in place of a data set of this shape."""
+    """Random samples of K clients in T rounds, norms at most 1, instead of a data set of this shape."""
     generator = np.random.default_rng(0)
     x = generator.standard_normal((T, K, dimension))
     x /= np.linalg.norm(x, axis=-1).max()

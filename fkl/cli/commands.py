@@ -373,7 +373,7 @@ def data(context: click.Context) -> None:
 @data.command("list")
 @_format
 def data_list(format: str) -> None:
-    """Show all data sets, and whether their files are at hand."""
+    """Show all data sets, and whether their files are available."""
     from fkl.data import registry
     from fkl.screen.tables import show_table
 

@@ -46,7 +46,7 @@ complete --no-files --command fkl --arguments '(fkl completion fish --line (comm
 
 
 def offered(line: str, commands: Command) -> list[str]:
-    """Words that may stand in place of the last one of a line, which is empty behind a space."""
+    """Words that may stand instead of the last one of a line, which is empty behind a space."""
     words = split_arg_string(line)[1:]
     given = words.pop() if words and not line[-1].isspace() else ""
     if words[:1] == ["run"]:

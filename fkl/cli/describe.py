@@ -245,7 +245,7 @@ def of_paper(group: str, name: str) -> Description:
 
 
 def _known(words: list[str]) -> dict[str, Key]:
-    """Keys of the primary configuration with these choices in place of its own."""
+    """Keys of the primary configuration with these choices instead of its own."""
     chosen = choices.primary() | dict(word.split("=", 1) for word in words)
     made = [of_node(node) for node in NODES]
     made += [of_choice(group, chosen[group]) for group in choices.GROUPS if chosen[group] in choices.files(group)]

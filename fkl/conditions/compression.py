@@ -145,7 +145,7 @@ class Compression(OnMessages):
         return (Memory(held) if held else memory), message
 
     def _coded_message(self, message: Any, turn: Turn, role: Role, coded: Any, prefix: str) -> Any:
-        """The message with codes in place of the payloads that are to be short."""
+        """The message with codes instead of the payloads that are to be short."""
         if self.full or message is None:
             return message
 
@@ -179,7 +179,7 @@ class Uniform(Compression):
     """Scalars in even steps over their vector's range, 0 among them, each rounded to the step below or above.
 
     With s = 2^(bits - 1) - 1 steps on either side it is Q_s of QSGD (Alistarh et al., NeurIPS 2017, section 3.1), but
-    for max |v_i| in place of |v|_2, as in their experiments: then Q_s is unbiased, Lemma 3.1 holds, and no step is
+    for max |v_i| instead of |v|_2, as in their experiments: then Q_s is unbiased, Lemma 3.1 holds, and no step is
     longer. A vector is what lies along the last axis of an array, such as a kernel's theta, and has a scale of its own,
     one scalar.
 

@@ -47,15 +47,15 @@ class OnMessages:
         return ()
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
-        """A client's memory, and what travels up in place of its message."""
+        """A client's memory, and what travels up instead of its message."""
         return memory, message
 
     def server_sends(self, common: Common, memory: Any, message: Any, turn: Turn) -> tuple[Any, Any]:
-        """The server's memory, and what travels down in place of its message."""
+        """The server's memory, and what travels down instead of its message."""
         return memory, message
 
     def client_takes(self, common: Common, message: Any, turn: Turn) -> Any:
-        """What a client's method is given in place of what came down."""
+        """What a client's method is given instead of what came down."""
         return message
 
     def server_takes(

@@ -193,7 +193,7 @@ class Recorder(Channel):
 
 
 def form_of_message(message: Any) -> Any:
-    """All that is known of a message without its numbers: classes, shapes but for rows of `Ragged`, types."""
+    """All that is known of a message without its numbers: classes, shapes except for rows of `Ragged`, types."""
 
     def of_payload(payload: Any) -> Any:
         arrays = arrays_of(payload)

@@ -65,7 +65,7 @@ class Decentralized:
     online: ClassVar[bool] = False
     """Whether agents see one sample in each iteration, and predict it first, as those of `OnStreams` do."""
     own_features: ClassVar[bool] = False
-    """Whether agents draw features of their own, and hold `OwnSamples` in place of samples in features of all."""
+    """Whether agents draw features of their own, and hold `OwnSamples` instead of samples in features of all."""
 
     def start(self, common: Common, agents: int) -> tuple[Any, Any]:
         """States of so many agents, and the message that all hold of every neighbour before it sends.

@@ -29,7 +29,7 @@ Booked = dict[str, NDArray[np.int64]]
 Actor = Generator[int, Letter | None, Any]
 """A party at work: it yields the number of whom it waits for, is sent that letter, and returns what it has learned.
 
-In place of a letter it is sent None where that party has ended and no letter is left."""
+Instead of a letter it is sent None where that party has ended and no letter is left."""
 
 
 @dataclass(frozen=True)

@@ -193,7 +193,7 @@ class Dirichlet(EqualShares):
     The rows are put into `quantiles` classes of equal size by their target. Each client draws the shares of its
     classes from a symmetric Dirichlet distribution and then its rows, none twice; when a class is used up its share
     goes to the others. After Hsu, Qi and Brown, "Measuring the effects of non-identical data distribution for
-    federated visual classification" (2019), with quantiles of the target in place of labels. Where nearly all rows
+    federated visual classification" (2019), with quantiles of the target instead of labels. Where nearly all rows
     are given out, the last clients take what is left.
 
     Parameters

@@ -49,7 +49,7 @@ class Dataset(Protocol):
 class Listing(NamedTuple):
     """What ``fkl data list`` tells of a data set.
 
-    `files` is ✓ where all are at hand; `found` is where they lie, or what is missing.
+    `files` is ✓ where all are available; `found` is where they lie, or what is missing.
     """
 
     name: str
@@ -103,7 +103,7 @@ def _yaml_content(name: str) -> dict[str, Any]:
 
 
 def dataset(name: str, **keys: Any) -> Dataset:
-    """A data set that fkl ships, with these keys in place of its YAML's.
+    """A data set that fkl ships, with these keys instead of its YAML's.
 
     Raises
     ------

@@ -85,7 +85,7 @@ class Store:
     offline : bool
         Never fetch: a missing file is an error.
     mirror : str, optional
-        Address of a folder that holds the archives under their own names, in place of their usual addresses.
+        Address of a folder that holds the archives under their own names, instead of their usual addresses.
     retries : int
         How often a failed download is tried again.
     """

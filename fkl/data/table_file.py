@@ -247,7 +247,7 @@ class TableFile:
             row = int(bad.argmax())
             cell = short(column.word(row))
             raise FklError(f"{file.place(row)}, column {short(name)}: {cell!r} is not a finite number")
-        # Refuse an integer that float64 would round, but for times, whose order alone counts.
+        # Refuse an integer that float64 would round, except for times, whose order alone counts.
         large = np.flatnonzero(np.abs(column.numbers) > EXACT).tolist() if name != self.time else []
         for row in large:
             cell = column.word(row)

@@ -107,7 +107,7 @@ class Wisdm:
     Parsimonious Functions in RKHS does. Windows go by timestamp and do not overlap: the readings come at 20 a second
     from most phones, but at 25 or 50 from some, and of one participant at both rates.
 
-    Every participant is a site; only those whose file is at hand are used. One who did not do one of the activities has
+    Every participant is a site; only those whose file is there are used. One who did not do one of the activities has
     windows of the other only.
 
     Parameters
@@ -118,7 +118,7 @@ class Wisdm:
     seconds : float
         Length of a window.
     participants : int or None
-        How many to use, drawn at random from those at hand, by a method with a split for each replicate in every
+        How many to use, drawn at random from those available, by a method with a split for each replicate in every
         replicate anew; None for all.
     """
 
@@ -152,7 +152,7 @@ class Wisdm:
         return self.participants is not None
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:
-        """Read the files at hand, and print one line about what was found in them.
+        """Read the files that are there, and print one line about what was found in them.
 
         Returns
         -------
@@ -170,12 +170,12 @@ class Wisdm:
         return recordings.table
 
     def read(self, store: Store, rng: np.random.Generator) -> Recordings:
-        """Read the files at hand; `rng` draws participants where not all are to be used.
+        """Read the files that are there; `rng` draws participants where not all are to be used.
 
         Raises
         ------
         FklError
-            If no file is at hand and none can be fetched, one is damaged or holds no reading at all, there are fewer
+            If no file is available and none can be fetched, one is damaged or holds no reading at all, there are fewer
             participants than asked for, or no window of one of the activities.
         """
         if not any(store.find(file) for file in self.files):

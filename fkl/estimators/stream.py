@@ -19,7 +19,7 @@ PRECISIONS = ("float32", "float64")
 
 @dataclass(frozen=True)
 class Window:
-    """A stream of one client of which only some samples are at hand: what a learner gets in place of a `Problem`.
+    """A stream of one client of which only some samples are available: what a learner gets instead of a `Problem`.
 
     Parameters
     ----------

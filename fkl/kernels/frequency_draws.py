@@ -1,6 +1,6 @@
 """Ways to draw D standard frequencies for one kernel: independent ones, and some that are better for the same D.
 
-Every one is unbiased: z(x)'z(x') is kappa(x, x') on average, but for rounding in `quasi` (2^-31 of a probability) and
+Every one is unbiased: z(x)'z(x') is kappa(x, x') on average, up to rounding in `quasi` (2^-31 of a probability) and
 what Hadamard products lack of uniform directions in `structured`. Frequencies of the Gaussian kernel are normal, of the
 Laplacian kernel Cauchy in every coordinate. What a draw of blocks makes of frequencies are uniform directions, and only
 the Gaussian's are: such a draw is for the Gaussian kernel alone.

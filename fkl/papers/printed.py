@@ -28,7 +28,7 @@ class PrintedCell:
     Parameters
     ----------
     published, ours : str
-        With the decimals of the printed number, but for a time of ours; ours is empty where nothing was run.
+        With the decimals of the printed number, except for a time of ours; ours is empty where nothing was run.
     half : str
         Half of the 95 % interval of ours, over replicates; empty where there is one value.
     reading : str

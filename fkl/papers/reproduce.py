@@ -1,4 +1,4 @@
-"""`fkl reproduce`: run what the papers' tables and figures need, where data are at hand; then write the page.
+"""`fkl reproduce`: run what the papers' tables and figures need, where data are available; then write the page.
 
 Finished runs are left out, so an interrupted reproduction goes on with the same command.
 """
@@ -157,7 +157,7 @@ def in_turn(papers: Sequence[str], left_out: tuple[str, ...]) -> list[Sweep]:
 
 
 def print_missing_data(papers: Sequence[str]) -> None:
-    """Name the papers' data sets that are not at hand, and how to get them."""
+    """Name the papers' data sets that are not available, and how to get them."""
     store = Store(Path(variable("FKL_DATA", "data")))
     found = {listing.name: listing.found for listing in registry.describe(store)}
     for paper in papers:

@@ -98,7 +98,7 @@ def _legend(judged: Judged, grids: list[Grid]) -> Iterator[str]:
 
 
 def _not_run(grids: list[Grid], unobtainable: dict[str, str]) -> Iterator[str]:
-    """How many numbers of which data sets were not run, and why where the data are not at hand."""
+    """How many numbers of which data sets were not run, and why where the data are not available."""
     counts: dict[str, int] = {}
     for grid in grids:
         for name, count in grid.not_run.items():
@@ -112,7 +112,7 @@ def _not_run(grids: list[Grid], unobtainable: dict[str, str]) -> Iterator[str]:
 
 
 def _missing(name: str) -> str:
-    """How to get the data of a set that are not at hand; empty where they are."""
+    """How to get the data of a set that are not available; empty where they are."""
     store = Store(Path(variable("FKL_DATA", "data")))
     lacking = name in registry.names() and any(store.find(file) is None for file in registry.dataset(name).files)
     return f"data not available: fkl data fetch {name}" if lacking else ""

@@ -52,7 +52,7 @@ MISSING = Mark("missing", "–", "not run")
 TIME = Mark("time", "t", "run time, no verdict")
 
 COUNTED = (ONE, OTHER, UNCLEAR, SPREAD, DIFFERENT)
-"""What is evidence: data are at hand, runs as many as the paper's, and it could have come out otherwise."""
+"""What is evidence: data are available, runs as many as the paper's, and it could have come out otherwise."""
 OUTCOMES = (*COUNTED, FOLLOWS, EARLY, MISSING, TIME)
 """What can become of a cell."""
 

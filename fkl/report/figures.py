@@ -65,7 +65,7 @@ SPREAD = f"mean, and from {LOW:.0%} to {HIGH:.0%} of".replace("%", " %") + " {} 
 MOST_IN_BAND = 1000
 """Replicates that a run's band is made of; of more, the first so many."""
 MOST_DIRECT = 5
-"""Lines that are named at their end, in place of a legend."""
+"""Lines that are named at their end, instead of a legend."""
 BESIDE, AT_POINT, IN_LEGEND, NAMED = "beside", "at point", "in legend", "named"
 """Ids of lines: not counted among the `MOST_DIRECT`; named at the end however many there are; named in the legend
 alone; and named nowhere, since ticks do it."""

@@ -137,7 +137,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class DataSource:
-    """A data set: what it is, whether it is at hand, and how to get it."""
+    """A data set: what it is, whether it is available, and how to get it."""
 
     name: str
     title: str

@@ -263,7 +263,7 @@ def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
     ----------
     folder : Path
     only : collection of str, optional
-        Files whose checksums are compared with those that the run ended with, in place of all of its files.
+        Files whose checksums are compared with those that the run ended with, instead of all of its files.
 
     Raises
     ------

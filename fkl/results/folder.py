@@ -130,7 +130,7 @@ def damage(folder: Path, only: Collection[str] | None = None) -> str | None:
     ----------
     folder : Path
     only : collection of str, optional
-        Files whose checksums are asked for, in place of all of the run's.
+        Files whose checksums are asked for, instead of all of the run's.
     """
     told = provenance(folder)
     files = told.get("files")

@@ -19,7 +19,7 @@ def execute(run: Run, progress: bool = True) -> bool:
     Raises
     ------
     fkl.basics.errors.FklError
-        Whatever the user can mend; nothing is written then, but for the rows before a divergence.
+        Whatever the user can mend; nothing is written then, except for the rows before a divergence.
     """
     with engine(run.settings.engine).opened() as player:
         if not player.speaks:

@@ -76,7 +76,7 @@ class Plan:
     trials : int or None
         Of each search; None for 12 a key of the method with the most keys, and at least 24.
     space : dict of str to object
-        Ranges of keys, in place of those of a method, or beside them.
+        Ranges of keys, instead of those of a method, or beside them.
     once : bool
         Whether one search is made for all seeds; verdicts are then about the values it found.
     budget : dict of str to float

@@ -35,7 +35,7 @@ class Range:
     log : bool
         Whether values are drawn on a logarithmic scale.
     values : tuple
-        All values there are, in place of a range.
+        All values there are, instead of a range.
     """
 
     low: float = 0.0

@@ -33,7 +33,7 @@ from fkl.tasks.task import (
 )
 
 PENDING_BYTES = 2**20
-"""Of the iterations of one replicate that are judged together: one product in place of many."""
+"""Of the iterations of one replicate that are judged together: one product instead of many."""
 PARTS = (("train", True), ("test", False))
 """Of the samples, and whether they are learned from."""
 SHARES = Panel("share of errors", {"train_error": "training samples", "test_error": "test samples"}, log=False)

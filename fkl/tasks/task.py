@@ -120,7 +120,7 @@ class Panel(NamedTuple):
     log : bool
         Whether the axis is logarithmic.
     nominal : dict of str to float, or None
-        The values that columns should have. Each column's last value is then drawn beside them, in place of curves. A
+        The values that columns should have. Each column's last value is then drawn beside them, instead of curves. A
         run that has none of the columns has no such figure.
     """
 

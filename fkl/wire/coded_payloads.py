@@ -1,4 +1,4 @@
-"""Payloads that conditions of the network put in place of a method's own: few bits, residues, bytes of a protocol."""
+"""Payloads that conditions of the network put instead of a method's own: few bits, residues, bytes of a protocol."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

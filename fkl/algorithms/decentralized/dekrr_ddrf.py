@@ -33,7 +33,7 @@ from fkl.wire.payloads import OnLinks, PerClient, SameForAll
 PROXIMAL = 5.0
 """Times c_j: how near a Jacobi step stays to Z_jj'theta_j, so that all nodes may step at once."""
 SMALLEST = 2.0**-54
-"""In place of 0, which one number in 2^53 is, where a normal number is made of it."""
+"""Instead of 0, which one number in 2^53 is, where a normal number is made of it."""
 
 
 @dataclass(frozen=True)

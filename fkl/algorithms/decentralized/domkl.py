@@ -1,7 +1,7 @@
 """DOMKL: distributed online learning with multiple kernels, by an online ADMM for each and a distributed Hedge.
 
 Hong and Chae, "Distributed Online Learning with Multiple Kernels", arXiv 2102.12733 (first as 2011.08930). What they
-publish of it beyond the abstract was not at hand: the ADMM is the one of Wang and Banerjee, "Online Alternating
+publish of it beyond the abstract was not available: the ADMM is the one of Wang and Banerjee, "Online Alternating
 Direction Method" (ICML 2012), on the graph of DKLA; and how weights get from neighbour to neighbour, a step of
 consensus on their logarithms after each of Hedge, is the reading of "distributed Hedge" here.
 """

@@ -2,7 +2,7 @@
 
 Xu, Wang, Chen and Tian, "QC-ODKLA: Quantized and Communication-Censored Online Decentralized Kernel Learning via
 Linearized ADMM", IEEE TNNLS (2023), arXiv 2208.02777. It is DKLA (`fkl.algorithms.decentralized.dkla`, whose equations
-are those of COKE) on streams: in place of all samples an agent has the newest, and of its loss the tangent at theta_t
+are those of COKE) on streams: instead of all samples an agent has the newest, and of its loss the tangent at theta_t
 with a proximal term |theta - theta_t|^2 / (2 eta). What the paper calls eta is 1 / eta here: a key of that name is a
 step size in all of fkl.
 """

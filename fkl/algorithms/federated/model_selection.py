@@ -33,7 +33,7 @@ class ModelSelection(Federated):
     U : float
         Most norm of a kernel's theta, which is projected on that ball.
     norms : list of float or None
-        U_i, one for each kernel, in place of U: hypothesis spaces of different sizes; the first p is then nearly all on
+        U_i, one for each kernel, instead of U: hypothesis spaces of different sizes; the first p is then nearly all on
         the smallest.
     Y : float
         Largest target that the rates of theory reckon with.

@@ -137,7 +137,7 @@ def without_gamma(samples: Samples, level: float, tolerance: float) -> Found:
         inside = np.append(np.flatnonzero(mu), worst)
         risen, more = _rise_inside(columns[np.ix_(inside, place[inside])], mu[inside], level)
         steps += more
-        if not level * risen.sum() > value:  # twice g, which rises each time, but for rounding; or it is NaN
+        if not level * risen.sum() > value:  # twice g, which rises each time, except for rounding; or it is NaN
             barred[worst] = True
             continue
         value = level * float(risen.sum())

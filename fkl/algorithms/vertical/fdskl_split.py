@@ -64,7 +64,7 @@ class SplitWorker(Worker):
         return real(product + values_of_letter((yield apart), Share))
 
     def summed(self, s: int, rows: Rows) -> Part:
-        """A share of w'x + b, (rows, D), at l and at l' (in place of Algorithm 3)."""
+        """A share of w'x + b, (rows, D), at l and at l' (instead of Algorithm 3)."""
         own, (root, apart) = self.own, self.own.duties[s].tolist()
         value = self.partial(s, rows)
         part = turns_of(value) + self._mask_of_pairs(value.shape)

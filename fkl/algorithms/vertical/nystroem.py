@@ -1,7 +1,7 @@
 """Vertical Nystroem: a kernel classifier among the functions that some of the samples, the landmarks, span.
 
 The approximation is that of Williams and Seeger, "Using the Nystroem method to speed up kernel machines" (2000); the
-sums go round the ring of PP-SVMV (Yu et al. 2006), N M numbers in place of N (N + 1) / 2.
+sums go round the ring of PP-SVMV (Yu et al. 2006), N M numbers instead of N (N + 1) / 2.
 """
 
 from collections.abc import Callable

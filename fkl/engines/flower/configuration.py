@@ -144,7 +144,7 @@ def common_scale(ends: Sequence[Ends], scaling: str, dimension: int) -> Scale:
 
 
 class OfSites(Streams):
-    """Streams that follow from the seed, which all sites know, but for noise, which nobody may know.
+    """Streams that follow from the seed, which all sites know, except for noise, which nobody may know.
 
     It never comes again, not even when a round is played again: of two sums with one noise, the difference has none.
     """

@@ -30,7 +30,7 @@ Told = dict[str, Any]
 
 
 class Site:
-    """What a SuperNode has at hand when a message comes.
+    """What a SuperNode has when a message comes.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ from fkl.results.finished_runs import FinishedRun
 
 COLUMNS, BOXES_ACROSS = 4, 3
 SUMMED = ("phishing", "a9a", "ijcnn1", "cod_rna")
-"""Data sets of Figure 4, with cod_rna in place of the paper's gisette, which fkl does not have."""
+"""Data sets of Figure 4, with cod_rna instead of the paper's gisette, which fkl does not have."""
 SCALED = ("phishing", "a9a", "cod_rna", "w8a")
 """Data sets of Figure 5."""
 WORKERS = (2, 4, 8, 16, 32, 64)

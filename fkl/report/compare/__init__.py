@@ -191,7 +191,7 @@ def compare(
     metric : str, optional
         A column of summary.csv; by default the error that most of the runs are judged by.
     by : sequence of str
-        Keys whose values make columns of their own, as data sets do, in place of rows.
+        Keys whose values make columns of their own, as data sets do, instead of rows.
 
     Returns
     -------

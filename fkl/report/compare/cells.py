@@ -137,7 +137,7 @@ def arrange(runs: Iterable[EndedRun], by: Sequence[str] = ()) -> Cells:
     runs : iterable of EndedRun
         Oldest first; of those that differ in nothing else, one with the most replicates counts, and then the newest.
     by : sequence of str
-        Keys whose values make columns, as data do, in place of rows.
+        Keys whose values make columns, as data do, instead of rows.
 
     Raises
     ------
