@@ -15,7 +15,7 @@ PHRASES: dict[str, str] = yaml.safe_load((ROOT / "scripts" / "prose.yaml").read_
 PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md", "fkl/papers/*/differences.md")
 WORDS_ON_AVERAGE, MOST_WORDS = 20, 45
 NOT_READ = re.compile(
-    r"^(```|~~~).*?^\1$|^ {4,}(?![-*\d]).*?$|^\s*\|.*?$|^<.*?$|^#.*?$|^:::.*?$|`[^`\n]+`|\x22[^\x22\n]+\x22|\]\([^)]*\)|https?://\S+",
+    r"^(```|~~~).*?^\1$|^ {4,}(?![-*] |\d+\. ).*?$|^\s*\|.*?$|^<.*?$|^#.*?$|^:::.*?$|`[^`\n]+`|\x22[^\x22\n]+\x22|\]\([^)]*\)|https?://\S+",
     re.DOTALL | re.MULTILINE,
 )
 SENTENCE = re.compile(r"(?<=[.!?:;])[*_\")\]]*\s+(?=[\"*_(\[]*[A-Z0-9`])|\n\s*\n|\n\s*(?:[-*]|\d+\.)\s")
