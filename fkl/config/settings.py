@@ -1,5 +1,6 @@
 """The keys outside every group, and the names of the groups."""
 
+import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from fkl.data.normalise import SCALINGS
 
 LEARNERS = ("federated", "alone", "pooled")
 """Who learns together: the clients as the method says, each by itself, or one that has all samples."""
+STOP_WHEN = re.compile(r"\s*(\w+)\s*([<>])\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*", re.ASCII)
 NODES: tuple[str, ...] = ("algo", "dataset", "partition", "network")
 OPTIONAL_NODES = ("kernels", "topology", *CONDITIONS)
 ENGINES = {
@@ -79,6 +81,9 @@ class Settings:
     learners : {"federated", "alone", "pooled"}
         Whether clients learn together as the method says, each by itself, or one learner has all samples. What the
         others reach tells what federating is worth: they send nothing, so that no condition of the network matters.
+    stop_when : str or None
+        A column of rounds.csv and a number, as ``mse<0.01`` or ``uplink_bytes>1e6``: the run ends after the first round
+        at which this holds for the mean over replicates, which all run together.
     threads : int or None
         Threads of the compiled kernels; None for all.
     chunk : int or None
@@ -103,6 +108,7 @@ class Settings:
     scaling: str = "unit_ball"
     rows: str = "all"
     learners: str = "federated"
+    stop_when: str | None = None
     threads: int | None = None
     chunk: int | None = None
     checkpoint_s: float | None = 30.0
@@ -123,6 +129,8 @@ class Settings:
         require(self.learners in LEARNERS, "learners", self.learners, ", ".join(LEARNERS))
         federated = self.learners == "federated"
         require(federated or not self.save_model, "save_model", True, f"false with learners={self.learners}")
+        may = self.stop_when is None or STOP_WHEN.fullmatch(self.stop_when) is not None
+        require(may, "stop_when", self.stop_when, "a column of rounds.csv, < or >, and a number, or null")
         require(self.threads is None or self.threads >= 1, "threads", self.threads, "an integer >= 1, or null")
         require(self.chunk is None or self.chunk >= 1, "chunk", self.chunk, "an integer >= 1, or null")
         every = self.checkpoint_s

@@ -53,6 +53,8 @@ class Chunk:
     """Number of the first of the replicates."""
     learned: tuple[Learned, ...] = ()
     """A function for each replicate, where the loop was asked to keep them."""
+    stopped_at: float | None = None
+    """The round after which `stop_when` ended the run, NaN where it never held; None for a run without."""
 
     @property
     def seconds(self) -> float:

@@ -285,7 +285,7 @@ class BatchJudge(TestedBooks):
             for name, sums in self._measures_of_loss(part, rows, f[part]).items():
                 self.book(name, rounds, _mean_over_samples(sums, rows).T)
                 self.by_client[name] = sums[..., -1] / np.where(rows.count, rows.count, np.nan)
-        if self.numbers is not None and rounds.stop == self._shape[0]:
+        if self.numbers is not None:
             test = self.parts["test"]
             there = np.arange(test.y.shape[2]) < test.count[:, None]
             each = self._loss.of_each(test, f["test"][..., -1])

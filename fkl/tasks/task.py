@@ -99,6 +99,10 @@ class Books:
         self.by_round.setdefault(name, np.empty(self._shape))[rounds] = values
         self.booked = rounds.stop if isinstance(rounds, slice) else rounds + 1
 
+    def end(self, t: int) -> None:
+        """Judge no round after round t, which is booked."""
+        self.by_round = {name: values[:t] for name, values in self.by_round.items()}
+
     def close(self) -> None:
         """Finish the books after the last round: here they are finished."""
 
@@ -278,6 +282,10 @@ class Task:
         beside : as `beside` returned it, or None for nothing to compare with
         """
         return judge.columns()
+
+    def by_round(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Values:
+        """The columns of the rounds alone, of a run that may be under way; parameters as for `columns`."""
+        return self.columns(judge, elapsed, beside).rounds
 
     def panels(self) -> Mapping[str, Panel]:
         """A run's figures by the names of their files."""
