@@ -12,7 +12,7 @@ from fkl.data import renamed
 
 NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective", "save_model", "figures", "logger")
 """Keys that change where or how fast a run goes, but no number of it."""
-WITHOUT_NULL = ("stop_when",)
+WITHOUT_NULL = ("metrics", "stop_when")
 """Keys that decide nothing where they are null, and that runs without them are made with, too."""
 
 

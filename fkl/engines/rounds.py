@@ -189,7 +189,11 @@ def _save_if_due(checkpoint: Checkpoint | None, place: tuple[int, int], in_progr
 
 def before_first_round(experiment: Experiment, world: World) -> InProgress:
     """Replicates before their first round."""
-    judge = experiment.task.judge(world, experiment.algorithm)
+    judge: Any = experiment.task.judge(world, experiment.algorithm)
+    if world.metrics:
+        if not hasattr(judge, "metrics"):
+            raise FklError(f"metrics: {type(judge).__name__}, the judge of {experiment.algorithm.label}, knows of none")
+        judge.metrics = dict(world.metrics)
     elapsed = np.zeros(world.problem.rounds)
     start = perf_counter()
     state = experiment.algorithm.init(world)

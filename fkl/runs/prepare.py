@@ -59,6 +59,7 @@ def prepare(run: Run) -> Experiment:
         task.redraw,
         engine(settings.engine),
         run.conditions.get("links"),
+        settings.metrics or {},
     )
     # A condition is on kinds of message that its method sends.
     for group, condition in run.conditions.items():

@@ -22,6 +22,7 @@ from fkl.kernels.traceable import traced
 from fkl.tasks import calibration
 from fkl.tasks.calibration import Calibration
 from fkl.tasks.fairness import fairness
+from fkl.tasks.own_metrics import losses_of
 from fkl.tasks.participants import differs_by_replicate, present_in_replicate
 from fkl.tasks.task import (
     LARGEST_ERROR,
@@ -274,6 +275,8 @@ class StreamJudge:
         self.row_losses: list[RowLosses] = []
         self._of_rounds = np.zeros((0 if problem.row is None else problem.rounds, *shape))
         self.booked, self._rounds = 0, problem.rounds
+        self.metrics: dict[str, str] = {}
+        self.own_losses: Values = {}
 
     def enter(self, t: int, outcome: Outcome) -> bool:
         """Book round t, and tell whether all is finite."""
@@ -284,6 +287,9 @@ class StreamJudge:
         if len(self._of_rounds):
             self._of_rounds[t] = (outcome.y_hat - y) ** 2
         self.enter_variance(t, outcome.y_hat, outcome.variance)
+        for name, path in self.metrics.items():
+            losses = losses_of(name, path, y[present], outcome.y_hat[:, present])
+            self.own_losses.setdefault(name, np.zeros(self.mse.shape))[t] = losses.sum(axis=1)
         return self.add_sums(t, self._added(self.sums.terms()))
 
     def enter_variance(self, t: int, y_hat: Array, variance: Array | None) -> None:
@@ -357,6 +363,8 @@ class StreamJudge:
             known = problem.present * (problem.expected - problem.y) ** 2
             squared_errors = self.mse * self._samples[:, None]
             rounds["regret_dynamic"] = (squared_errors - np.cumsum(known.sum(axis=1))[:, None]) / problem.clients
+        for name, sums in self.own_losses.items():
+            rounds[name] = np.cumsum(sums, axis=0) / self._samples[:, None]
         return rounds
 
     def columns(self, best: Array) -> Columns:

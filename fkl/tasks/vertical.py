@@ -136,6 +136,7 @@ class ScoredJudge(Books):
         values = [each.mean() for each in losses]
         self.book("iterations", t, outcome.iterations)
         self.book(name, t, values)
+        self.book_own(t, [self._problem.y[rows] for rows in outcome.rows], found)
         # What is told at the end, which may be any round's
         if (numbers := self._problem.row) is not None:
             pairs = zip(outcome.rows, losses, strict=True)
