@@ -16,6 +16,7 @@ _ELSEWHERE = {
     "estimators": "fkl.estimators",
     "load": "fkl.runs.api",
     "load_model": "fkl.runs.api",
+    "rounds": "fkl.report.compare",
     "run": "fkl.runs.api",
 }
 """Public names and their modules, which are imported when they are first asked for; for types, see __init__.pyi."""

@@ -2,6 +2,7 @@ from pathlib import Path
 
 from fkl import estimators as estimators
 from fkl.report.compare import compare as compare
+from fkl.report.compare import rounds as rounds
 from fkl.runs.api import Result as Result
 from fkl.runs.api import load as load
 from fkl.runs.api import load_model as load_model

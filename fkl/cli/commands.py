@@ -531,11 +531,19 @@ def replay(run: str) -> None:
 @click.option(
     "--out", metavar="FOLDER", default="outputs/comparison", help="For tables and figures.", show_default=True
 )
+@click.option("--rounds", metavar="FILE.csv", help="Write the rounds of all runs into one table, too.")
 @click.option("--dark", is_flag=True, help="Figures on a dark background.")
 @_style
 @_format
 def compare(
-    where: tuple[str, ...], metric: str | None, by: tuple[str, ...], out: str, dark: bool, style: str, format: str
+    where: tuple[str, ...],
+    metric: str | None,
+    by: tuple[str, ...],
+    out: str,
+    rounds: str | None,
+    dark: bool,
+    style: str,
+    format: str,
 ) -> None:
     """Finished runs beside each other: means, tests, ranks, figures, LaTeX.
 
@@ -544,7 +552,7 @@ def compare(
     """
     from fkl.report.compare import command
 
-    command(where, metric, by, out, dark, format, style)
+    command(where, metric, by, out, dark, format, style, rounds)
 
 
 @commands.command()

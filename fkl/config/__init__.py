@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any
 
 _MODULES = {
-    "digest": ("NOT_RESULTS", "decisive", "identity"),
+    "digest": ("NOT_RESULTS", "WITHOUT_NULL", "decisive", "identity"),
     "loading": ("build", "engine", "instantiate", "load"),
     "run": ("Run",),
     "settings": ("ENGINES", "MOST_REPLICATES", "NODES", "Paths", "Settings"),

@@ -1,4 +1,5 @@
 from fkl.config.digest import NOT_RESULTS as NOT_RESULTS
+from fkl.config.digest import WITHOUT_NULL as WITHOUT_NULL
 from fkl.config.digest import decisive as decisive
 from fkl.config.digest import identity as identity
 from fkl.config.loading import build as build

@@ -19,6 +19,8 @@ from fkl.config.words import Word, read_words
 
 MOST_FILES = 1000
 """Most files of one configuration; files that each name two others would have no end."""
+OPEN = "metrics"
+"""The node whose keys the user invents, so that a word need not say with + that it adds one."""
 HYDRA_S = re.compile(r"hydra\b")
 FORMS = "NAME, /GROUP/NAME, GROUP: NAME, /GROUP: NAME, override /GROUP: NAME or _self_"
 
@@ -269,10 +271,11 @@ def _apply_word(config: dict[str, Any], word: Word) -> None:
     """Do with a configuration what a word says."""
     *path, last = word.key.replace("[", ".").replace("]", "").split(".")
     node: Any = config
+    adds = word.sign in ("+", "++") or path == [OPEN]
     for place, name in enumerate(path):
         inner = _get_key(node, name)
         if not isinstance(inner, dict | list):
-            if word.sign not in ("+", "++") or not isinstance(node, dict):
+            if not adds or not isinstance(node, dict):
                 behind = word.key if inner is not None else ".".join(path[: place + 1])
                 raise no_such_key(behind, node if isinstance(node, dict) else ())
             inner = node[name] = {}
@@ -287,7 +290,7 @@ def _apply_word(config: dict[str, Any], word: Word) -> None:
     elif word.sign == "+" and there is not None and not isinstance(word.value, dict | list):
         raise FklError(f"{word.text}: is there already; write {word.text[1:]}")
     else:
-        _set_key(node, last, word.value, word.key, new=word.sign != "")
+        _set_key(node, last, word.value, word.key, new=adds)
 
 
 def _get_key(node: Any, name: str) -> Any:

@@ -12,12 +12,14 @@ from fkl.data import renamed
 
 NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective", "save_model", "figures", "logger")
 """Keys that change where or how fast a run goes, but no number of it."""
+WITHOUT_NULL = ("metrics", "stop_when")
+"""Keys that decide nothing where they are null, and that runs without them are made with, too."""
 
 
 def decisive(resolved: dict[str, Any], idle: Iterable[str] = ()) -> dict[str, Any]:
     """What of a resolved configuration decides numbers; idle are keys that its method has no use for."""
     keys = {key: value for key, value in resolved.items() if key not in NOT_RESULTS}
-    keys = {key: value for key, value in keys.items() if value is not None or key not in CONDITIONS}
+    keys = {key: value for key, value in keys.items() if value is not None or key not in (*CONDITIONS, *WITHOUT_NULL)}
     if isinstance(keys.get("dataset"), dict):
         keys["dataset"] = renamed.identifying(keys["dataset"])
     network = keys.get("network")

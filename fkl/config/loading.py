@@ -77,6 +77,8 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
         require(kernels is None, "kernels", given, f"left out, as by ~kernels: {label} uses none")
     settings, top = build(Settings, top, "", also=groups)
     plain |= top
+    for name, path in (settings.metrics or {}).items():
+        require(callable(_imported(f"metrics.{name}", path, "function")), f"metrics.{name}", path, "a function")
     folders = plain.get("paths")
     if not isinstance(folders, dict):
         raise BadValue("paths", folders, "folders, for example paths.outputs=FOLDER")
@@ -118,18 +120,7 @@ def _make_from_node(node: dict[str, Any] | None, group: str) -> tuple[Any, dict[
         raise BadValue("_target_", None, "the import path of a class")
     node = node | renamed.as_today(node)
     path = str(node["_target_"])
-    try:
-        with _own_modules():
-            module, _, name = path.rpartition(".")
-            target = getattr(source.import_module(module), name)
-    except (Exception, SystemExit) as error:  # whatever the user's own module does wrong is said in one line
-        *_, last = traceback.extract_tb(error.__traceback__)
-        ours = "importlib" in last.filename or last.filename in (__file__, source.__file__, fkl.__file__)
-        if ours or isinstance(error, SyntaxError):  # no module to run, or an error that names its place itself
-            said = str(error)
-        else:
-            said = f"{last.filename}, line {last.lineno}: {type(error).__name__}: {error}"
-        raise BadValue("_target_", path, f"the import path of a class ({said})") from None
+    target = _imported("_target_", path, "class")
     lacking = [part for part in PARTS[group.partition(".")[0]] if not hasattr(target, part)]
     require(isinstance(target, type) and is_dataclass(target), "_target_", path, "the import path of a dataclass")
     for old, today in RENAMED_FACTS.items() if group == "algo" else ():
@@ -138,6 +129,22 @@ def _make_from_node(node: dict[str, Any] | None, group: str) -> tuple[Any, dict[
     given = {key: value for key, value in node.items() if key != "_target_"}
     made, values = build(target.with_keys(given) if hasattr(target, "with_keys") else target, given, group)
     return made, node | values
+
+
+def _imported(key: str, path: str, what: str) -> Any:
+    """What an import path leads to, in a module of fkl's or of the user's."""
+    try:
+        with _own_modules():
+            module, _, name = path.rpartition(".")
+            return getattr(source.import_module(module), name)
+    except (Exception, SystemExit) as error:  # whatever the user's own module does wrong is said in one line
+        *_, last = traceback.extract_tb(error.__traceback__)
+        ours = "importlib" in last.filename or last.filename in (__file__, source.__file__, fkl.__file__)
+        if ours or isinstance(error, SyntaxError):  # no module to run, or an error that names its place itself
+            said = str(error)
+        else:
+            said = f"{last.filename}, line {last.lineno}: {type(error).__name__}: {error}"
+        raise BadValue(key, path, f"the import path of a {what} ({said})") from None
 
 
 @contextmanager
@@ -204,7 +211,13 @@ def _single_values(value: Any) -> Iterator[Any]:
 def _allowed_by_type(target: type, key: str, error: Exception) -> str:
     """The values that a field's type allows, in words."""
     annotation = str(next(one.type for one in target.__dataclass_fields__.values() if one.name == key))  # type: ignore[attr-defined]
-    words = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a word"}
+    words = {
+        "dict": "names with words",
+        "int": "an integer",
+        "float": "a number",
+        "bool": "true or false",
+        "str": "a word",
+    }
     for name, meaning in words.items():
         if name in annotation:
             listed = f"{annotation.count('list') * 'a list of '}{meaning}"

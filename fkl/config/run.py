@@ -72,8 +72,9 @@ class Run:
 
     @property
     def _modules(self) -> list[str | None]:
-        """Hash of the source of each node's class; None for one of fkl's own."""
+        """Hash of the source of each node's class, and of each metric; None for one of fkl's own."""
         targets = [str(node["_target_"]) for name in (*NODES, *OPTIONAL_NODES) if (node := self.resolved.get(name))]
+        targets += (self.settings.metrics or {}).values()
         return [source.of_module(target.rpartition(".")[0]) for target in targets]
 
     @property

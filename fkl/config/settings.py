@@ -1,5 +1,6 @@
 """The keys outside every group, and the names of the groups."""
 
+import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -7,9 +8,12 @@ from fkl.basics.errors import BadValue, require
 from fkl.config.choices import CONDITIONS
 from fkl.data.dealt_rows import require_part
 from fkl.data.normalise import SCALINGS
+from fkl.screen.columns import meaning
 
 LEARNERS = ("federated", "alone", "pooled")
 """Who learns together: the clients as the method says, each by itself, or one that has all samples."""
+NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
+STOP_WHEN = re.compile(r"\s*(\w+)\s*([<>])\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*", re.ASCII)
 NODES: tuple[str, ...] = ("algo", "dataset", "partition", "network")
 OPTIONAL_NODES = ("kernels", "topology", *CONDITIONS)
 ENGINES = {
@@ -80,6 +84,13 @@ class Settings:
     learners : {"federated", "alone", "pooled"}
         Whether clients learn together as the method says, each by itself, or one learner has all samples. What the
         others reach tells what federating is worth: they send nothing, so that no condition of the network matters.
+    stop_when : str or None
+        A column of rounds.csv and a number, as ``mse<0.01`` or ``uplink_bytes>1e6``: the run ends after the first round
+        at which this holds for the mean over replicates, which all run together.
+    metrics : dict of str to str, or None
+        Metrics of your own, as ``metrics.mae=my_module.mae``: a function of two arrays (n,), the scaled targets y and
+        the predictions y_hat, that returns the loss of each sample. The mean becomes a column of rounds.csv and
+        summary.csv: of a stream ``mae``, of all predictions so far; of other methods ``test_mae``, of the test samples.
     threads : int or None
         Threads of the compiled kernels; None for all.
     chunk : int or None
@@ -104,6 +115,8 @@ class Settings:
     scaling: str = "unit_ball"
     rows: str = "all"
     learners: str = "federated"
+    stop_when: str | None = None
+    metrics: dict[str, str] | None = None
     threads: int | None = None
     chunk: int | None = None
     checkpoint_s: float | None = 30.0
@@ -124,6 +137,12 @@ class Settings:
         require(self.learners in LEARNERS, "learners", self.learners, ", ".join(LEARNERS))
         federated = self.learners == "federated"
         require(federated or not self.save_model, "save_model", True, f"false with learners={self.learners}")
+        may = self.stop_when is None or STOP_WHEN.fullmatch(self.stop_when) is not None
+        require(may, "stop_when", self.stop_when, "a column of rounds.csv, < or >, and a number, or null")
+        for name, path in (self.metrics or {}).items():
+            new = NAME.fullmatch(name) is not None and meaning(name) is None and meaning(f"test_{name}") is None
+            require(new, "metrics", name, "a name of letters, digits and _, which is no column of fkl's")
+            require("." in path.strip("."), f"metrics.{name}", path, "the import path of a function, MODULE.FUNCTION")
         require(self.threads is None or self.threads >= 1, "threads", self.threads, "an integer >= 1, or null")
         require(self.chunk is None or self.chunk >= 1, "chunk", self.chunk, "an integer >= 1, or null")
         every = self.checkpoint_s

@@ -1,7 +1,7 @@
 """The protocol of methods, what all parties know, the world of a simulation, and the outcome of a round."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self
 
@@ -84,6 +84,8 @@ class World:
         What the features are computed with.
     added : callable
         Adds up terms (tiles, ...) over all clients, of whom other processes may have some, tile after tile.
+    metrics : dict of str to str
+        The user's own, for the judge: names, and import paths of functions.
     """
 
     problem: Any
@@ -94,6 +96,7 @@ class World:
     topology: Topology | None = None
     engine: str = "numba"
     added: Callable[[Sequence[Array]], list[Array]] = sums_in_order
+    metrics: Mapping[str, str] = field(default_factory=dict)
 
     def together(self, t: int) -> int:
         """How many clients of all processes take part in round t."""
@@ -155,7 +158,7 @@ class World:
     def _part_of_samples(self, training: bool) -> Held:
         x, y, client = self.problem.part(training)
         everyone = np.ones(self.problem.clients, np.bool_)
-        each = not training and self.problem.row is not None
+        each = not training and (self.problem.row is not None or bool(self.metrics))
         return Held(x, y, np.bincount(client, minlength=len(everyone)), everyone, self.loss, each)
 
 

@@ -189,6 +189,11 @@ class Problem(OfAllClients):
         present = np.ones((len(arrays["y"]), 1), np.bool_)
         return replace(self, **arrays, present=present, sampled=None, site=np.zeros(1, np.int64), site_names=("all",))
 
+    def until(self, rounds: int) -> "Problem":
+        """The same without the rounds after so many."""
+        names = ("x", "y", "present", "tested", "expected", "sampled", "row")
+        return replace(self, **{name: array[:rounds] for name in names if (array := getattr(self, name)) is not None})
+
     def testing_last(self, share: float) -> "Problem":
         """The same with the last samples of each client set apart to be tested on, this share of them, rounded."""
         count = self.present.sum(axis=0)

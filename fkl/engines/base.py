@@ -36,6 +36,8 @@ class Engine:
     threads: ClassVar[int | None] = None
     """Threads of the compiled kernels where a run does not say how many; None for all."""
     has_all_clients: ClassVar[bool] = True
+    all_together: ClassVar[bool] = False
+    """Whether all replicates have to run together."""
     speaks: bool = True
     """Whether this process writes the run's files and prints; of several processes the first one does."""
 

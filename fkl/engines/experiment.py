@@ -1,5 +1,6 @@
 """Everything that decides a run's numbers, and the world of some of its replicates."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -32,6 +33,8 @@ class Experiment:
         Which links of the topology are up in each iteration; None for all.
     engine : Engine
         Plays the rounds; with several processes, `problem` has the clients of this process.
+    metrics : dict of str to str
+        The key of this name.
     """
 
     problem: Any
@@ -45,6 +48,7 @@ class Experiment:
     redraw: Redraw | None = None
     engine: Engine = field(default_factory=Numba)
     links: Links | None = None
+    metrics: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def task(self) -> Task:
@@ -76,4 +80,4 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     passing = network, ledger, np.dtype(precision), label, streams, experiment.links, times
     channel = engine.channel(problem, *passing)
     known = problem, experiment.dictionary, channel, streams, precision, topology, engine.bank, engine.added
-    return World(*known), ledger
+    return World(*known, experiment.metrics), ledger

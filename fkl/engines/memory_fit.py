@@ -38,7 +38,13 @@ def fitting(experiment: Experiment, chunk: int | None = None) -> int:
     memory.require_memory(together * rows, what, f"{keys} or chunk={together}" if together > 1 else keys)
     fits = experiment.task.replicates_at_once(partial(rehearse, experiment))
     fits = experiment.engine.least(fits)
-    return together if chunk and experiment.redraw is None else fits
+    together = together if chunk and experiment.redraw is None else fits
+    if experiment.engine.all_together and together < experiment.replicates:
+        every, mend = experiment.replicates, f"replicates={together}"
+        if experiment.redraw is None:
+            mend = f"chunk={every}, which takes more memory, or {mend}"
+        raise FklError(f"stop_when: needs all {every} replicates together, and {together} run at a time: give {mend}")
+    return together
 
 
 def rehearse(experiment: Experiment) -> tuple[int, int]:

@@ -307,6 +307,9 @@ class Mpi(Numba):
             return f"with rows={run.settings.rows} all clients have to be on one process"
         if run.settings.learners != "federated":
             return f"with learners={run.settings.learners} all clients have to be on one process"
+        for name in ("stop_when", "metrics"):
+            if getattr(run.settings, name):
+                return f"with {name} all clients have to be on one process"
         if run.settings.save_model:
             return "with save_model all clients have to be on one process"
         return None

@@ -53,6 +53,8 @@ class Chunk:
     """Number of the first of the replicates."""
     learned: tuple[Learned, ...] = ()
     """A function for each replicate, where the loop was asked to keep them."""
+    stopped_at: float | None = None
+    """The round after which `stop_when` ended the run, NaN where it never held; None for a run without."""
 
     @property
     def seconds(self) -> float:
@@ -187,7 +189,11 @@ def _save_if_due(checkpoint: Checkpoint | None, place: tuple[int, int], in_progr
 
 def before_first_round(experiment: Experiment, world: World) -> InProgress:
     """Replicates before their first round."""
-    judge = experiment.task.judge(world, experiment.algorithm)
+    judge: Any = experiment.task.judge(world, experiment.algorithm)
+    if world.metrics:
+        if not hasattr(judge, "metrics"):
+            raise FklError(f"metrics: {type(judge).__name__}, the judge of {experiment.algorithm.label}, knows of none")
+        judge.metrics = dict(world.metrics)
     elapsed = np.zeros(world.problem.rounds)
     start = perf_counter()
     state = experiment.algorithm.init(world)

@@ -49,7 +49,7 @@ class Records:
 
 def make_records(experiment: Experiment, chunks: Iterable[Chunk], cache: Path | None = None) -> Records:
     """Turn what the loop brings back into tables; `cache` is where losses in hindsight are kept."""
-    beside = _find_comparison(experiment, cache)
+    beside = find_comparison(experiment, cache)
     parts = [_records_of_chunk(experiment, chunk, beside) for chunk in chunks]
     tables = {name: pd.concat([getattr(part, name) for part in parts], ignore_index=True) for name in TABLES}
     return Records(**tables)
@@ -145,7 +145,7 @@ class Tables:
     def comparison(self) -> Any:
         """What the task compares the run with, found when it is first needed."""
         if self._comparison is None:
-            self._comparison = (_find_comparison(self._whole(), self._cache),)
+            self._comparison = (find_comparison(self._whole(), self._cache),)
         return self._comparison[0]
 
     def _records(self, chunk: Chunk) -> Records:
@@ -228,18 +228,19 @@ def csv_rows(table: pd.DataFrame) -> Iterator[str]:
             yield some.to_csv(index=False, header=False, float_format=FLOATS, lineterminator="\n")
 
 
-def _find_comparison(experiment: Experiment, cache: Path | None) -> Any:
+def find_comparison(experiment: Experiment, cache: Path | None) -> Any:
     """What the task compares a run with."""
     return experiment.task.beside(experiment.algorithm, experiment.dictionary, cache)
 
 
 def _records_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> Records:
     problem, R = experiment.problem, chunk.ledger.shape[0]
-    T, K = problem.rounds, problem.clients
+    T, K = len(chunk.elapsed), problem.clients
     replicates, elapsed = np.arange(chunk.first, chunk.first + R), chunk.seconds_per_replicate()
     told = experiment.task.columns(chunk.judge, elapsed, beside)
     sent = _traffic(chunk.ledger)
     by_round, by_client = told.rounds | _columns_of_conditions(experiment, R) | sent.rounds, told.clients | sent.clients
+    by_round = {name: values[:T] for name, values in by_round.items()}
 
     rounds = {"replicate": np.repeat(replicates, T), "round": np.tile(np.arange(1, T + 1), R)}
     rounds |= {name: values.T.ravel() for name, values in by_round.items()}
@@ -249,6 +250,8 @@ def _records_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> Reco
     summary: Values = {"replicate": replicates}
     summary |= {name: values[-1] for name, values in by_round.items()} | told.summary
     summary.pop("runtime_s", None)
+    if chunk.stopped_at is not None:
+        summary["stopped_at"] = np.full(R, chunk.stopped_at)
     summary["runtime_s"] = elapsed[-1]
     summary["runtime_per_client_s"] = elapsed[-1] / K
     return Records(pd.DataFrame(rounds), pd.DataFrame(clients), pd.DataFrame(summary))
@@ -265,7 +268,7 @@ def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) 
         Rounds that their judge has booked.
     beside : see `Tables.comparison`
     """
-    columns = experiment.task.columns(chunk.judge, chunk.seconds_per_replicate(), beside).rounds
+    columns = experiment.task.by_round(chunk.judge, chunk.seconds_per_replicate(), beside)
     columns |= _columns_of_conditions(experiment, chunk.ledger.shape[0]) | _traffic(chunk.ledger).rounds
     return pd.DataFrame({name: values[:done].mean(axis=1) for name, values in columns.items()})
 

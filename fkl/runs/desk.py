@@ -58,7 +58,7 @@ class Desk:
     def write(self, chunk: Chunk) -> None:
         """Write down what some replicates showed, which have ended."""
         self.tables.append(chunk)
-        self.loggers.tell(chunk, self._experiment.problem.rounds)
+        self.loggers.tell(chunk, len(chunk.elapsed))
 
     def write_failed(self, error: DivergedError) -> None:
         """Write down the rounds before the one in which a method diverged."""

@@ -32,7 +32,7 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
     notes: dict[str, Any] = {
         **about(run),
         "sizes": whole.task.describe(),
-        "rounds": problem.rounds,
+        "rounds": tables.curves.mean.shape[1],
         "clients": problem.clients,
         "features": problem.dimension,
         "rows_left_out": problem.rows_left_out,

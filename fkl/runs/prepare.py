@@ -1,6 +1,7 @@
 """From a checked run to its experiment: data are read, scaled and partitioned, and a graph is drawn."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from fkl.basics.errors import BadValue, require
@@ -10,6 +11,7 @@ from fkl.config import Run, engine
 from fkl.engines.experiment import Experiment
 from fkl.engines.memory_fit import kinds_sent
 from fkl.kernels.around_median import AroundMedian
+from fkl.runs.stop import Stopping
 from fkl.tasks import task_of
 from fkl.tasks.learners import BY_ITSELF, Alone, pooled_task, why_not
 from fkl.tasks.participants import require_rounds
@@ -57,6 +59,7 @@ def prepare(run: Run) -> Experiment:
         task.redraw,
         engine(settings.engine),
         run.conditions.get("links"),
+        settings.metrics or {},
     )
     # A condition is on kinds of message that its method sends.
     for group, condition in run.conditions.items():
@@ -65,4 +68,7 @@ def prepare(run: Run) -> Experiment:
             there = sorted(set().union(*(sent.get(direction, set()) for direction in condition.directions)))
             known = f"null, or some of those that {run.algo.label} sends: {', '.join(there)}"
             require(set(asked) <= set(there), f"{group}.kinds", asked, known)
+    if settings.stop_when is not None:
+        stopping = Stopping(experiment, settings.stop_when, Path(run.paths.cache).expanduser())
+        experiment = replace(experiment, engine=stopping)
     return experiment

@@ -45,6 +45,7 @@ COLUMNS = {
     "training_samples": "samples that are learned from",
     "test_samples": "samples that are only tested on",
     "communication_s": "seconds that the messages take, by the links' latency and bandwidth",
+    "stopped_at": "round after which stop_when ended the run; empty where it never held",
     "runtime_s": "seconds of computing for one replicate: the run's time divided by its replicates",
     "runtime_per_client_s": "seconds of computing for one replicate and client",
     "epsilon_sample": "privacy of a sample so far: epsilon of (epsilon, privacy.delta)-differential privacy",

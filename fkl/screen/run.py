@@ -57,6 +57,8 @@ def sizes(provenance: dict[str, Any], config: dict[str, Any]) -> str:
     words = [provenance.get("sizes", usual), plural(config["replicates"], "replicate")]
     if graph := provenance.get("topology"):
         words.append(f"{graph['edges']} links, spectral gap {graph['spectral_gap']:.3g}")
+    if config.get("stop_when"):
+        words.append(f"ended after round {provenance['rounds']}")
     if config.get("rows", "all") != "all":
         words.append(f"rows={config['rows']}")
     return ", ".join(words)

@@ -285,9 +285,11 @@ class BatchJudge(TestedBooks):
             for name, sums in self._measures_of_loss(part, rows, f[part]).items():
                 self.book(name, rounds, _mean_over_samples(sums, rows).T)
                 self.by_client[name] = sums[..., -1] / np.where(rows.count, rows.count, np.nan)
-        if self.numbers is not None and rounds.stop == self._shape[0]:
-            test = self.parts["test"]
-            there = np.arange(test.y.shape[2]) < test.count[:, None]
+        test = self.parts["test"]
+        there = np.arange(test.y.shape[2]) < test.count[:, None]
+        if self.metrics:
+            self.book_own(rounds, [y[there] for y in test.y], [f_test[there].T for f_test in f["test"]])
+        if self.numbers is not None:
             each = self._loss.of_each(test, f["test"][..., -1])
             self.row_losses = [RowLosses(self.numbers, of_replicate[there]) for of_replicate in each]
         train = self.parts["train"]

@@ -78,15 +78,22 @@ class OwnFeaturesJudge(TestedBooks):
         factor = np.sqrt(2 / phase.shape[-1])
         for part, training in PARTS:
             x, y, client = self.problem.part(training)
+            own = bool(self.metrics) and not training
+            predicted = np.zeros((len(theta), theta.shape[3], len(y) if own else 0))
             sums, last = np.zeros((*theta.shape[:2], theta.shape[3])), np.zeros((len(theta), len(y)))
             for r, k in np.ndindex(*theta.shape[:2]):
                 z = factor * np.cos(x[client == k] @ omega[r, k] + phase[r, k])
-                off = z @ theta[r, k] - y[client == k, None]
+                f = z @ theta[r, k]
+                if own:
+                    predicted[r][:, client == k] = f.T
+                off = f - y[client == k, None]
                 sums[r, k] = np.einsum("nb,nb->b", off, off)
                 last[r, client == k] = off[:, -1] ** 2
             size = self.count[part]
             self.book(f"{part}_mse", rounds, (sums.sum(axis=1) / (size.sum() or np.nan)).T)
             self.by_client[f"{part}_mse"] = sums[..., -1] / np.where(size, size, np.nan)
+            if own:
+                self.book_own(rounds, [y] * len(theta), [*predicted])
             if not training and self.numbers is not None:
                 self.row_losses = [RowLosses(self.numbers, losses) for losses in last]
         self.first_pending, self.pending = rounds.stop, []

@@ -130,6 +130,10 @@ class FittedJudge(Books):
         errors = {name: np.array([one.mean() if len(one) else np.nan for one in each]) for name, each in wrong.items()}
         for name, values in {**errors, **outcome.figures}.items():
             self.book(name, t, values)
+        if self.metrics:
+            tested = [batch.part(False)[:2] for batch in self._batches]
+            found = [predict(x) for predict, (x, _) in zip(outcome.predict, tested, strict=True)]
+            self.book_own(t, [y for _, y in tested], found)
         self.by_client.update(outcome.of_clients)
         self.row_losses = [
             RowLosses(batch.row[~batch.training], one.astype(np.float64))

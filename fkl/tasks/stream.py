@@ -22,6 +22,7 @@ from fkl.kernels.traceable import traced
 from fkl.tasks import calibration
 from fkl.tasks.calibration import Calibration
 from fkl.tasks.fairness import fairness
+from fkl.tasks.own_metrics import losses_of
 from fkl.tasks.participants import differs_by_replicate, present_in_replicate
 from fkl.tasks.task import (
     LARGEST_ERROR,
@@ -118,6 +119,10 @@ class StreamTask(Task):
     def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Columns:
         """Errors and regrets, the latter beside the best function in hindsight."""
         return judge.columns(np.zeros((1, 1)) if beside is None else beside)
+
+    def by_round(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Values:
+        """Without what is fitted in hindsight for the clients' columns."""
+        return judge.by_round(np.zeros((1, 1)) if beside is None else beside)
 
     def panels(self) -> Mapping[str, Panel]:
         """Errors and regrets so far."""
@@ -269,7 +274,9 @@ class StreamJudge:
         self.calibration: Calibration | None = None
         self.row_losses: list[RowLosses] = []
         self._of_rounds = np.zeros((0 if problem.row is None else problem.rounds, *shape))
-        self.booked = 0
+        self.booked, self._rounds = 0, problem.rounds
+        self.metrics: dict[str, str] = {}
+        self.own_losses: Values = {}
 
     def enter(self, t: int, outcome: Outcome) -> bool:
         """Book round t, and tell whether all is finite."""
@@ -280,6 +287,9 @@ class StreamJudge:
         if len(self._of_rounds):
             self._of_rounds[t] = (outcome.y_hat - y) ** 2
         self.enter_variance(t, outcome.y_hat, outcome.variance)
+        for name, path in self.metrics.items():
+            losses = losses_of(name, path, y[present], outcome.y_hat[:, present])
+            self.own_losses.setdefault(name, np.zeros(self.mse.shape))[t] = losses.sum(axis=1)
         return self.add_sums(t, self._added(self.sums.terms()))
 
     def enter_variance(self, t: int, y_hat: Array, variance: Array | None) -> None:
@@ -310,11 +320,16 @@ class StreamJudge:
     def sums(self, sums: "Sums") -> None:
         self.squared_error, self.loss, self.kernel_loss = sums
 
+    def end(self, t: int) -> None:
+        """Judge no round after round t."""
+        self._rounds = t
+
     def close(self) -> None:
         """Put the losses of all rows beside their numbers, where these are known."""
-        row, present = self.problem.row, self.problem.present
+        played, losses = self.problem.until(self._rounds), self._of_rounds[: self._rounds].swapaxes(0, 1)
+        row, present = played.row, played.present
         if row is not None:
-            self.row_losses = [RowLosses(row[present], losses[present]) for losses in self._of_rounds.swapaxes(0, 1)]
+            self.row_losses = [RowLosses(row[present], of_replicate[present]) for of_replicate in losses]
 
     def gathered(self, beside: Callable[[Array], Array]) -> "StreamJudge":
         """A judge with the clients of other processes as well; `problem` does not yet have their streams.
@@ -330,41 +345,55 @@ class StreamJudge:
             judge.kernel_loss = beside(self.kernel_loss.min(axis=-1, keepdims=True))
         return judge
 
-    def columns(self, best: Array) -> Columns:
-        """Errors and regrets; `best` (T, K) is the loss of the best function in hindsight, of all samples."""
-        problem, samples = self.problem, self.problem.present.sum(axis=0)
-        best, linear = (np.where(problem.present, loss, 0.0) for loss in (best, linear_loss(problem)))
-        simple = {f"mse_{name}": errors for name, errors in baselines(problem)._asdict().items()}
+    def by_round(self, best: Array) -> Values:
+        """Errors and regrets of all rounds; `best` is that of `columns`."""
+        problem, best = self.problem, np.where(self.problem.present, best, 0.0)
         rounds: Values = {
             "mse": self.mse,
             "regret_best_kernel": self.mean_regret_best_kernel,
             "regret_hindsight": self.mean_loss - np.cumsum(best.mean(axis=1))[:, None],
             **{
-                name: np.broadcast_to((np.cumsum(errors.sum(axis=1)) / self._samples)[:, None], self.mse.shape)
-                for name, errors in simple.items()
+                f"mse_{name}": np.broadcast_to((np.cumsum(errors.sum(axis=1)) / self._samples)[:, None], self.mse.shape)
+                for name, errors in baselines(problem)._asdict().items()
             },
         }
+        if self.calibration is not None:
+            rounds |= self.calibration.by_round()
+        if problem.expected is not None:
+            known = problem.present * (problem.expected - problem.y) ** 2
+            squared_errors = self.mse * self._samples[:, None]
+            rounds["regret_dynamic"] = (squared_errors - np.cumsum(known.sum(axis=1))[:, None]) / problem.clients
+        for name, sums in self.own_losses.items():
+            rounds[name] = np.cumsum(sums, axis=0) / self._samples[:, None]
+        return rounds
+
+    def columns(self, best: Array) -> Columns:
+        """Errors and regrets; `best` (T, K) is the loss of the best function in hindsight, of all samples."""
+        problem = self.problem.until(self._rounds)
+        samples = problem.present.sum(axis=0)
+        losses = (loss[: self._rounds] for loss in (best, linear_loss(self.problem)))
+        best_so_far, linear = (np.where(problem.present, loss, 0.0) for loss in losses)
+        simple = {f"mse_{name}": errors for name, errors in baselines(problem)._asdict().items()}
         mse, unit = self.squared_error / np.maximum(samples, 1), problem.scale.y_unit
         variance = np.var(problem.y, axis=0, where=problem.present | (samples == 0))
         clients: Values = {
             "rounds": samples,
             "mse": mse,
             "regret_best_kernel": self.regret_best_kernel,
-            "regret_hindsight": self.loss - best.sum(axis=0),
+            "regret_hindsight": self.loss - best_so_far.sum(axis=0),
             "regret_linear": self.loss - linear.sum(axis=0),
             **{name: errors.sum(axis=0) / np.maximum(samples, 1) for name, errors in simple.items()},
             **in_units(mse, variance, unit),
         }
         if self.calibration is not None:
-            rounds |= self.calibration.by_round()
             clients |= self.calibration.by_client(samples)
         if problem.expected is not None:
             known = problem.present * (problem.expected - problem.y) ** 2
-            squared_errors = self.mse * self._samples[:, None]
-            rounds["regret_dynamic"] = (squared_errors - np.cumsum(known.sum(axis=1))[:, None]) / problem.clients
             clients["regret_dynamic"] = self.squared_error - known.sum(axis=0)
-        summary = in_units(self.mse[-1], float(problem.y[problem.present].var()), unit)
-        return Columns(rounds, clients, summary | fairness("mse", self.squared_error, samples, problem.site))
+        summary = in_units(self.mse[self._rounds - 1], float(problem.y[problem.present].var()), unit)
+        return Columns(
+            self.by_round(best), clients, summary | fairness("mse", self.squared_error, samples, problem.site)
+        )
 
     @property
     def regret_best_kernel(self) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@
 A family of methods names its own with ``task: ClassVar = BatchTask``; a method that names none learns from a stream.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
@@ -15,11 +15,12 @@ from fkl.basics import memory
 from fkl.basics.errors import BrokenPromiseError, FklError, plural
 from fkl.basics.random_streams import Role, shared_generator
 from fkl.config import Run
-from fkl.contract.world import Algorithm, World
+from fkl.contract.world import Algorithm, Array, World
 from fkl.data.scale import Scale
 from fkl.kernels import Dictionary
 from fkl.network import Topology
 from fkl.tasks import run_samples as samples
+from fkl.tasks.own_metrics import losses_of
 from fkl.wire.ledger import BETWEEN_PEERS, WITH_A_SERVER, Direction
 
 Redraw = Callable[[int], tuple[Any, Topology | None]]
@@ -90,6 +91,7 @@ class Books:
         self._shape = rounds, replicates
         self.booked = 0
         self.row_losses: list[RowLosses] = []
+        self.metrics: dict[str, str] = {}
         self.by_round: Values = {}
         self.by_client: Values = {}
         self.at_the_end: Values = {}
@@ -98,6 +100,17 @@ class Books:
         """Enter values (R,) of a round, or (B, R) of some."""
         self.by_round.setdefault(name, np.empty(self._shape))[rounds] = values
         self.booked = rounds.stop if isinstance(rounds, slice) else rounds + 1
+
+    def book_own(self, rounds: int | slice, y: Sequence[Array], y_hat: Sequence[Array]) -> None:
+        """Enter the user's metrics of a round, or of B rounds: of each replicate, y (n,) and y_hat (n,) or (B, n)."""
+        for name, path in self.metrics.items():
+            losses = [losses_of(name, path, *pair) for pair in zip(y, y_hat, strict=True)]
+            means = np.array([each.sum(axis=-1) / (each.shape[-1] or np.nan) for each in losses])
+            self.book(f"test_{name}", rounds, means.T)
+
+    def end(self, t: int) -> None:
+        """Judge no round after round t, which is booked."""
+        self.by_round = {name: values[:t] for name, values in self.by_round.items()}
 
     def close(self) -> None:
         """Finish the books after the last round: here they are finished."""
@@ -278,6 +291,10 @@ class Task:
         beside : as `beside` returned it, or None for nothing to compare with
         """
         return judge.columns()
+
+    def by_round(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Values:
+        """The columns of the rounds alone, of a run that may be under way; parameters as for `columns`."""
+        return self.columns(judge, elapsed, beside).rounds
 
     def panels(self) -> Mapping[str, Panel]:
         """A run's figures by the names of their files."""

@@ -136,14 +136,15 @@ class ScoredJudge(Books):
         values = [each.mean() for each in losses]
         self.book("iterations", t, outcome.iterations)
         self.book(name, t, values)
-        if t == self._shape[0] - 1:
-            if (numbers := self._problem.row) is not None:
-                pairs = zip(outcome.rows, losses, strict=True)
-                self.row_losses = [RowLosses(numbers[rows], each.astype(np.float64)) for rows, each in pairs]
-            # What a constant has on the rows that are tested on, beside these errors.
-            y, tested = self._problem.y, [self._problem.y[rows] for rows in outcome.rows]
-            self.at_the_end |= constants([np.delete(y, rows) for rows in outcome.rows], tested, classes)
-            if not classes:
-                variance = np.array([targets.var() for targets in tested])
-                self.at_the_end |= in_units(np.array(values), variance, self._problem.scale.y_unit)
+        self.book_own(t, [self._problem.y[rows] for rows in outcome.rows], found)
+        # What is told at the end, which may be any round's
+        if (numbers := self._problem.row) is not None:
+            pairs = zip(outcome.rows, losses, strict=True)
+            self.row_losses = [RowLosses(numbers[rows], each.astype(np.float64)) for rows, each in pairs]
+        # What a constant has on the rows that are tested on, beside these errors.
+        y, tested = self._problem.y, [self._problem.y[rows] for rows in outcome.rows]
+        self.at_the_end |= constants([np.delete(y, rows) for rows in outcome.rows], tested, classes)
+        if not classes:
+            variance = np.array([targets.var() for targets in tested])
+            self.at_the_end |= in_units(np.array(values), variance, self._problem.scale.y_unit)
         return all(bool(np.isfinite(f).all()) for f in found) and all(value < LARGEST_ERROR for value in values)

@@ -57,6 +57,8 @@ def require_fits(run: Run) -> None:
     require(not fitted, "kernels", type(run.kernels).__name__, words)
     require(settings.replicates == 1, "replicates", settings.replicates, "1: real sites learn once")
     require(settings.rows == "all", "rows", settings.rows, "all: which rows there are is each site's own business")
+    require(settings.stop_when is None, "stop_when", settings.stop_when, "null: sites learn as long as they have rows")
+    require(not settings.metrics, "metrics", settings.metrics, "null: predictions stay at the sites")
     require(settings.engine in ("numba", "numpy"), "engine", settings.engine, "numba or numpy, at every site")
     require(not settings.save_model, "save_model", True, "false: a client's part of the model stays at its site")
     noisy = noise_of(run) is not None

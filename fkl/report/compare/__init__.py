@@ -14,7 +14,7 @@ from fkl.basics.errors import FklError
 from fkl.basics.files import whole_file, write_text
 from fkl.report.compare import pairs
 from fkl.report.compare.cells import Cell, Cells, arrange
-from fkl.report.compare.choosing import choose
+from fkl.report.compare.choosing import WITH_ROUNDS, choose
 from fkl.report.compare.courses import course
 from fkl.report.compare.pivot import Pivot
 from fkl.report.compare.steps import about_steps
@@ -207,6 +207,41 @@ def compare(
     return compare_runs(found, metric, by)
 
 
+def rounds(runs: str | PathLike[str] | Iterable[str | PathLike[str]] = ()) -> pd.DataFrame:
+    """The rounds of finished runs below each other, with what tells the runs apart.
+
+    Parameters
+    ----------
+    runs : as for `compare`
+
+    Returns
+    -------
+    DataFrame
+        One row a run, replicate and round: run, method, dataset, algorithm, the keys that tell runs apart, seed; and
+        the columns of rounds.csv, empty where a run has none of them. Runs that diverged have no row.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        If a word finds no run.
+
+    Examples
+    --------
+    >>> import fkl
+    >>> words = ("algo=raker", "dataset=diabetes", "partition=stream", "kernels.smallest=1", "replicates=2")
+    >>> runs = [fkl.run(*words, f"algo.eta={eta}", quiet=True) for eta in (0.25, 0.5)]
+    >>> frame = fkl.rounds(runs)
+    >>> frame[frame["round"] == 442].groupby(["method", "algo.eta"]).mse.mean().round(3)
+    method           algo.eta
+    Raker, eta=0.25  0.25        0.052
+    Raker, eta=0.5   0.50        0.048
+    Name: mse, dtype: float64
+    """
+    found = choose([runs] if isinstance(runs, str | PathLike) else runs, WITH_ROUNDS)
+    found.warn()
+    return arrange(found.runs).rounds()
+
+
 def compare_runs(found: Collected, metric: str | None = None, by: Sequence[str] = ()) -> Comparison:
     """Compare runs that were read already; parameters and errors as for `compare`."""
     runs = found.runs
@@ -233,6 +268,7 @@ def command(
     dark: bool = False,
     format: str = "table",
     style: str = "screen",
+    rounds: str | Path | None = None,
 ) -> None:
     """`fkl compare`: compare, write everything, and print what came out.
 
@@ -248,9 +284,15 @@ def command(
         Of the table that is printed, see `fkl.screen.tables.FORMATS`.
     style : {"screen", "paper"}
         Of figures.
+    rounds : str or Path, optional
+        File for the rounds of all runs, as of the function of this name.
     """
-    made = compare(where, metric, by)
+    found = choose(where) if rounds is None else choose(where, WITH_ROUNDS)
+    found.warn()
+    made = compare_runs(found, metric, by)
     files = made.write(out, dark, style)
+    if rounds is not None:
+        write_text(Path(rounds), arrange(found.runs).rounds().to_csv(index=False, float_format="%.15g"))
     made.show(format)
     if format == "table":
         say(

@@ -111,9 +111,7 @@ class Cells:
         rows = []
         for cell, runs in self.runs.items():
             for run in runs:
-                config = flat(run.config)
-                named = {"run": run.folder.name, **cell._asdict(), "algorithm": run.algorithm}
-                named |= {key: config.get(key) for key in self.keys} | {"seed": run.config["seed"]}
+                named = self._named(cell, run)
                 replicates = range(run.replicates)
                 counted, seed = shared[cell.dataset], run.config["seed"]
                 whose = {"shared": [counted is not None and (seed, one) in counted for one in replicates]}
@@ -124,6 +122,27 @@ class Cells:
         long = wide.melt(ids, var_name="metric", value_name="value").dropna(subset="value")
         lost = wide.loc[~wide["run"].isin(long["run"]), ids].assign(metric="", value=np.nan)
         return pd.concat([long, lost], ignore_index=True) if len(lost) else long.reset_index(drop=True)
+
+    def rounds(self) -> pd.DataFrame:
+        """The rounds of all finished runs, see `fkl.report.compare.rounds`."""
+        tables = []
+        for cell in self.runs:
+            for run in self.finished(cell):
+                table = run.rounds
+                named = pd.DataFrame(self._named(cell, run), index=table.index)
+                tables.append(pd.concat([named, table], axis=1))
+                run.forget()
+        if not tables:
+            raise FklError("rounds: no run is finished")
+        return pd.concat(tables, ignore_index=True)
+
+    def _named(self, cell: Cell, run: EndedRun) -> dict[str, Any]:
+        """What tells a run from others, by column."""
+        config = flat(run.config)
+        named = {"run": run.folder.name, **cell._asdict(), "algorithm": run.algorithm}
+        values = {key: config.get(key) for key in self.keys}
+        values = {key: str(value) if isinstance(value, list) else value for key, value in values.items()}
+        return named | values | {"seed": run.config["seed"]}
 
 
 def arrange(runs: Iterable[EndedRun], by: Sequence[str] = ()) -> Cells:

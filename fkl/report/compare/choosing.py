@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from os import PathLike, fspath
 from pathlib import Path
@@ -19,6 +19,8 @@ from fkl.results.folder import LAST_FILE
 
 VERIFIED = (CONFIG_FILE, "summary.csv")
 """Files whose checksums are compared: what a comparison reads of every run. `rounds.csv` is where it is drawn."""
+WITH_ROUNDS = (*VERIFIED, "rounds.csv")
+"""The same where all rounds are asked for."""
 JOBS = "jobs.csv"
 NAMED = ("algo", "dataset")
 """Groups whose choices go by their names, `algo=pof_mkl`."""
@@ -26,7 +28,7 @@ GLOB = re.compile(r"[*?\[]")
 MOST_TOLD = 12
 
 
-def choose(where: Iterable[str | PathLike[str]]) -> Collected:
+def choose(where: Iterable[str | PathLike[str]], verified: Collection[str] = VERIFIED) -> Collected:
     """Read the runs that some words name.
 
     Parameters
@@ -34,6 +36,8 @@ def choose(where: Iterable[str | PathLike[str]]) -> Collected:
     where : iterable of str or Path
         Folders of runs, of sweeps, or with both, such as outputs; globs of these; and ``KEY=VALUE,VALUE``, which a run
         must fit all of. Folders and globs add up; without any it is the folder outputs.
+    verified : collection of str
+        Files whose checksums are compared.
 
     Raises
     ------
@@ -45,7 +49,7 @@ def choose(where: Iterable[str | PathLike[str]]) -> Collected:
     places = [word for word in words if not _is_filter(word)] or ["outputs"]
     found = Collected()
     for folder in dict.fromkeys(folder.resolve() for place in places for folder in _folders(place)):
-        found.add(folder, VERIFIED)
+        found.add(folder, verified)
     if not found.whole:
         found.warn()
         diverged = len(found.diverged)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from fkl.config import NOT_RESULTS
+from fkl.config import NOT_RESULTS, WITHOUT_NULL
 from fkl.data import renamed
 from fkl.results.finished_runs import EndedRun
 
@@ -21,7 +21,8 @@ def flat(config: dict[str, Any]) -> Flat:
     {'seed': 0, 'algo.eta': 1}
     """
     told = {"dataset": renamed.for_display(config["dataset"])} if isinstance(config.get("dataset"), dict) else {}
-    return dict(_flat({key: node for key, node in (config | told).items() if key not in NOT_RESULTS}))
+    empty = {key for key in WITHOUT_NULL if config.get(key) is None}
+    return dict(_flat({key: node for key, node in (config | told).items() if key not in {*NOT_RESULTS, *empty}}))
 
 
 def _flat(node: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

@@ -1,0 +1,40 @@
+"""A user's own metrics, ``metrics.mae=my_module.mae``: functions of y and y_hat, whose means judges tell."""
+
+import sys
+
+import numpy as np
+
+from fkl.basics.errors import FklError, in_one_line
+from fkl.contract.world import Array
+
+
+def losses_of(name: str, path: str, y: Array, y_hat: Array) -> Array:
+    """Loss of each prediction.
+
+    Parameters
+    ----------
+    name, path : str
+        Of the metric and of its function, whose module was imported when the configuration was checked: so a judge
+        holds no function, which no checkpoint could keep.
+    y : (n,)
+    y_hat : (..., n)
+
+    Returns
+    -------
+    (..., n) array
+        NaN where a prediction is not finite, which is for others to say.
+    """
+    targets, predictions = np.broadcast_to(y, y_hat.shape).flatten(), y_hat.astype(np.float64).flatten()
+    if not len(targets) or not np.isfinite(predictions).all():
+        return np.full(y_hat.shape, np.nan)
+    module, _, function = path.rpartition(".")
+    try:
+        losses = np.asarray(getattr(sys.modules[module], function)(targets, predictions), dtype=np.float64)
+    except Exception as error:  # whatever the user's own function does wrong is said in one line
+        raise FklError(f"metrics.{name}={path}: {type(error).__name__}: {in_one_line(error)}") from None
+    if losses.shape != targets.shape or not np.isfinite(losses).all():
+        what = f"array of shape {losses.shape}" if losses.shape != targets.shape else "loss that is not finite"
+        raise FklError(
+            f"metrics.{name}={path}: must return a finite loss for each of {len(targets)} samples, not {what}"
+        )
+    return losses.reshape(y_hat.shape)

@@ -1,0 +1,173 @@
+"""Metrics of a user's own: the mean of what a function says of each prediction, of every kind of method."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fkl
+from fkl.basics.errors import FklError
+from fkl.config import digest, load
+from fkl.config.compose import compose
+from fkl.conformance import scenario
+from fkl.engines.checkpoint import Checkpoint
+from fkl.engines.rounds import simulate
+from fkl.report.compare import compare
+from fkl.results.tables import TIMING_COLUMNS, make_records
+from fkl.runs.prepare import prepare
+
+OWN = """
+import numpy as np
+
+FIRST = []
+
+
+def mae(y, y_hat):
+    FIRST.append((y.copy(), y_hat.copy()))
+    return np.abs(y - y_hat)
+
+
+def squares(y, y_hat):
+    y -= y_hat  # what it does to its arrays is its own business
+    return y**2
+
+
+def wrong(y, y_hat):
+    return 1.0 * (np.sign(y_hat) != y)
+
+
+def one(y, y_hat):
+    return [0.5]
+
+
+def endless(y, y_hat):
+    return y / 0
+
+
+def fails(y, y_hat):
+    raise ValueError("no\\nthanks")
+"""
+SHARED = ("dataset=diabetes", "partition=iid", "partition.clients=4", "partition.rounds=50", "kernels.D=8")
+CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none")
+KNOWN = {
+    "pof_mkl": ("mse", "squares", *SHARED, "algo.eta=0.3"),
+    "raker": ("mse", "squares", "dataset=diabetes", "partition=stream", "kernels.D=8"),
+    "coke": ("test_mse", "squares", *SHARED, "algo.iterations=60", "chunk=2"),
+    "one_shot_ridge": ("test_mse", "squares", *SHARED),
+    "dekrr_ddrf": ("test_mse", "squares", *SHARED),
+    "cascade_svm": ("test_error", "wrong", *CLASSES),
+    "fdskl": ("test_error", "wrong", *CLASSES, "partition=vertical", "partition.parties=2"),
+}
+"""Of one method of each judge the error that fkl tells itself, and the same as a metric of the user's own."""
+
+
+@pytest.fixture(autouse=True)
+def _module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_losses.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_losses", raising=False)  # that of another test, in another folder
+
+
+def played(name: str, *words: str) -> fkl.Result:
+    return fkl.run("replicates=2", *words, "figures=none", f"out={name}", quiet=True)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("method", KNOWN)
+def test_a_metric_that_fkl_has_itself_is_the_same_and_changes_nothing_else(method: str) -> None:
+    error, function, *words = KNOWN[method]
+    column = f"test_{function}" if error.startswith("test_") else function
+    own = played("own", f"algo={method}", *words, f"metrics.{function}=own_losses.{function}")
+    without = played("without", f"algo={method}", *words)
+    for with_it, before in ((own.rounds, without.rounds), (own.summary, without.summary)):
+        np.testing.assert_allclose(with_it[column], with_it[error], rtol=1e-9)
+        kept = [name for name in before if name not in TIMING_COLUMNS]
+        pd.testing.assert_frame_equal(with_it[kept], before[kept], rtol=1e-9)
+        assert {*with_it} - {*before} == {column}
+    assert own.digest != without.digest
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_it_is_what_the_function_says_of_targets_and_predictions_in_the_order_of_rounds() -> None:
+    run = played("run", "algo=pof_mkl", *SHARED, "metrics.mae=own_losses.mae")
+    calls = sys.modules["own_losses"].FIRST[-50:]  # after those of what was rehearsed
+    losses = np.array([np.abs(y - y_hat).reshape(2, -1).sum(axis=1) for y, y_hat in calls])
+    samples = np.cumsum([len(y) // 2 for y, _ in calls])
+    expected = np.cumsum(losses, axis=0) / samples[:, None]
+    np.testing.assert_allclose(run.rounds["mae"].to_numpy().reshape(2, 50).T, expected, rtol=1e-8)
+    assert compare(["run"], "mae").pivot.means.size == 1
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("method", ["pof_mkl", "coke"])
+def test_its_bytes_do_not_depend_on_chunks(method: str) -> None:
+    _, _, *words = KNOWN[method]
+    common = (f"algo={method}", *words, "metrics.mae=own_losses.mae")
+    one, all_ = (played(str(chunk), *common, f"chunk={chunk}") for chunk in (1, 2))
+    assert (one.folder / "rounds.csv").read_bytes() == (all_.folder / "rounds.csv").read_bytes()
+
+
+def test_a_run_that_goes_on_from_a_checkpoint_has_the_same(tmp_path: Path) -> None:
+    given = prepare(scenario("algo=pof_mkl", *SHARED, "metrics.mae=own_losses.mae"))
+    done: list[int] = []
+
+    def kill(_: int) -> None:
+        done.append(1)
+        if len(done) == 20:
+            raise KeyboardInterrupt
+
+    def records(advance: Callable[[int], object], kept: Checkpoint | None) -> str:
+        made = make_records(given, simulate(given, None, 3, advance, kept))
+        return str(made.rounds.drop(columns=[*TIMING_COLUMNS], errors="ignore").to_csv())
+
+    with pytest.raises(KeyboardInterrupt):
+        records(kill, Checkpoint(tmp_path / "file", 0, "mine"))
+    found = records(lambda _: None, Checkpoint(tmp_path / "file", 0, "mine"))
+    assert found == records(lambda _: None, None) and ",mae" in found
+
+
+def test_another_text_of_its_module_is_another_run(tmp_path: Path) -> None:
+    words = ("algo=pof_mkl", *SHARED, "metrics.mae=own_losses.mae")
+    before = load(compose(*words)).digest
+    (tmp_path / "own_losses.py").write_text(OWN + "\n# changed\n")
+    assert load(compose(*words)).digest != before
+
+
+def test_it_stops_a_run() -> None:
+    run = played("run", "algo=pof_mkl", *SHARED, "metrics.mae=own_losses.mae", "stop_when=mae>0")
+    assert run.summary["stopped_at"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("metrics.b=own_losses.one", r"a finite loss for each of \d+ samples, not array of shape \(1,\)"),
+        ("metrics.b=own_losses.endless", "not loss that is not finite"),
+        ("metrics.b=own_losses.fails", "metrics.b=own_losses.fails: ValueError: no thanks"),
+        ("metrics.b=own_losses.nothing", "metrics.b=own_losses.nothing: must be the import path of a function"),
+        ("metrics.b=own_losses.FIRST", "metrics.b=own_losses.FIRST: must be a function"),
+        ("metrics.b=mae", "MODULE.FUNCTION"),
+        ("metrics.mse=own_losses.mae", "no column of fkl's"),
+        ("metrics=5", "names with words or null"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(word: str, said: str) -> None:
+    with pytest.raises(FklError, match=said) as refused:
+        played("run", "algo=pof_mkl", *SHARED, word)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("engine", ["jax", "mpi"])
+def test_an_engine_that_sees_no_prediction_refuses(engine: str) -> None:
+    with pytest.raises(FklError, match=r"numba or numpy for POF-MKL: .*metrics"):
+        played("run", "algo=pof_mkl", *SHARED, "metrics.mae=own_losses.mae", f"engine={engine}")
+
+
+def test_without_metrics_a_configuration_is_named_as_before() -> None:
+    resolved = load(compose("algo=pof_mkl", *SHARED)).resolved
+    before = {key: value for key, value in resolved.items() if key != "metrics"}
+    assert resolved["metrics"] is None and digest.decisive(resolved) == digest.decisive(before)
+    assert digest.identity(resolved) == digest.identity(before)

@@ -1,0 +1,143 @@
+"""stop_when: a run ends after the first round at which a condition holds, and is the run without it, cut there."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fkl
+from fkl.basics.errors import FklError
+from fkl.config import digest, load
+from fkl.config.compose import compose
+from fkl.conformance import scenario
+from fkl.engines.checkpoint import Checkpoint
+from fkl.engines.rounds import simulate
+from fkl.results.tables import TIMING_COLUMNS, make_records
+from fkl.runs.prepare import prepare
+
+STREAM = ("dataset=diabetes", "partition=iid", "partition.clients=4", "partition.rounds=50", "kernels.D=8")
+PARTIES = ("dataset=ellipses", "dataset.rows=90", "scaling=none", "partition=vertical", "partition.parties=2")
+ONE_OF_EACH_JUDGE = {
+    "a stream": ("algo=pof_mkl", *STREAM, "algo.eta=0.5", "replicates=3"),
+    "some clients take part": ("algo=pof_mkl", *STREAM, "participation=share", "participation.share=0.5"),
+    "drift": ("algo=ofmkl_avg", "dataset=drift", "dataset.rounds=50", "kernels.D=8", "replicates=3"),
+    "a variance": ("algo=rf_gp", *STREAM, "replicates=3"),
+    "one learner": ("algo=raker", "dataset=diabetes", "partition=stream", "kernels.D=8", "replicates=3"),
+    "a batch": ("algo=coke", *STREAM, "algo.iterations=60", "replicates=3", "chunk=3"),
+    "own features": ("algo=dekrr_ddrf", *STREAM, "replicates=3", "chunk=3"),
+    "parties": ("algo=fdskl", *PARTIES),
+}
+
+
+def played(folder: Path, *words: str) -> fkl.Result:
+    return fkl.run("replicates=1", *words, "figures=none", f"out={folder}", quiet=True)
+
+
+def without_time(table: pd.DataFrame) -> pd.DataFrame:
+    return table.drop(columns=[*TIMING_COLUMNS], errors="ignore")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("words", ONE_OF_EACH_JUDGE.values(), ids=[*ONE_OF_EACH_JUDGE])
+def test_it_is_the_run_without_it_cut_at_the_first_such_round(words: tuple[str, ...], tmp_path: Path) -> None:
+    whole = played(tmp_path / "whole", *words)
+    column = next(name for name in ("test_error", "test_mse", "mse") if name in whole.rounds)
+    means = whole.rounds.groupby("round")[column].mean()
+    bound = float(means.iloc[: len(means) // 2].min()) * 1.0001  # which holds somewhere, and not first at once
+    first = int(means.index[means < bound][0])
+    cut = played(tmp_path / "cut", *words, f"stop_when={column}<{bound}")
+    rows = whole.rounds["round"] <= first
+    expected = without_time(whole.rounds[rows].reset_index(drop=True))
+    pd.testing.assert_frame_equal(without_time(cut.rounds), expected, rtol=1e-9, check_exact=False)
+    assert set(cut.summary["stopped_at"]) == {first} and cut.provenance["rounds"] == first
+    last = cut.rounds[cut.rounds["round"] == first].reset_index(drop=True)
+    for name in without_time(last).columns.drop("round"):
+        pd.testing.assert_series_equal(cut.summary[name], last[name])
+    assert [*cut.summary.columns.drop("stopped_at")] == [*whole.summary.columns]
+    by_replicate = cut.clients.groupby("replicate")
+    for name in set(cut.clients) & set(last):  # clients' columns are of the same rounds
+        if name.startswith("regret"):
+            np.testing.assert_allclose(by_replicate[name].mean(), last[name], rtol=1e-7)
+        elif name.endswith(("bytes", "scalars", "messages")):
+            np.testing.assert_allclose(by_replicate[name].sum(), last[name])
+        elif name in ("mse", "mse_running_mean", "mse_last_value", "log_score", "coverage_80"):
+            weighted = cut.clients[name] * cut.clients["rounds"]
+            sums = weighted.groupby(cut.clients["replicate"]).sum()
+            np.testing.assert_allclose(sums / by_replicate["rounds"].sum(), last[name], rtol=1e-7)
+
+
+def test_a_condition_that_never_holds_changes_nothing(tmp_path: Path) -> None:
+    words = ONE_OF_EACH_JUDGE["a stream"]
+    whole, other = played(tmp_path / "whole", *words), played(tmp_path / "other", *words, "stop_when=mse<0")
+    assert (other.folder / "rounds.csv").read_bytes() == (whole.folder / "rounds.csv").read_bytes()
+    assert (other.folder / "clients.csv").read_bytes() == (whole.folder / "clients.csv").read_bytes()
+    assert other.summary["stopped_at"].isna().all()
+    assert other.digest != whole.digest
+
+
+def test_losses_and_the_model_are_those_of_the_last_round_played(tmp_path: Path) -> None:
+    words = (*ONE_OF_EACH_JUDGE["a stream"], "rows=judge_3", "partition.rounds=40", "stop_when=uplink_messages>60")
+    one = played(tmp_path / "one", *words, "save_model=true")
+    with np.load(one.folder / "losses.npz") as kept:
+        found = pd.DataFrame({name: kept[name] for name in ("replicate", "loss")}).groupby("replicate").loss
+    assert set(found.size()) == {16 * 4}
+    np.testing.assert_allclose(found.mean(), one.summary["mse"], rtol=1e-9)
+    later = played(tmp_path / "later", *words)
+    later = played(tmp_path / "later", *words, "save_model=true")  # is played again for it
+    assert (later.folder / "model.npz").read_bytes() == (one.folder / "model.npz").read_bytes()
+
+
+@pytest.mark.parametrize("killed_after", [4, 16])
+@pytest.mark.parametrize("judge", ["a stream", "a batch"])
+def test_a_run_that_goes_on_from_a_checkpoint_ends_at_the_same_round(
+    judge: str, killed_after: int, tmp_path: Path
+) -> None:
+    column = "uplink_messages" if judge == "a stream" else "transmissions"
+    given = prepare(scenario(*ONE_OF_EACH_JUDGE[judge], f"stop_when={column}>60"))
+    done: list[int] = []
+
+    def kill(_: int) -> None:
+        done.append(1)
+        if len(done) == killed_after + 1:
+            raise KeyboardInterrupt
+
+    def records(advance: Callable[[int], object], kept: Checkpoint | None) -> dict[str, str]:
+        tables = vars(make_records(given, simulate(given, None, 3, advance, kept)))
+        return {name: without_time(table).to_csv() for name, table in tables.items()}
+
+    expected = records(lambda _: None, None)
+    with pytest.raises(KeyboardInterrupt):
+        records(kill, Checkpoint(tmp_path / "file", 0, "mine"))
+        raise KeyboardInterrupt  # where the run was over by then
+    assert records(lambda _: None, Checkpoint(tmp_path / "file", 0, "mine")) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((*ONE_OF_EACH_JUDGE["a stream"], "stop_when=mse"), "a column of rounds.csv, < or >, and a number"),
+        ((*ONE_OF_EACH_JUDGE["a stream"], "stop_when=error<1"), "must be of a column of rounds.csv: mse, regret"),
+        ((*ONE_OF_EACH_JUDGE["parties"], "stop_when=runtime_s>0"), "must be of a column of rounds.csv: iterations"),
+        ((*ONE_OF_EACH_JUDGE["a stream"], "chunk=2", "stop_when=mse<1"), "2 run at a time: give chunk=3"),
+        (
+            (*ONE_OF_EACH_JUDGE["some clients take part"], "replicates=2", "stop_when=mse<1"),
+            "1 run at a time: give replicates=1",
+        ),
+        ((*ONE_OF_EACH_JUDGE["a stream"], "engine=jax", "stop_when=mse<1"), "stop_when looks at each"),
+        ((*ONE_OF_EACH_JUDGE["a stream"], "engine=mpi", "stop_when=mse<1"), "on one process"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    with pytest.raises(FklError, match=said) as refused:
+        played(tmp_path / "run", *words)
+    assert "\n" not in str(refused.value) and not (tmp_path / "run").exists()
+
+
+def test_without_it_a_configuration_is_named_as_before() -> None:
+    resolved = load(compose("algo=pof_mkl", *STREAM)).resolved
+    before = {key: value for key, value in resolved.items() if key != "stop_when"}
+    assert resolved["stop_when"] is None and digest.decisive(resolved) == digest.decisive(before)
+    assert digest.identity(resolved) == digest.identity(before)
+    assert digest.identity(resolved | {"stop_when": "mse<1"}) != digest.identity(before)
