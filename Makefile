@@ -50,6 +50,7 @@ lint: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python scripts/prose.py
 
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .
