@@ -145,7 +145,9 @@ def _on_each(method: str, verdicts: Mapping[str, Verdict]) -> str:
 
 
 def outcome_of(method: str, verdict: Verdict) -> str:
-    """The verdict, said of one of its methods: better, worse, practically equal, cannot tell."""
+    """The verdict, said of one of its methods: better, worse, practically equal, cannot tell, or no verdict."""
+    if verdict.why_not:
+        return "no verdict"
     if verdict.outcome not in (BETTER, BEYOND):
         return verdict.outcome
     by = " by more than the margin" * (verdict.outcome == BEYOND)

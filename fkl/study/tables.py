@@ -161,7 +161,8 @@ def differences(answer: Answer) -> pd.DataFrame:
             low, high = one.difference.interval(1 - one.level)
             percent = 100 * np.expm1([one.difference.m, low, high])
             named = dict(zip(("percent", "low", "high"), percent.tolist(), strict=True))
-            tests = {"level": one.level, "p": one.difference.p, "p_adjusted": one.p, "verdict": one.outcome}
+            said = "no verdict" if one.why_not else one.outcome
+            tests = {"level": one.level, "p": one.difference.p, "p_adjusted": one.p, "verdict": said}
             rows.append({"data set": name, "a": one.a, "b": one.b, **named, **tests, "better": one.better})
     return pd.DataFrame(rows)
 
