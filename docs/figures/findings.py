@@ -12,7 +12,7 @@ from fkl.study.figure import MoreError
 STUDIES = Path(__file__).parents[1] / "studies"
 FINDINGS = {
     "sums": ("streams", "RF-GP", "POF-MKL, all kernels"),
-    "one_message": ("batches", "One-shot ridge, D=100", "DKLA, k=300"),
+    "one_message": ("batches", "One-shot ridge", "DKLA, k=300"),
     "graph": ("streams", "ODKLA", "OFSKL"),
     "together": ("streams", "FOMD-OMS", "NCO-OMS"),
 }
