@@ -36,7 +36,7 @@ def draw(study: str, a: str, b: str) -> bytes:
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(MoreError())
-        axes.set_xlabel(f"error of {a}, compared with {b}")
+        axes.set_xlabel(f"error of {a}")
         return rendered(figure, "")[".png"]
 
 
