@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
+import yaml
 from hydra.utils import get_class
 
 from fkl.cli.describe import Description, of_choice
@@ -129,10 +130,35 @@ def _method(title: str, one: Description) -> str:
     module = str(keys_of("algo", one.name)["_target_"]).rpartition(".")[0]
     file = f"{module.replace('.', '/')}.py"
     source = (ROOT / file).read_text(encoding="utf-8")
-    told = [f"# {title}", f"{_sentence(one)}.", f"    {one.usage}", *_told(one), *_results(one.name)]
+    when = yaml.safe_load((ROOT / "docs" / "when.yaml").read_text(encoding="utf-8"))[one.name]
+    told = [
+        f"# {title}",
+        f"{_sentence(one)}.",
+        f"**Use it when** {when}.",
+        f"    {one.usage}",
+        *_told(one),
+        *_sent(one.name),
+        *_results(one.name),
+    ]
     told += ["## Keys", _keys(one)]
     told += ["## Equations", f"As they are computed, in the order of the paper: `{file}`.", f"```python\n{source}```"]
     return "\n\n".join([*filter(None, told), ""])
+
+
+def _sent(algo: str) -> list[str]:
+    """What a method sends in a small run, from docs/sends.csv, which docs/figures/sends.py writes."""
+    frame = pd.read_csv(ROOT / "docs" / "sends.csv", keep_default_na=False)
+    mine = frame[frame["algo"] == algo]
+    if not mine["scalars"].sum():
+        return ["## What it sends", "Nothing."]
+    first = mine.iloc[0]
+    rows = [
+        f"| {row['way']} | {row['kind']} | {columns.kind_meaning(row['kind']) or ''} | {row['scalars']:,} |"
+        for _, row in mine.iterrows()
+    ]
+    who = f"with {first['clients']} clients or parties in {first['rounds']} rounds" if first["rounds"] else "in all"
+    heading = ["| way | kind | what it is | scalars in all |", "|---|---|---|---:|"]
+    return ["## What it sends", "\n".join([*heading, *rows]), f"In a small run {who}: `fkl run {first['words']}`."]
 
 
 def _results(algo: str) -> list[str]:
