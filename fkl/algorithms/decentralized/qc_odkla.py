@@ -1,4 +1,4 @@
-"""QC-ODKLA: ODKLA whose agents send few bits, and those only where they have news.
+"""QC-ODKLA: ODKLA whose agents send few bits, and only if they have something new.
 
 Xu, Wang, Chen and Tian, IEEE TNNLS (2023), arXiv 2208.02777. What COKE is to DKLA (`fkl.algorithms.decentralized.coke`,
 eqs. 19 and 20), for the theta_{t+1} of ODKLA. The bits are those of the condition `compression`, which rounds the
