@@ -12,6 +12,7 @@ BY_TYPE: dict[Any, tuple[str, ...]] = {
     float: (*NO_NUMBER, "-1.0", "-1e300", "1.2.3", "9" * 400),
     bool: ("maybe", "2", "1.5", "''", "[true]", "{a: 1}", "nan"),
     str: ("''", "' '", "no_such_word", "7", "nan", "[a]", "{a: 1}", "false"),
+    dict: ("word", "7", "''", "[word]", "{mse: m.f}", "true"),
     list: ("word", "7", "''", "{a: 1}", "[word]", "[nan]", "[inf]", "[-1]", "[]", "[[]]", "[null]", "true"),
 }
 """What the command line may say of a key, and none of its type can be."""

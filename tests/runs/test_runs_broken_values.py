@@ -28,6 +28,7 @@ ENDS: dict[Any, tuple[str, ...]] = {
     float: ("0", "5e-324", "1e-300", "1e18", "1e300"),
     bool: ("true", "false"),
     str: ("null",),
+    dict: ("null",),
     list: ("null", "[1.0]", "[[0.0,0.0],[1.0,1.0]]"),
 }
 """What a key's type allows, if its limits do."""
