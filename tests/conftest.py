@@ -12,6 +12,7 @@ from typing import NamedTuple
 import hypothesis
 import pytest
 import yaml
+from tqdm import tqdm
 
 from fkl import cli, conf_folder
 
@@ -111,6 +112,7 @@ def fkl(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setenv("PYTHONSAFEPATH", "")  # what a run makes of it, and of logging, ends with the test
     monkeypatch.setattr(logging.root, "handlers", [])
     logging.root.setLevel(logging.WARNING)
+    getattr(tqdm, "_instances", set()).clear()  # a bar that a cut download has left open would move ours down a line
 
     def call(*arguments: str) -> Answer:
         monkeypatch.setattr(sys, "argv", ["fkl", *arguments])

@@ -65,7 +65,8 @@ def import_module(name: str) -> ModuleType:
     found = _hashes_behind(name)
     if _known.setdefault(name, found) != found:
         for each in set(found).union(*_known.values()):  # one that is as it was may hold objects of one that is not
-            sys.modules.pop(each, None)
+            if _is_local(sys.modules.get(each)):  # and not the one of Python that a user's file has the name of
+                del sys.modules[each]
         for other, files in [*_known.items()]:
             if any(found.get(each, content) != content for each, content in files.items()):
                 del _known[other]
@@ -120,6 +121,12 @@ def _hashes_behind(name: str) -> dict[str, str]:
                         content, module if file.stem == "__init__" else module.rpartition(".")[0]
                     )
     return hashes
+
+
+def _is_local(module: ModuleType | None) -> bool:
+    """Whether an imported module is neither installed nor of the standard library."""
+    file = getattr(module, "__file__", None)
+    return hasattr(module, "__path__") if file is None else not _is_installed(Path(file).absolute().parent)
 
 
 def _is_installed(folder: Path) -> bool:

@@ -171,3 +171,17 @@ def test_without_metrics_a_configuration_is_named_as_before() -> None:
     before = {key: value for key, value in resolved.items() if key != "metrics"}
     assert resolved["metrics"] is None and digest.decisive(resolved) == digest.decisive(before)
     assert digest.identity(resolved) == digest.identity(before)
+
+
+def test_a_changed_module_does_not_unload_one_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user's file may have the name of a module of the standard library."""
+    import pathlib
+
+    from fkl.config import source_digest
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(source_digest, "_known", {"another": {"another": "-", "pathlib": "-"}})
+    for number in (1, 2):
+        (tmp_path / "changing_losses.py").write_text(f"NUMBER = {number}\n" + "#" * number)
+        assert source_digest.import_module("changing_losses").NUMBER == number
+    assert sys.modules["pathlib"] is pathlib
