@@ -183,5 +183,5 @@ def test_a_changed_module_does_not_unload_one_of_python(tmp_path: Path, monkeypa
     monkeypatch.setattr(source_digest, "_known", {"another": {"another": "-", "pathlib": "-"}})
     for number in (1, 2):
         (tmp_path / "changing_losses.py").write_text(f"NUMBER = {number}\n" + "#" * number)
-        assert source_digest.import_module("changing_losses").NUMBER == number
+        assert number == source_digest.import_module("changing_losses").NUMBER
     assert sys.modules["pathlib"] is pathlib
