@@ -145,7 +145,7 @@ def _limits(key: Key) -> Schema:
 
 
 def _as_json(default: str, value: Schema) -> Any:
-    """A default as JSON has it; None where it is null, differs between choices or is no single value."""
+    """A default as a JSON value; None if it is null, differs between choices or is no single value."""
     kind = value.get("type", "string" if "enum" in value else "")
     if default in ("", "null", "true", "false"):
         return {"true": True, "false": False}.get(default)

@@ -1,4 +1,4 @@
-"""What a paper's public scripts print, beside ours: for papers whose printed numbers were not available."""
+"""What a paper's public scripts print, compared with ours: for papers whose printed numbers were not available."""
 
 from pathlib import Path
 
