@@ -50,7 +50,7 @@ def write_predictions(
     # All cells as a data set's reader finds them, None where they are missing
     raw = own_file.read(path := str(rows))
     typed = rows.suffix.lower() in typed_file.FORMATS
-    columns = typed_file.read(path, raw) if typed else csv_file.read(path, raw, least=1)
+    columns = typed_file.read(path, raw) if typed else csv_file.read(path, raw, decimal=model.encoder.decimal, least=1)
     cells = {
         name: [None if hole else cell for cell, hole in zip(column.cells, column.holes, strict=True)]
         for name, column in columns.by_name.items()

@@ -343,6 +343,40 @@ def test_sites_must_have_the_same_features(tmp_path: Path) -> None:
     assert list(hub.members) == [0, 2]
 
 
+@pytest.mark.parametrize("name", each("pof_mkl-bins"))
+def test_sites_with_words_missing_cells_and_another_order_predict_what_the_simulation_says(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The configuration says words and values; features are in the order of site 0, though site 2 reports first."""
+    monkeypatch.setattr(InProcess, "get_node_ids", lambda grid: list(grid.nodes)[::-1])
+    fixed = ("dataset.text=one_hot", "dataset.words={ward:[icu,other]}", "dataset.fill={a:0.5,ward:other}")
+    words, files = (*words_of(name), *fixed), write_files(tmp_path)
+    wards = (["icu", "surgery"], ["icu", None], ["maternity", "icu"])
+    for file, order, of_site in zip(files, ("abc", "cab", "bca"), wards, strict=True):
+        table = pd.read_csv(file)
+        table.loc[::5, "a"] = None
+        table["ward"] = [of_site[row % 2] for row in range(len(table))]
+        table[["y", "ward", *order] if order == "cab" else [*order, "ward", "y"]].to_csv(file, index=False)
+    hub, _, _ = played(words, files)
+    assert list(hub.members) == [2, 1, 0]
+    assert hub.known.columns == ("a", "b", "c", "ward=icu", "ward=other")
+    require_equal(hub, words, files)
+
+
+def test_a_cell_without_a_value_of_the_configuration_is_refused_at_its_site(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = write_files(tmp_path)
+    table = pd.read_csv(files[1])
+    table.loc[3, "b"] = None
+    table.to_csv(files[1], index=False)
+    given = configuration(*words_of("pof_mkl"), "dataset.fill={a:0.5}")
+    hub = Hub(run_of(given["configuration"]), InProcess(client_app(), given, files), 3, 1, 0.5, [].append)
+    hub._poll_sites()
+    assert list(hub.members) == [0, 2]
+    assert "site1.csv, line 5, column b: '' is missing; " in capsys.readouterr().err
+
+
 def test_a_message_can_name_nothing_that_is_not_loaded() -> None:
     """Nor anything that is more than data."""
     for name in ("antigravity:Thing", "subprocess:Popen", "fkl.basics.plain_data:GENERATORS"):

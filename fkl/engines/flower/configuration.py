@@ -47,9 +47,10 @@ def require_fits(run: Run) -> None:
     require(data.target != "", "dataset.target", data.target, "the name of the column to predict")
     require(data.site is None, "dataset.site", data.site, "null: a file is a site")
     require(data.test_path is None, "dataset.test_path", data.test_path, "null: all rows are learned from")
-    words = "refuse or drop: anything else follows from the rows of all sites"
+    words = "refuse or drop, with values in dataset.fill: a mean follows from the rows of all sites"
     require(data.missing != "mean", "dataset.missing", data.missing, words)
-    require(data.text in ("refuse", "drop"), "dataset.text", data.text, words)
+    words = "refuse or drop, or with lists in dataset.words: which words there are follows from the rows of all sites"
+    require(data.text in ("refuse", "drop") or bool(data.words), "dataset.text", data.text, words)
     require(data.labels == "refuse", "dataset.labels", data.labels, "refuse: sites could number classes differently")
     require(isinstance(run.partition, Sites), "partition", type(run.partition).__name__, "sites: a site is a client")
     fitted = hasattr(run.kernels, "fitted")
@@ -105,12 +106,15 @@ class Ends:
 
     Parameters
     ----------
+    columns : tuple of str
+        Features in the site's order.
     low, high : tuple of float
         Of the target; with ``unit_box`` then of each feature.
     norm : float
         With ``unit_ball`` the largest norm of a row.
     """
 
+    columns: tuple[str, ...]
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
     norm: float = 0.0
@@ -119,14 +123,21 @@ class Ends:
     def from_table(cls, table: Table, scaling: str) -> "Ends":
         """Of one site's rows."""
         if scaling == "none":
-            return cls()
+            return cls(table.feature_names)
         columns = [table.y, *(table.x.T if scaling == "unit_box" else ())]
         norm = float(np.sqrt(np.einsum("nd,nd->n", table.x, table.x).max())) if scaling == "unit_ball" else 0.0
-        return cls(tuple(float(one.min()) for one in columns), tuple(float(one.max()) for one in columns), norm)
+        low, high = (tuple(float(getattr(one, end)()) for one in columns) for end in ("min", "max"))
+        return cls(table.feature_names, low, high, norm)
+
+    def in_order(self, columns: Sequence[str]) -> "Ends":
+        """The same with its features in this order."""
+        order = [0, *(1 + self.columns.index(name) for name in columns)][: len(self.low)]
+        low, high = (tuple(end[place] for place in order) for end in (self.low, self.high))
+        return replace(self, columns=tuple(columns), low=low, high=high)
 
 
-def common_scale(ends: Sequence[Ends], scaling: str, dimension: int) -> Scale:
-    """The scale of all sites' rows, which are asked for nothing but their ends.
+def common_scale(ends: Sequence[Ends], scaling: str) -> Scale:
+    """The scale of all sites' rows, which are asked for nothing but their ends; features in the first one's order.
 
     Raises
     ------
@@ -135,7 +146,9 @@ def common_scale(ends: Sequence[Ends], scaling: str, dimension: int) -> Scale:
     """
     if scaling == "none":
         return Scale()
+    ends = [one.in_order(ends[0].columns) for one in ends]
     low, high = np.min([one.low for one in ends], axis=0), np.max([one.high for one in ends], axis=0)
+    dimension = len(ends[0].columns)
     x = np.zeros((2, dimension))  # two rows that have the same scale as all rows of all sites
     if scaling == "unit_box":
         x[:] = low[1:], high[1:]
@@ -168,15 +181,22 @@ class Known:
     ----------
     sites, clients_per_site : int
         A site plays several clients, each with every so many-th of its rows: so a round learns from several rows of it.
-    rounds, dimension : int
+    rounds : int
+    columns : tuple of str
+        Features in the order of site 0.
     scale : Scale
     """
 
     sites: int
     clients_per_site: int
     rounds: int
-    dimension: int
+    columns: tuple[str, ...]
     scale: Scale
+
+    @property
+    def dimension(self) -> int:
+        """Number of features."""
+        return len(self.columns)
 
     @property
     def clients(self) -> int:
@@ -200,9 +220,13 @@ class Known:
     def samples(
         self, run: Run, table: Table, client: int
     ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_]]:
-        """A client's rows as it sees them, x (n, 1, d), y (n, 1) and present (n, 1)."""
+        """A client's rows as it sees them, x (n, 1, d), y (n, 1) and present (n, 1); features in the common order."""
         own = slice(self.row(client, 0), None, self.clients_per_site)
-        x, y = self.scale.x(table.x[own]).astype(run.settings.precision), self.scale.y(table.y[own])
+        order = [table.feature_names.index(name) for name in self.columns]
+        x, y = (
+            self.scale.x(np.take(table.x[own], order, axis=1)).astype(run.settings.precision),
+            self.scale.y(table.y[own]),
+        )
         return x[:, None], y[:, None], np.ones((len(y), 1), np.bool_)
 
 
@@ -212,6 +236,6 @@ def method_of(run: Run) -> Any:
 
 
 def require_columns(columns: Sequence[str], first: Sequence[str]) -> None:
-    """Refuse a site whose features are others than the first site's."""
-    if list(columns) != list(first):
+    """Refuse a site whose features are others than the first site's; their order may be another."""
+    if sorted(columns) != sorted(first):
         raise FklError(f"its features are {', '.join(columns)}, where the first site has {', '.join(first)}")

@@ -124,10 +124,10 @@ class Hub:
         while len(self.members) < self._sites:
             self._poll_sites()
             time.sleep(PAUSE_S)
-        rows, ends = [one.rows for one in self.members.values()], list(self._ends.values())
-        scale = common_scale(ends, self._run.settings.scaling, len(self._columns))
+        rows, ends = [one.rows for one in self.members.values()], [self._ends[k] for k in sorted(self._ends)]
+        scale = common_scale(ends, self._run.settings.scaling)
         length = -(-max(rows) // self._clients_per_site)
-        known = Known(self._sites, self._clients_per_site, length, len(self._columns), scale)
+        known = Known(self._sites, self._clients_per_site, length, ends[0].columns, scale)
         self._words, self.known = words_of(known), known
         self.server = LoneServer(method := method_of(self._run), known.common(self._run), known.clients)
         self._exchanges, self._hears_silence = method.exchanges, method.called_without_messages
@@ -175,7 +175,7 @@ class Hub:
                 self._say(f"a node is not taken in: {error}")
             self._refused[node] = str(error)
             return
-        self._ends[k] = Ends(tuple(about["low"]), tuple(about["high"]), float(about["norm"]))
+        self._ends[k] = Ends(tuple(columns), tuple(about["low"]), tuple(about["high"]), float(about["norm"]))
         self._say(f"site {k} is {'back' if k in self.members else 'there'}, {plural(rows, 'row')}")
         self.members[k] = Member(node, rows, before.heard)
 

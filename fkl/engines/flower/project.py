@@ -112,7 +112,7 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
     run = load(compose(*words))
     require_fits(run)
     with key_prefix("algo"):  # that the server would refuse, when all sites are there
-        known = Known(sites, clients_per_site, 1, 1, Scale())
+        known = Known(sites, clients_per_site, 1, ("x",), Scale())
         LoneServer(method_of(run), known.common(run), known.clients)
     with writing(folder):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -24,7 +24,7 @@ def words_of(known: Known) -> dict[str, Any]:
         "sites": known.sites,
         "clients-per-site": known.clients_per_site,
         "rounds": known.rounds,
-        "dimension": known.dimension,
+        "columns": list(known.columns),
         "x_low": np.ravel(scale.x_low).tolist(),
         "x_unit": np.ravel(scale.x_unit).tolist(),
         "y_low": float(scale.y_low),
@@ -36,7 +36,5 @@ def known_of(about: Mapping[str, Any]) -> Known:
     """What `words_of` was given."""
     low, unit = np.array(about["x_low"]), np.array(about["x_unit"])
     scale = Scale(low, unit, float(about["y_low"]), float(about["y_unit"]))
-    sites, per_site, rounds, dimension = (
-        int(about[name]) for name in ("sites", "clients-per-site", "rounds", "dimension")
-    )
-    return Known(sites, per_site, rounds, dimension, scale)
+    sites, per_site, rounds = (int(about[name]) for name in ("sites", "clients-per-site", "rounds"))
+    return Known(sites, per_site, rounds, tuple(about["columns"]), scale)
