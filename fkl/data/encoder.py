@@ -1,6 +1,7 @@
 """From a table's cells to numbers: what words became, so that rows that come later can follow."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -30,7 +31,7 @@ def days(cell: str, date_format: str) -> float:
     """Days from 1970-01-01 to a date, hours as fractions of a day; NaN where the cell is no date in this format."""
     try:
         moment = datetime.strptime(cell, date_format)
-    except ValueError:
+    except (ValueError, re.error):  # the latter of a format that names a part twice
         return float("nan")
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) / timedelta(days=1)
 
@@ -96,7 +97,7 @@ class Encoder:
         """What `as_json` wrote."""
         told = json.loads(text)
         words = {column: tuple(words) for column, words in told["words"].items()}
-        later = told.get("decimal", "point"), told.get("dates", {})
+        later = told.get("decimal", "point"), dict(told.get("dates", {}))
         return cls(tuple(told["columns"]), words, tuple(told["labels"]), told["one_hot"], told["fill"], *later)
 
     def x(self, frame: "DataFrame") -> NDArray[np.float64]:
@@ -107,12 +108,33 @@ class Encoder:
         fkl.basics.errors.FklError
             If a column is not there, or a cell is no finite number or no word that was learned with.
         """
+        parts = []
+        for column, values in self._values(frame).items():
+            words = self.words.get(column, ())
+            bad = ~np.isfinite(values)
+            if bad.any():
+                row = int(bad.argmax())
+                more = f" and {len(words) - WORDS_SHOWN} more" if len(words) > WORDS_SHOWN else ""
+                written = f"a date as {self.dates[column]}" if column in self.dates else "a finite number"
+                allowed = f"one of {', '.join(words[:WORDS_SHOWN])}{more}" if words else written
+                cell = in_one_line(frame[column].iloc[row])
+                raise FklError(f"row {row + 1}, column {in_one_line(column)}: {cell} must be {allowed}")
+            one_hot = words and self.one_hot
+            parts.append((values[:, None] == np.arange(len(words))).astype(np.float64) if one_hot else values[:, None])
+        return np.concatenate(parts, axis=1)
+
+    def readable(self, frame: "DataFrame") -> NDArray[np.bool_]:
+        """Rows (n,) in which `x` can read every cell; raises if a column is not there."""
+        return np.logical_and.reduce([np.isfinite(values) for values in self._values(frame).values()])
+
+    def _values(self, frame: "DataFrame") -> dict[str, NDArray[np.float64]]:
+        """By column its numbers or codes, NaN of cells that cannot be read."""
         lacking = [column for column in self.columns if column not in frame]
         if lacking:
             raise FklError(f"no column {in_one_line(lacking[0])}; needed are {in_one_line(', '.join(self.columns))}")
         from pandas import to_numeric
 
-        parts = []
+        found = {}
         for column in self.columns:
             cells, words, date_format = frame[column], self.words.get(column, ()), self.dates.get(column)
             if words:
@@ -123,15 +145,5 @@ class Encoder:
                 if self.decimal == "comma":
                     cells = cells.map(lambda cell: with_point(cell, "comma") if isinstance(cell, str) else cell)
                 values = to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-            values = np.where(cells.isna(), self.fill.get(column, np.nan), values)
-            bad = ~np.isfinite(values)
-            if bad.any():
-                row = int(bad.argmax())
-                more = f" and {len(words) - WORDS_SHOWN} more" if len(words) > WORDS_SHOWN else ""
-                written = f"a date as {date_format}" if date_format else "a finite number"
-                allowed = f"one of {', '.join(words[:WORDS_SHOWN])}{more}" if words else written
-                cell = in_one_line(frame[column].iloc[row])
-                raise FklError(f"row {row + 1}, column {in_one_line(column)}: {cell} must be {allowed}")
-            one_hot = words and self.one_hot
-            parts.append((values[:, None] == np.arange(len(words))).astype(np.float64) if one_hot else values[:, None])
-        return np.concatenate(parts, axis=1)
+            found[column] = np.where(cells.isna(), self.fill.get(column, np.nan), values)
+        return found

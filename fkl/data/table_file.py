@@ -433,7 +433,7 @@ def _is_format(date_format: str) -> bool:
     day = datetime(2001, 12, 31, tzinfo=UTC)
     try:
         return days(day.strftime(date_format), date_format) == days("2001-12-31", "%Y-%m-%d")
-    except (ValueError, re.error):
+    except ValueError:
         return False
 
 

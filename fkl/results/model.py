@@ -277,10 +277,11 @@ def _read_model(arrays: dict[str, NDArray[Any]]) -> Model:
         )
     except BAD_JSON as error:
         raise DamagedError(f"{type(error).__name__}: {in_one_line(error)}") from None
-    words = [*encoder.columns, *encoder.labels, *encoder.words, *encoder.fill]
+    words = [*encoder.columns, *encoder.labels, *encoder.words, *encoder.fill, *encoder.dates, *encoder.dates.values()]
     words += [word for column in encoder.words.values() for word in column]
     numbers = all(isinstance(value, float) for value in encoder.fill.values())
-    if not (all(isinstance(word, str) for word in words) and numbers and isinstance(encoder.one_hot, bool)):
+    known = isinstance(encoder.one_hot, bool) and encoder.decimal in ("point", "comma")
+    if not (all(isinstance(word, str) for word in words) and numbers and known):
         raise DamagedError("its columns and words are not text, or what they are filled with is no number")
     d = len(encoder.feature_names)
     if not learned or arrays:

@@ -11,6 +11,7 @@ import pytest
 from fkl.basics.errors import BadValue, FklError
 from fkl.data.encoder import Encoder
 from fkl.data.table_file import TableFile
+from fkl.results import model as fkl_model
 
 FILES = {
     "east.csv": "age;ward;admitted;crp;stay\n41;icu;01.02.2024;1,5;3,5\n;Café;28.02.2024;20;4\n"
@@ -41,6 +42,19 @@ north,31,1,0,0,1,2,2.5
 south,70,0,1,0,19783,2,5
 south,71,0,0,1,19784,3,6.25
 """
+
+
+RUN = ("run", "dataset=file", "dataset.target=stay", "kernels.D=4", "replicates=1")
+SEVERAL = (
+    *RUN,
+    "dataset.path=*.csv*",
+    "dataset.drop=[id]",
+    "dataset.decimal=comma",
+    "dataset.date_format=%d.%m.%Y",
+    "dataset.fill={age:50.5,ward:other,crp:2}",
+    "dataset.text=one_hot",
+    'dataset.words={ward:[icu,"Café",other]}',
+)
 
 
 def write(folder, **changed):
@@ -82,21 +96,44 @@ def test_files_of_sites_are_the_table_that_a_person_would_make_of_them(tmp_path)
 def test_a_run_of_several_files_has_the_bytes_of_a_run_of_one(fkl, tmp_path):
     write(tmp_path)
     Path("clean.txt").write_text(CLEAN)
-    call = ("run", "dataset=file", "dataset.target=stay", "kernels.D=4", "replicates=1")
-    several = (
-        "dataset.path=*.csv*",
-        "dataset.drop=[id]",
-        "dataset.decimal=comma",
-        "dataset.date_format=%d.%m.%Y",
-        "dataset.fill={age:50.5,ward:other,crp:2}",
-        "dataset.text=one_hot",
-        'dataset.words={ward:[icu,"Café",other]}',
-    )
-    for words in ((*several, "out=several"), ("dataset.path=clean.txt", "dataset.site=site", "out=one")):
-        answer = fkl(*call, *words)
+    several = (*SEVERAL, "out=several")
+    one = (*RUN, "dataset.path=clean.txt", "dataset.site=site", "out=one")
+    for words in (several, one):
+        answer = fkl(*words)
         assert answer.code == 0, answer.err
     for name in ("clients.csv", "rounds.csv"):
         assert Path("several", name).read_bytes() == Path("one", name).read_bytes()
+
+
+def test_new_rows_with_ids_are_predicted_as_training_rows_were_read(fkl, tmp_path):
+    write(tmp_path)
+    answer = fkl(*SEVERAL, "save_model=true", "figures=none", "out=several")
+    assert answer.code == 0, answer.err
+    model = fkl_model.load("several")
+    Path("new.csv").write_text(
+        "id;crp;ward;age;admitted\np1;1,5;icu;;01.02.2024\np2;1.5;icu;3;01.02.2024\np3;2;a;4;x\n"
+    )
+    frame = {"age": ["50,5"], "ward": ["icu"], "admitted": ["01.02.2024"], "crp": ["1,5"]}
+    expected = model.predict(pd.DataFrame(frame, dtype=object))
+    answer = fkl("predict", "several", "new.csv")
+    assert (answer.code, answer.err) == (2, "error: new.csv: row 3, column admitted: x must be a date as %d.%m.%Y\n")
+    answer = fkl(
+        "predict", "several", "new.csv", "--skip-bad-rows", "--keep", "id", "--keep", "age", "--out", "out.csv"
+    )
+    assert answer.code == 0, answer.err
+    assert "2 rows without a prediction; the first: row 2, column crp: 1.5 must be a finite number" in answer.err
+    found = pd.read_csv("out.csv")
+    assert list(found) == ["id", "age", "prediction"]
+    assert found["id"].tolist() == ["p1", "p2", "p3"]
+    assert found["prediction"][0] == pytest.approx(expected[0], rel=1e-6)
+    assert found["prediction"][1:].isna().all()
+    answer = fkl("predict", "several", "new.csv", "--keep", "name")
+    assert "keep=name: must be a column of new.csv: id, crp, ward, age, admitted" in answer.err
+    Path("known.csv").write_text(
+        "client;age;ward;admitted;crp;stay\n0;1;icu;01.02.2024;1,5;3,5\n1;1;icu;01.02.2024;2;y\n"
+    )
+    answer = fkl("predict", "several", "known.csv", "--across", "stay")
+    assert "row 2, column stay: y must be a finite number" in answer.err
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,8 @@ HOSTILE: dict[str, tuple[str, Callable[[dict[str, bytes]], dict[str, bytes]], st
         "its columns and words are not text",
     ),
     "a fill that is a word": ("linear", about(encoder=Encoder((), fill={"a": "b"}).as_json()), "is no number"),  # type: ignore[dict-item]
+    "a date that is a number": ("linear", about(encoder=Encoder((), dates={"a": 1}).as_json()), "not text"),  # type: ignore[dict-item]
+    "a decimal slash": ("linear", about(encoder=Encoder((), decimal="/").as_json()), "its columns and words are"),
     "a deep text": ("linear", put("about", npy(DEEP)), "RecursionError"),
     "no text": ("linear", put("about", npy(np.zeros(9, np.uint8))), "DecodeError"),
     "an unknown kernel": ("points", put("0/families", npy(["rbf", "rbf", "eval"])), "do not go together"),
