@@ -17,6 +17,8 @@ from fkl.screen.messages import note
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+WITHIN_95 = 1.959963984540054
+"""Standard deviations from the mean of a normal distribution within which 95 % of it are."""
 CLIENT = "client"
 """Column of rows that says whose function predicts, where every client has its own."""
 
@@ -108,7 +110,10 @@ def _readable_rows(model: Model, frame: "DataFrame") -> "DataFrame":
 def predictions(
     model: Model, frame: "DataFrame", client: str | None = None, replicate: int | None = None
 ) -> "DataFrame":
-    """A table with a column ``prediction``, and with ``f`` where its sign is the class."""
+    """A table with a column ``prediction``, and with ``f`` where its sign is the class.
+
+    Of a method that has a variance, 95 % of targets are expected between columns ``low`` and ``high``.
+    """
     from pandas import DataFrame
 
     named = _column_of_clients(model, frame)
@@ -116,6 +121,10 @@ def predictions(
     columns = {"prediction": model.predict(frame, whose, replicate)}
     if model.about.signs:
         columns["f"] = model.values(frame, whose, replicate).mean(axis=0)
+    deviation = model.deviation(frame, whose, replicate)
+    if deviation is not None:
+        columns["low"] = columns["prediction"] - WITHIN_95 * deviation
+        columns["high"] = columns["prediction"] + WITHIN_95 * deviation
     return DataFrame(columns)
 
 
