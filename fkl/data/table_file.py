@@ -267,7 +267,7 @@ class TableFile:
         table = replace(table, encoder=encoder, tested=tested)
         if self._is_pattern:
             for path, count in zip(self._paths, np.bincount(site_of_row[keep], minlength=len(files)), strict=True):
-                require_rows(path, int(count), "rows without a missing cell that counts", 1)
+                require_rows(path, int(count), "rows without a missing cell", 1)
             return replace(table, site=site_of_row[rows], site_names=tuple(map(_site_of, self._paths)))
         if self.site is None:
             return table
@@ -310,10 +310,10 @@ class TableFile:
         elif self.text == "refuse":
             raise FklError(
                 f"{where}; dataset.text=drop leaves columns of text out, dataset.text=code numbers their words, "
-                "dataset.text=one_hot makes a feature of each"
+                "dataset.text=one_hot makes a feature of each, dataset.date_format reads dates"
             )
         elif self.words and self.text != "drop":
-            raise FklError(f"{where}; dataset.words has no words of this column, and dataset.drop leaves it out")
+            raise FklError(f"{where}; dataset.words must list its words, or dataset.drop leave it out")
         return True
 
     def _complete_rows(self, columns: dict[str, Column], file: Columns) -> NDArray[np.bool_]:
@@ -325,7 +325,7 @@ class TableFile:
             name, column = next(one for one in holed_there if one[0] not in (self.fill or ()))
             use = "dataset.missing=drop leaves such rows out"
             if name not in self._columns_beside_features:
-                use += ", dataset.missing=mean puts the column's mean in, dataset.fill a value of yours"
+                use += ", dataset.missing=mean puts the column's mean in, dataset.fill puts a value in"
             cell = f"{file.place(row)}, column {short(name)}: {column.word(row)!r}"
             raise FklError(f"{cell} is missing; {use}")
         if self.missing == "mean":
