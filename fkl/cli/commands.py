@@ -481,13 +481,22 @@ def flower_try(project: Path, rows: tuple[Path, ...], out: Path) -> None:
 @click.option(
     "--across", metavar="TARGET", help="Print errors of this column: each site's function on each site's rows."
 )
+@click.option("--keep", metavar="COLUMN", multiple=True, help="Copy this column, such as ids; may be repeated.")
+@click.option("--skip-bad-rows", is_flag=True, help="Leave the prediction of a row that cannot be read empty.")
 def predict(
-    run: str, rows: str, client: str | None, replicate: int | None, out: Path | None, across: str | None
+    run: str,
+    rows: str,
+    client: str | None,
+    replicate: int | None,
+    out: Path | None,
+    across: str | None,
+    keep: tuple[str, ...],
+    skip_bad_rows: bool,
 ) -> None:
     """Predictions of a run with save_model=true for the rows of a file, as CSV."""
     from fkl.results.prediction import write_predictions
 
-    write_predictions(Path(run), Path(rows), client, replicate, out, across)
+    write_predictions(Path(run), Path(rows), client, replicate, out, across, keep, skip_bad_rows)
 
 
 @commands.command(context_settings=AS_GIVEN)

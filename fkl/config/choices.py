@@ -18,7 +18,7 @@ GROUPS = ("algo", "dataset", "partition", "kernels", "topology", *CONDITIONS, "l
 """Folders of the configuration, a YAML a choice."""
 PATH = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
 """Path of a group or a choice, which cannot lead out of its folder."""
-MOST_LISTED = 12
+MOST_LISTED = 16
 """Names that are all listed where one does not exist."""
 PACKAGE = re.compile(r"_global_|\w+(\.\w+)*")
 

@@ -1,9 +1,10 @@
 """Columns of a user's table, as text or typed files have them, before any choice is made about them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +37,8 @@ class Column:
     text: bool
 
     def word(self, row: int) -> str:
-        """A cell as text."""
-        return str(self.cells[row])
+        """A cell as text, in Unicode's form NFC: words that differ only in the form are one word."""
+        return normalize("NFC", str(self.cells[row]))
 
     def words(self, rows: NDArray[np.bool_]) -> Iterator[str]:
         """Cells of some rows as text, without what is missing."""
@@ -55,7 +56,7 @@ class Column:
             list(chain(self.cells, other.cells)),
             np.concatenate([self.holes, other.holes]),
             np.concatenate([self.numbers, other.numbers]),
-            self.text,
+            other.text if self.holes.all() else self.text,
         )
 
 
@@ -78,6 +79,11 @@ class Columns:
     by_name: Mapping[str, Column]
     place: Callable[[int], str]
     rows: int
+
+    def without(self, names: Collection[str]) -> "Columns":
+        """The same without columns of these names, where there are any."""
+        kept = {name: column for name, column in self.by_name.items() if name not in names}
+        return replace(self, by_name=kept)
 
     def followed_by(self, other: "Columns") -> "Columns":
         """Rows of a second file below these.

@@ -11,6 +11,7 @@ from fkl.basics.errors import FklError, plural
 from fkl.basics.memory import require_memory
 from fkl.data import own_file
 from fkl.data.columns import Column, Columns, checked_names
+from fkl.data.encoder import with_point
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
 """Signs by the words that a command line accepts for them; where two fit equally well, the earlier one wins."""
@@ -25,7 +26,12 @@ PER_ROW = 150
 
 
 def read(
-    path: str, raw: bytes, delimiter: str | None = None, header: bool | None = None, least: int = LEAST_ROWS
+    path: str,
+    raw: bytes,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    decimal: str = "point",
+    least: int = LEAST_ROWS,
 ) -> Columns:
     """Columns of a text file in UTF-8, plain or compressed as its name says.
 
@@ -34,7 +40,7 @@ def read(
     path : str
     raw : bytes
         The file's content.
-    delimiter, header
+    delimiter, header, decimal
         As in `fkl.data.table_file.TableFile`.
     least : int
         Rows that there must be.
@@ -45,7 +51,10 @@ def read(
         Names the file, and the line where there is one.
     """
     words = own_file.text(path, own_file.unpacked(path, raw))
-    sign = DELIMITERS.get(delimiter or "", delimiter) or _sniff_delimiter(words)
+    sign = DELIMITERS.get(delimiter or "", delimiter) or _sniff_delimiter(words, decimal)
+    if decimal == "comma" and sign == ",":
+        between = "semicolon, tab, pipe or space between cells, as dataset.decimal=comma needs it"
+        raise FklError(f"{path}: has no {between}")
     lines_there = words.count("\n")
     count = words.count(sign) + lines_there
     needed = own_file.PER_BYTE * len(words) + PER_CELL * count + PER_ROW * lines_there
@@ -67,14 +76,15 @@ def read(
     if not rows:
         raise FklError(f"{path}: empty; must be a table of at least {plural(least, 'row')}")
     if header is None:
-        header = any(not _is_missing(cell) and _number(cell) is None for cell in rows[0])
+        header = any(not _is_missing(cell) and _number(cell, decimal) is None for cell in rows[0])
     if header:
         names = checked_names(rows[0], f"{path}, line {lines[0]}")
         lines, rows = lines[1:], rows[1:]
     else:
         names = [str(number + 1) for number in range(len(rows[0]))]
     require_rows(path, len(rows), "rows", least)
-    columns = {name: _convert_column(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)}
+    by_name = zip(names, zip(*rows, strict=True), strict=True)
+    columns = {name: _convert_column(cells, decimal) for name, cells in by_name}
     return Columns(path, columns, lambda row: f"{path}, line {lines[row]}", len(rows))
 
 
@@ -89,10 +99,10 @@ def is_delimiter(sign: str) -> bool:
     return sign in DELIMITERS or (len(sign) == 1 and not sign.isalnum() and sign not in NO_DELIMITER)
 
 
-def _convert_column(cells: tuple[str, ...]) -> Column:
+def _convert_column(cells: tuple[str, ...], decimal: str) -> Column:
     # In a function of its own, so that one column's lists are let go of before the next one's are made
     holes = np.array([_is_missing(cell) for cell in cells], np.bool_)
-    found = [None if hole else _number(cell) for cell, hole in zip(cells, holes.tolist(), strict=True)]
+    found = [None if hole else _number(cell, decimal) for cell, hole in zip(cells, holes.tolist(), strict=True)]
     text = found[int((~holes).argmax())] is None and not holes.all()
     return Column(cells, holes, np.array(found, dtype=np.float64), text)
 
@@ -118,20 +128,20 @@ def _read_records(words: str, delimiter: str) -> Iterator[tuple[int, list[str]]]
         raise csv.Error(f"line {line}: {error}") from None
 
 
-def _sniff_delimiter(words: str) -> str:
+def _sniff_delimiter(words: str, decimal: str) -> str:
     """The delimiter that cuts most of the first lines as it cuts the very first, then the one that makes most numbers.
 
-    A comma where none cuts the first line at all.
+    A comma where none cuts the first line at all; a comma between cells is not looked for where decimals have one.
     """
     best, delimiter = (0, 0.0), ","
-    for sign in DELIMITERS.values():
+    for sign in [sign for sign in DELIMITERS.values() if (decimal, sign) != ("comma", ",")]:
         try:
             rows = [cells for _, cells in islice(_read_records(words, sign), SNIFFED_LINES)]
         except csv.Error:
             continue
         if rows and len(rows[0]) > 1:
             cells = [cell for row in rows for cell in row]
-            numbers = sum(_is_missing(cell) or _number(cell) is not None for cell in cells)
+            numbers = sum(_is_missing(cell) or _number(cell, decimal) is not None for cell in cells)
             score = (sum(len(row) == len(rows[0]) for row in rows), numbers / len(cells))
             if score > best:
                 best, delimiter = score, sign
@@ -142,7 +152,8 @@ def _is_missing(cell: str) -> bool:
     return cell.lower() in MISSING
 
 
-def _number(cell: str) -> float | None:
+def _number(cell: str, decimal: str) -> float | None:
+    cell = with_point(cell, decimal)
     if "_" in cell:  # Python reads 1_000 as a number, but it is a name
         return None
     try:

@@ -1,11 +1,16 @@
 """A table of the user's own: CSV, Parquet, Feather or npz."""
 
 import hashlib
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from datetime import UTC, datetime
+from functools import cached_property, reduce
+from glob import glob
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +19,22 @@ from fkl.basics.errors import BadValue, FklError, require
 from fkl.data import csv_file, own_file, typed_file
 from fkl.data.columns import Column, Columns, listed, short
 from fkl.data.csv_file import DELIMITERS, require_rows
-from fkl.data.encoder import Encoder
+from fkl.data.encoder import OTHER, WORDS_SHOWN, Encoder, codes, days
 from fkl.data.problem import Table
-from fkl.data.store import DataFile, Store
+from fkl.data.store import OPENERS, DataFile, Store
 
 INTEGER = re.compile(r"[+-]?\d+")
 EXACT = 2.0**53
 """Up to here float64 holds every integer."""
-DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+OTHER_DECIMALS = {
+    "point": (
+        re.compile(r"[+-]?\d+,\d+"),
+        "decimals are written with a point unless dataset.decimal=comma",
+    ),
+    "comma": (re.compile(r"[+-]?\d+\.\d+"), "decimals are written with a comma if dataset.decimal=comma"),
+}
+"""By `decimal`, what would be a number of the other one, and what to say of it."""
+PATTERN = re.compile(r"[*?[]")
 TEXTS = ("refuse", "drop", "code", "one_hot")
 
 
@@ -31,12 +44,14 @@ class TableFile:
 
     All columns but those that are named here are features. In text empty cells, NA, NaN, ? and null, in any case, are
     missing, and a column is text when its first cell that is not missing is no number; from then on a column of numbers
-    holds numbers only. An npz holds arrays: of one axis a column each; one of two axes named x is columns x1, x2, ...
+    holds numbers only. Words that differ only in Unicode's form, NFC or NFD, are one word. An npz holds arrays: of one
+    axis a column each; one of two axes named x is columns x1, x2, ...
 
     Parameters
     ----------
     path : str
-        The file.
+        The file, or a pattern of several files, as ``sites/*.csv``. Each file of a pattern is a site, named as the file
+        is without its ending; files are sorted by name. All have the same columns, and the first file has their order.
     target : str
         Name of the target's column; in text without a header its number, counted from 1.
     site : str or None
@@ -52,12 +67,26 @@ class TableFile:
     header : bool or None
         Whether the first line of text holds names; None to find out: it does unless all its cells are numbers or
         missing.
+    decimal : {"point", "comma"}
+        How text writes decimals. ``comma`` needs another sign between cells, and takes no number with a point.
+    date_format : str or None
+        How dates are written, in Python's codes, as ``%d.%m.%Y``. A feature that is text becomes days since 1970-01-01,
+        hours as fractions of a day, if its first cell that is not missing is such a date. Dates of `time` are then
+        written so, too; else as 2024-01-31 or 2024-01-31 12:30.
+    drop : list of str or None
+        Columns that are left out. They need not be in every file.
     missing : {"refuse", "drop", "mean"}
         What becomes of rows with missing cells: an error, left out, or the mean of the column's other cells put in.
         A missing target, site or time is never made up: ``mean`` leaves its row out.
+    fill : dict or None
+        By column, a value for its missing cells: a number, days for a date, or for a column of text a word.
+        `missing` is about all others.
     text : {"refuse", "drop", "code", "one_hot"}
         What becomes of feature columns of text: an error, left out, their words coded 0, 1, ... in the order in which
         they first appear in the rows used, or a feature for each word, 1 where a row has it.
+    words : dict or None
+        By column, its words in the order of their codes or features. A word that is not in the list is refused, unless
+        the list has the word ``other``: then it counts as that. If one column is given, all columns of text must be.
     labels : {"refuse", "code"}
         What becomes of a target of text: an error, or its words, sorted, are the classes 0, 1, ... .
     """
@@ -75,8 +104,13 @@ class TableFile:
     test_path: str | None = None
     delimiter: str | None = None
     header: bool | None = None
+    decimal: str = "point"
+    date_format: str | None = None
+    drop: list[str] | None = None
     missing: str = "refuse"
+    fill: dict[str, Any] | None = None
     text: str = "refuse"
+    words: dict[str, list[str]] | None = None
     labels: str = "refuse"
 
     def __post_init__(self) -> None:
@@ -90,10 +124,26 @@ class TableFile:
             named = getattr(self, key)
             require(named is None or named != self.target, key, named, "a column beside the target, or null")
         require(self.site is None or self.site != self.time, "time", self.time, "another column than site, or null")
+        require(self.decimal in OTHER_DECIMALS, "decimal", self.decimal, "point or comma")
+        comma = self.decimal == "comma" and self.delimiter in ("comma", ",")
+        require(not comma, "decimal", self.decimal, "point where dataset.delimiter is a comma, too")
+        written = "a format of whole dates in Python's codes, as %d.%m.%Y or %Y-%m-%d %H:%M, or null"
+        require(self.date_format is None or _is_format(self.date_format), "date_format", self.date_format, written)
+        for key in ("drop", "fill", "words"):
+            named = [name for name in getattr(self, key) or () if name in self._columns_beside_features]
+            require(not named, key, ", ".join(named), "of other columns than target, site and time")
+        for name, value in (self.fill or {}).items():
+            fits = isinstance(value, str) or (isinstance(value, int | float) and math.isfinite(value))
+            require(fits, f"fill.{name}", value, "a finite number, or a word of a column of text")
+        for name, words in (self.words or {}).items():
+            distinct = len({normalize("NFC", word) for word in words}) == len(words) > 0
+            require(distinct, f"words.{name}", words, "a list of different words")
+        coded = self.text in ("code", "one_hot") or not self.words
+        require(coded, "text", self.text, "code or one_hot with dataset.words")
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the file as it lies, and of that with rows to be tested on: a run with changed files is another.
+        """SHA-256 of each file as it lies, also of that with rows to be tested on: a run with changed files is another.
 
         Taken once: a run's digest stays what it was when the run began.
 
@@ -107,14 +157,39 @@ class TableFile:
     @cached_property
     def _fingerprints(self) -> dict[str, str]:
         found = {}
-        for key in ("path", "test_path"):
-            path = getattr(self, key)
-            if path is not None:
+        for key, paths in {"path": self._paths, "test_path": self._test_paths}.items():
+            for path in paths:
                 try:
                     found[path] = hashlib.sha256(own_file.read(path)).hexdigest()
                 except BadValue as error:
                     raise BadValue(key, error.value, error.allowed) from None
         return found
+
+    @cached_property
+    def _paths(self) -> list[str]:
+        """The file, or those of a pattern."""
+        if not self._is_pattern:
+            return [self.path]
+        there = glob(self.path)  # noqa: PTH207 - Path.glob takes no absolute one
+        found = sorted(path for path in there if Path(path).is_file())
+        require(bool(found), "path", self.path, "a pattern of files that are there")
+        for key in ("site", "test_path"):
+            value = getattr(self, key)
+            require(value is None, key, value, f"null: each file of dataset.path={self.path} is a site")
+        sites: dict[str, str] = {}
+        for path in found:
+            other = sites.setdefault(_site_of(path), path)
+            allowed = f"a pattern of one file a site: {other} and {path} are both {_site_of(path)}"
+            require(other == path, "path", self.path, allowed)
+        return found
+
+    @property
+    def _test_paths(self) -> list[str]:
+        return [] if self.test_path is None else [self.test_path]
+
+    @property
+    def _is_pattern(self) -> bool:
+        return PATTERN.search(self.path) is not None and not Path(self.path).is_file()
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:
         """Read the file; neither argument is used.
@@ -130,14 +205,20 @@ class TableFile:
             For whatever the file has that it should not; names the file, and line or row and column where there are
             any.
         """
-        file = self._read(self.path)
-        count = file.rows
-        if self.test_path is not None:
-            file = file.followed_by(self._read(self.test_path))
+        files = [self._read(path) for path in [*self._paths, *self._test_paths]]
+        site_of_row = np.repeat(np.arange(len(files)), [one.rows for one in files])
+        for name in self.drop or ():
+            there = list(dict.fromkeys(column for one in files for column in one.by_name))
+            require(name in there, "drop", name, f"a column of {self.path}, which has {listed(there)}")
+        file = reduce(Columns.followed_by, [one.without(self.drop or ()) for one in files])
         for name, key in self._columns_beside_features.items():
             allowed = f"a column of {self.path}, which has {listed(list(file.by_name))}"
             require(name in file.by_name, key, name, allowed)
-        columns = dict(file.by_name)
+        for key in ("fill", "words"):
+            for name in getattr(self, key) or ():
+                allowed = f"of a column of {self.path}, which has {listed(list(file.by_name))}"
+                require(name in file.by_name, key, name, allowed)
+        columns, dates = self._with_dates(file)
         words = {name for name, column in columns.items() if self._is_text(name, column, file)}
         if self.text == "drop":
             columns = {
@@ -155,39 +236,44 @@ class TableFile:
         parts, fill, learned = [], {}, {}
         for name in features:
             column = columns[name]
+            holes = column.holes[rows]
             if name in words:
-                learned[name] = tuple(dict.fromkeys(column.words(keep)))
-                if (column.holes & keep).any():
-                    drop = "dataset.missing=drop leaves such rows out"
-                    raise FklError(
-                        f"{self.path}, column {short(name)}: cells are missing, and words have no mean; {drop}"
-                    )
-                codes = _codes_of_words(column, rows, learned[name])
-                parts += [codes == i for i in range(len(learned[name]))] if self.text == "one_hot" else [codes]
-                continue
-            values = self._numbers_of_column(name, column, file)[rows]
-            if self.missing == "mean":
-                holes = np.isnan(values)
+                given = [normalize("NFC", word) for word in (self.words or {}).get(name, ())]
+                learned[name] = tuple(given or dict.fromkeys(column.words(keep)))
+                values = self._codes_of_words(name, column, rows, learned[name], file)
+            else:
+                values = self._numbers_of_column(name, column, file)[rows]
+            if self.fill and name in self.fill:
+                fill[name] = self._fill_value(name, self.fill[name], learned.get(name))
+            elif name in words and holes.any():
+                drop = "dataset.missing=drop leaves such rows out, dataset.fill gives them a word"
+                raise FklError(f"{self.path}, column {short(name)}: cells are missing, and words have no mean; {drop}")
+            elif name not in words and self.missing == "mean":
                 if holes.all():
                     raise FklError(f"{self.path}, column {short(name)}: all cells are missing, so there is no mean")
                 fill[name] = float(values[~holes].mean())
-                values[holes] = fill[name]
-            parts.append(values)
+            values[holes] = fill.get(name, np.nan)
+            several = name in words and self.text == "one_hot"
+            parts += [values == i for i in range(len(learned[name]))] if several else [values]
         column = columns[self.target]
         if column.text:  # its words are classes
             labels = tuple(sorted(set(column.words(keep))))
-            y = _codes_of_words(column, rows, labels)
+            y = codes(map(column.word, rows.tolist()), labels)
         else:
             labels, y = (), self._numbers_of_column(self.target, column, file)[rows]
-        encoder = Encoder(features, learned, labels, self.text == "one_hot", fill)
+        encoder = Encoder(features, learned, labels, self.text == "one_hot", fill, self.decimal, dates)
         table = Table.of_one_site(np.column_stack(parts).astype(np.float64), y, encoder.feature_names, self.path)
-        tested = None if self.test_path is None else rows >= count
+        tested = None if self.test_path is None else site_of_row[rows] == len(files) - 1
         table = replace(table, encoder=encoder, tested=tested)
+        if self._is_pattern:
+            for path, count in zip(self._paths, np.bincount(site_of_row[keep], minlength=len(files)), strict=True):
+                require_rows(path, int(count), "rows without a missing cell", 1)
+            return replace(table, site=site_of_row[rows], site_names=tuple(map(_site_of, self._paths)))
         if self.site is None:
             return table
         column = columns[self.site]
         names = tuple(dict.fromkeys(column.words(keep)))  # sites in the order in which they first appear
-        return replace(table, site=_codes_of_words(column, rows, names).astype(np.int64), site_names=names)
+        return replace(table, site=codes(map(column.word, rows.tolist()), names).astype(np.int64), site_names=names)
 
     @property
     def _columns_beside_features(self) -> dict[str, str]:
@@ -200,38 +286,46 @@ class TableFile:
         if hashlib.sha256(raw).hexdigest() != self._fingerprints[path]:
             raise FklError(f"{path}: has changed since this run began; start it again")
         if Path(path).suffix.lower() not in typed_file.FORMATS:
-            return csv_file.read(path, raw, self.delimiter, self.header)
+            return csv_file.read(path, raw, self.delimiter, self.header, self.decimal)
+        typed = f"point for {path}, which holds numbers and not their text"
+        require(self.decimal == "point", "decimal", self.decimal, typed)
         columns = typed_file.read(path, raw)
         require_rows(path, columns.rows, "rows")
         return columns
 
     def _is_text(self, name: str, column: Column, file: Columns) -> bool:
         """Whether a column holds words, refusing those that cannot be."""
+        if self.words and name in self.words:
+            return True
         if not column.text or self._columns_beside_features.get(name) in ("site", "time"):
             return False
         first = column.word(column.first)
         where = f"{file.place(column.first)}, column {short(name)}: {short(first)!r} is not a number"
-        if DECIMAL_COMMA.fullmatch(first):  # coded as a word, it would be a silent error
-            raise FklError(f"{where}; decimals are written with a point")
+        other, said = OTHER_DECIMALS[self.decimal]
+        if other.fullmatch(first):  # coded as a word, it would be a silent error
+            raise FklError(f"{where}; {said}")
         if name == self.target:
             if self.labels == "refuse":
                 raise FklError(f"{where}, and the target must be one; dataset.labels=code makes classes of its words")
         elif self.text == "refuse":
             raise FklError(
                 f"{where}; dataset.text=drop leaves columns of text out, dataset.text=code numbers their words, "
-                "dataset.text=one_hot makes a feature of each"
+                "dataset.text=one_hot makes a feature of each, dataset.date_format reads dates"
             )
+        elif self.words and self.text != "drop":
+            raise FklError(f"{where}; dataset.words must list its words, or dataset.drop leave it out")
         return True
 
     def _complete_rows(self, columns: dict[str, Column], file: Columns) -> NDArray[np.bool_]:
         """Rows that are used."""
-        holed = np.any([column.holes for column in columns.values()], axis=0)
+        holed = np.any([column.holes for name, column in columns.items() if name not in (self.fill or ())], axis=0)
         if self.missing == "refuse" and holed.any():
             row = int(holed.argmax())
-            name, column = next((name, column) for name, column in columns.items() if column.holes[row])
+            holed_there = ((name, column) for name, column in columns.items() if column.holes[row])
+            name, column = next(one for one in holed_there if one[0] not in (self.fill or ()))
             use = "dataset.missing=drop leaves such rows out"
             if name not in self._columns_beside_features:
-                use += ", dataset.missing=mean puts the column's mean in"
+                use += ", dataset.missing=mean puts the column's mean in, dataset.fill puts a value in"
             cell = f"{file.place(row)}, column {short(name)}: {column.word(row)!r}"
             raise FklError(f"{cell} is missing; {use}")
         if self.missing == "mean":
@@ -257,24 +351,93 @@ class TableFile:
                 raise FklError(f"{where}: {short(cell)} is {rounded}; subtract a constant, or leave the column out")
         return column.numbers
 
+    def _with_dates(self, file: Columns) -> tuple[dict[str, Column], dict[str, str]]:
+        """All columns, those of dates as days, and the formats of these."""
+        columns: dict[str, Column] = dict(file.by_name)
+        dates: dict[str, str] = {}
+        if self.date_format is None:
+            return columns, dates
+        for name, column in file.by_name.items():
+            text = column.text and name not in self._columns_beside_features and name not in (self.words or ())
+            if text and not np.isnan(days(column.word(column.first), self.date_format)):
+                columns[name] = replace(column, numbers=self._days(name, column, file), text=False)
+                dates[name] = self.date_format
+        in_time = self.time is not None and columns[self.time].text
+        written = f"how dates of {self.path} are written, and no column has such dates"
+        require(bool(dates) or in_time, "date_format", self.date_format, written)
+        return columns, dates
+
+    def _days(self, name: str, column: Column, file: Columns) -> NDArray[np.float64]:
+        """Days since 1970-01-01 of a column of dates; NaN where a cell is missing."""
+        date_format = str(self.date_format)
+        cells = map(column.word, range(len(column.holes)))
+        found = np.array([days(cell, date_format) for cell in cells], np.float64)
+        found[column.holes] = np.nan
+        bad = np.isnan(found) & ~column.holes
+        if bad.any():
+            row = int(bad.argmax())
+            where = f"{file.place(row)}, column {short(name)}: {short(column.word(row))!r}"
+            raise FklError(f"{where} is no date as dataset.date_format={date_format} says")
+        return found
+
+    def _fill_value(self, name: str, value: Any, words: tuple[str, ...] | None) -> float:
+        """What a missing cell of a feature becomes: a number, or the code of one of its words."""
+        if words is None:
+            require(not isinstance(value, str), f"fill.{name}", value, "a number, as the column's other cells")
+            return float(value)
+        word = normalize("NFC", str(value))
+        require(word in words, f"fill.{name}", value, f"one of the column's words: {_some(words)}")
+        return float(words.index(word))
+
+    def _codes_of_words(
+        self, name: str, column: Column, rows: NDArray[np.int64], words: tuple[str, ...], file: Columns
+    ) -> NDArray[np.float64]:
+        """Codes of a column's words in these rows; of missing cells anything."""
+        found = codes(map(column.word, rows.tolist()), words)
+        bad = np.isnan(found) & ~column.holes[rows]
+        if bad.any():
+            row = int(rows[bad.argmax()])
+            where = f"{file.place(row)}, column {short(name)}: {short(column.word(row))!r}"
+            known = f"none of dataset.words.{name}: {_some(words)}"
+            raise FklError(f"{where} is {known}; add it there, or the word {OTHER} for all other words")
+        return found
+
     def _times_of_rows(self, column: Column, file: Columns) -> NDArray[np.float64]:
         """When each row comes; NaN where it is missing."""
         from pandas import to_datetime
 
         if not column.text:
             return self._numbers_of_column(str(self.time), column, file)
+        if self.date_format is not None:
+            return self._days(str(self.time), column, file)
         there = np.flatnonzero(~column.holes)
         dates = to_datetime([column.word(row) for row in there.tolist()], format="ISO8601", errors="coerce", utc=True)
         if dates.isna().any():
             row = int(there[dates.isna().argmax()])
             where = f"{file.place(row)}, column {short(str(self.time))}: {short(column.word(row))!r}"
-            raise FklError(f"{where} is no time; must be a number, or a date like 2024-01-31 or 2024-01-31 12:30")
+            written = "a date like 2024-01-31 or 2024-01-31 12:30, or as dataset.date_format says"
+            raise FklError(f"{where} is no time; must be a number, or {written}")
         times = np.full(len(column.holes), np.nan)
         times[there] = dates.as_unit("us").asi8
         return times
 
 
-def _codes_of_words(column: Column, rows: NDArray[np.int64], words: tuple[str, ...]) -> NDArray[np.float64]:
-    """Numbers of a column's words in these rows."""
-    code = {word: float(number) for number, word in enumerate(words)}
-    return np.array([code[column.word(row)] for row in rows.tolist()])
+def _site_of(path: str) -> str:
+    """Name of a file without its ending, and without that of its compression."""
+    file = Path(path)
+    return Path(file.stem).stem if file.suffix.lower() in OPENERS else file.stem
+
+
+def _is_format(date_format: str) -> bool:
+    """Whether a date that is written so can be read again."""
+    day = datetime(2001, 12, 31, tzinfo=UTC)
+    try:
+        return days(day.strftime(date_format), date_format) == days("2001-12-31", "%Y-%m-%d")
+    except ValueError:
+        return False
+
+
+def _some(words: Sequence[str]) -> str:
+    """Words in a message, the first of many."""
+    more = len(words) - WORDS_SHOWN
+    return ", ".join(map(short, words[:WORDS_SHOWN])) + (f" and {more} more" if more > 0 else "")

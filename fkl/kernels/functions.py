@@ -5,7 +5,7 @@ predicts with in round t. K functions at once are those of K clients, where a me
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import combinations, pairwise
 from typing import Any, ClassVar, Self
 
@@ -133,16 +133,59 @@ class OnFeatures(Function):
 
     def predict(self, x: Array) -> NDArray[np.float64]:
         """Values of samples (n, d), for each client where they differ: (K or 1, n)."""
-        precision = self.theta.dtype
-        bank = CompiledBank(
-            np.ascontiguousarray(self.rho[None]), self.scale, self.phase[None], int(self.narrow), precision
-        )
-        f = np.empty((len(self.weights), len(x)))
+        bank, f = self._bank(), np.empty((len(self.weights), len(x)))
         for rows in row_blocks(len(x), self.theta[0].size, VALUES_AT_A_TIME):
             for k, theta in enumerate(self.theta):
                 of = slice(None) if len(self.theta) == 1 else slice(k, k + 1)
                 f[of, rows] = self.weights[of] @ bank.predict(x[rows], theta[None])[0].T
         return f + self.bias
+
+    def _bank(self) -> CompiledBank:
+        rho = np.ascontiguousarray(self.rho[None])
+        return CompiledBank(rho, self.scale, self.phase[None], int(self.narrow), self.theta.dtype)
+
+
+@dataclass(frozen=True)
+class Gaussian(OnFeatures):
+    """The same with the variance of a target: of kernel i noise_i (1 + |root_i z_i(x)|^2), and of all their mixture's.
+
+    Parameters
+    ----------
+    rho, scale, phase, narrow, theta, weights, bias
+        As in `OnFeatures`; theta is everyone's, T = 1.
+    root : (N, P (P + 1) / 2), in the bank's precision
+        Of each kernel the lower triangle of a matrix, row by row.
+    noise : (N,) float64
+    """
+
+    kind: ClassVar[str] = "gaussian"
+    arrays: ClassVar[Described] = OnFeatures.arrays | {"root": ("floats", "NQ"), "noise": ("floats", "N")}
+
+    root: Array
+    noise: NDArray[np.float64]
+
+    @classmethod
+    def from_mean(cls, mean: OnFeatures, root: Array, noise: Array) -> Self:
+        """With the mean that these features have."""
+        own = {one.name: getattr(mean, one.name) for one in fields(mean)}
+        return cls(**own, root=np.asarray(root, mean.theta.dtype), noise=np.asarray(noise, np.float64))
+
+    def fits(self, d: int) -> bool:
+        """Whether the triangles are of matrices of all features."""
+        P = self.theta.shape[-1]
+        return super().fits(d) and len(self.theta) == 1 and self.root.shape[1] == P * (P + 1) // 2
+
+    def variance(self, x: Array) -> NDArray[np.float64]:
+        """Variances of the targets of samples (n, d), for each client where they differ: (K or 1, n)."""
+        bank, found = self._bank(), np.empty((len(self.weights), len(x)))
+        N, P = self.theta.shape[1:]
+        root = np.zeros((N, P, P))
+        root[:, *np.tril_indices(P)] = self.root
+        for rows in row_blocks(len(x), self.theta[0].size, VALUES_AT_A_TIME):
+            [mean], [spread] = bank.gaussian(x[rows], self.theta, root[None])  # (n, N) both
+            second = self.noise * (1 + spread) + mean**2
+            found[:, rows] = self.weights @ second.T - (self.weights @ mean.T) ** 2
+        return found
 
 
 @dataclass(frozen=True)
@@ -179,6 +222,11 @@ class OnPoints(Function):
     def gaussian(cls, points: Array, scales: Array, coefficients: Array, bias: Array, *more: NDArray[Any]) -> Self:
         """With kernels exp(-scale^2 |x - x'|^2 / 2)."""
         return cls(points, np.full(len(scales), "rbf"), np.asarray(scales, np.float64), coefficients, bias, *more)
+
+    @property
+    def clients(self) -> int:
+        """How many have a function of their own."""
+        return len(self.bias)
 
     def fits(self, d: int) -> bool:
         """Whether the kernels are known."""
@@ -222,6 +270,11 @@ class Classes(OnPoints):
 
     classes: NDArray[np.float64]
     votes: NDArray[np.bool_]
+
+    @property
+    def clients(self) -> int:
+        """All share the function."""
+        return 1
 
     def fits(self, d: int) -> bool:
         """Whether there are as many functions as are needed to decide."""
@@ -366,5 +419,7 @@ class Network(Function):
         return a.T.astype(np.float64)
 
 
-KINDS: dict[str, type[Function]] = {kind.kind: kind for kind in (OnFeatures, OnPoints, Classes, Linear, Trees, Network)}
+KINDS: dict[str, type[Function]] = {
+    kind.kind: kind for kind in (OnFeatures, Gaussian, OnPoints, Classes, Linear, Trees, Network)
+}
 """What a model file may hold, by name."""

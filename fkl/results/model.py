@@ -17,7 +17,7 @@ from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import Learned
-from fkl.kernels.functions import KINDS, Classes
+from fkl.kernels.functions import KINDS, Classes, Gaussian
 from fkl.results.folder import FINISHED, provenance
 
 if TYPE_CHECKING:
@@ -163,29 +163,33 @@ class Model:
         Parameters and errors are those of `predict`; a class is the number that stands for it in the data set.
         """
         raw = self._raw_features(rows)
-        # What each client's function counts in each row, (K, n) or (K, 1)
-        if client is None:
-            weights = np.full((self._clients, 1), 1 / self._clients)
-        elif isinstance(client, str) or np.ndim(client) == 0:
-            weights = self._weight_of_clients(client)[:, None]
-        else:
-            whose: Any = client
-            require(
-                len(whose) == len(raw), "client", f"{len(whose)} of them", f"one, or one for each of {len(raw)} rows"
-            )
-            each: dict[Any, NDArray[np.float64]] = {one: self._weight_of_clients(one) for one in dict.fromkeys(whose)}
-            weights = np.stack([each[one] for one in whose], axis=1) if len(raw) else np.zeros((self._clients, 0))
+        weights = self._weights_of_rows(client, len(raw))
         values = []
-        learned = self.learned
-        if replicate is not None:
-            allowed = f"an integer from 0 to {self.replicates - 1}"
-            require(0 <= replicate < self.replicates, "replicate", replicate, allowed)
-            learned = learned[replicate : replicate + 1]
-        for function, scale in learned:
+        for function, scale in self._of_replicate(replicate):
             f = function.predict(scale.x(raw))
             of_one = f[0] if len(f) == 1 else np.einsum("kn,kn->n", weights, f)
             values.append(of_one if self.about.signs else scale.y_back(of_one))
         return np.stack(values)
+
+    def deviation(
+        self,
+        rows: "DataFrame | NDArray[Any] | Sequence[Any]",
+        client: int | str | Sequence[int | str] | None = None,
+        replicate: int | None = None,
+    ) -> NDArray[np.float64] | None:
+        """Standard deviation of each row's target about `predict`, (n,); None for a method without, and for classes.
+
+        Parameters and errors are those of `predict`. What several clients or replicates predict is taken for a mixture.
+        """
+        learned = [(one, scale) for one, scale in self._of_replicate(replicate) if isinstance(one, Gaussian)]
+        if not learned or len(self.classes):
+            return None
+        raw = self._raw_features(rows)
+        weights = np.broadcast_to(self._weights_of_rows(client, len(raw)), (self._clients, len(raw)))
+        means = [scale.y_back(function.predict(scale.x(raw))) for function, scale in learned]
+        variances = [function.variance(scale.x(raw)) * scale.y_unit**2 for function, scale in learned]
+        off = np.stack(means) - self.predict(rows, client, replicate)
+        return np.sqrt(np.einsum("kn,rkn->n", weights, np.stack(variances) + off**2) / len(learned))
 
     def save(self, file: Path) -> None:
         """Write all of it, whole or not at all: arrays, and JSON as an array of bytes."""
@@ -214,6 +218,24 @@ class Model:
     @property
     def _clients(self) -> int:
         return self.learned[0].function.clients
+
+    def _of_replicate(self, replicate: int | None) -> tuple[Learned, ...]:
+        """What a replicate has learned, or all have."""
+        if replicate is None:
+            return self.learned
+        allowed = f"an integer from 0 to {self.replicates - 1}"
+        require(0 <= replicate < self.replicates, "replicate", replicate, allowed)
+        return self.learned[replicate : replicate + 1]
+
+    def _weights_of_rows(self, client: Any, n: int) -> NDArray[np.float64]:
+        """What each client's function counts in each row, (K, n) or (K, 1)."""
+        if client is None:
+            return np.full((self._clients, 1), 1 / self._clients)
+        if isinstance(client, str) or np.ndim(client) == 0:
+            return self._weight_of_clients(client)[:, None]
+        require(len(client) == n, "client", f"{len(client)} of them", f"one, or one for each of {n} rows")
+        each = {one: self._weight_of_clients(one) for one in dict.fromkeys(client)}
+        return np.stack([each[one] for one in client], axis=1) if n else np.zeros((self._clients, 0))
 
     def _weight_of_clients(self, client: Any) -> NDArray[np.float64]:
         """What each client's function counts, (K,)."""
@@ -277,10 +299,11 @@ def _read_model(arrays: dict[str, NDArray[Any]]) -> Model:
         )
     except BAD_JSON as error:
         raise DamagedError(f"{type(error).__name__}: {in_one_line(error)}") from None
-    words = [*encoder.columns, *encoder.labels, *encoder.words, *encoder.fill]
+    words = [*encoder.columns, *encoder.labels, *encoder.words, *encoder.fill, *encoder.dates, *encoder.dates.values()]
     words += [word for column in encoder.words.values() for word in column]
     numbers = all(isinstance(value, float) for value in encoder.fill.values())
-    if not (all(isinstance(word, str) for word in words) and numbers and isinstance(encoder.one_hot, bool)):
+    known = isinstance(encoder.one_hot, bool) and encoder.decimal in ("point", "comma")
+    if not (all(isinstance(word, str) for word in words) and numbers and known):
         raise DamagedError("its columns and words are not text, or what they are filled with is no number")
     d = len(encoder.feature_names)
     if not learned or arrays:

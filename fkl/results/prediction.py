@@ -1,13 +1,15 @@
 """Predictions of a saved model for the rows of a file."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fkl.basics.errors import FklError, require
+from fkl.basics.errors import FklError, plural, require
 from fkl.basics.files import write_text
 from fkl.data import csv_file, own_file, typed_file
+from fkl.data.encoder import Encoder
 from fkl.results.model import Model, load
 from fkl.results.tables import FLOATS
 from fkl.screen.messages import note
@@ -15,6 +17,8 @@ from fkl.screen.messages import note
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+WITHIN_95 = 1.959963984540054
+"""Standard deviations from the mean of a normal distribution within which 95 % of it are."""
 CLIENT = "client"
 """Column of rows that says whose function predicts, where every client has its own."""
 
@@ -26,6 +30,8 @@ def write_predictions(
     replicate: int | None = None,
     out: Path | None = None,
     across: str | None = None,
+    keep: Sequence[str] = (),
+    skip_bad_rows: bool = False,
 ) -> None:
     """Predict the rows of a file, and print the predictions or write them to a file, in the order of the rows.
 
@@ -42,23 +48,33 @@ def write_predictions(
     across : str or None
         Column of the target. The errors of each site's own function on the rows of each site are then written in place
         of the predictions, see `errors_across`.
+    keep : sequence of str
+        Columns of the file that are copied before the predictions, such as ids.
+    skip_bad_rows : bool
+        Whether a row with a cell that cannot be read has an empty prediction, instead of being refused.
     """
-    from pandas import DataFrame
+    from pandas import DataFrame, concat
 
     model = load(run)
     require(across is None or client is None, "client", client, "left out with --across, which asks all of them")
+    require(across is None or not keep, "keep", ", ".join(keep), "left out with --across, which has no line for a row")
     # All cells as a data set's reader finds them, None where they are missing
     raw = own_file.read(path := str(rows))
     typed = rows.suffix.lower() in typed_file.FORMATS
-    columns = typed_file.read(path, raw) if typed else csv_file.read(path, raw, least=1)
+    columns = typed_file.read(path, raw) if typed else csv_file.read(path, raw, decimal=model.encoder.decimal, least=1)
     cells = {
         name: [None if hole else cell for cell, hole in zip(column.cells, column.holes, strict=True)]
         for name, column in columns.by_name.items()
     }
-    frame = DataFrame(cells, dtype=object)
+    whole = frame = DataFrame(cells, dtype=object)
+    for name in keep:
+        require(name in cells, "keep", name, f"a column of {rows}: {', '.join(cells)}")
     try:
+        if skip_bad_rows:
+            frame = _readable_rows(model, whole)
         if across is None:
-            table = predictions(model, frame, client, replicate)
+            table = predictions(model, frame, client, replicate).set_index(frame.index).reindex(whole.index)
+            table = concat([whole[list(keep)], table], axis=1)
         else:
             table = errors_across(model, frame, across, replicate)
     except FklError as error:
@@ -80,10 +96,24 @@ def write_predictions(
         write_text(out, text)
 
 
+def _readable_rows(model: Model, frame: "DataFrame") -> "DataFrame":
+    """Rows whose cells can be read; says how many others there are, and what is wrong with the first of them."""
+    readable = model.encoder.readable(frame)
+    if not readable.all():
+        try:
+            model.encoder.x(frame[: int((~readable).argmax()) + 1])
+        except FklError as error:
+            note(f"{plural(int((~readable).sum()), 'row')} without a prediction; the first: {error}")
+    return frame[readable]
+
+
 def predictions(
     model: Model, frame: "DataFrame", client: str | None = None, replicate: int | None = None
 ) -> "DataFrame":
-    """A table with a column ``prediction``, and with ``f`` where its sign is the class."""
+    """A table with a column ``prediction``, and with ``f`` where its sign is the class.
+
+    Of a method that has a variance, 95 % of targets are expected between columns ``low`` and ``high``.
+    """
     from pandas import DataFrame
 
     named = _column_of_clients(model, frame)
@@ -91,6 +121,10 @@ def predictions(
     columns = {"prediction": model.predict(frame, whose, replicate)}
     if model.about.signs:
         columns["f"] = model.values(frame, whose, replicate).mean(axis=0)
+    deviation = model.deviation(frame, whose, replicate)
+    if deviation is not None:
+        columns["low"] = columns["prediction"] - WITHIN_95 * deviation
+        columns["high"] = columns["prediction"] + WITHIN_95 * deviation
     return DataFrame(columns)
 
 
@@ -127,10 +161,8 @@ def errors_across(model: Model, frame: "DataFrame", target: str, replicate: int 
     numbered = whose.str.isdecimal().all() and not {*whose} <= {*sites}
     functions = [str(number) for number in range(len(model.about.sites))] if numbered else sites
     words = model.classes.dtype.kind == "U"
-    try:
-        known = frame[target].astype(str if words else float).to_numpy()
-    except (TypeError, ValueError):
-        raise FklError(f"{target}: holds cells that are no numbers") from None
+    numbers = Encoder((target,), decimal=model.encoder.decimal)
+    known = frame[target].astype(str).to_numpy() if words else numbers.x(frame)[:, 0]
     table: dict[str, list[object]] = {"function": [*functions]}
     predicted = {name: model.predict(frame, name, replicate) for name in functions}
     for site in whose.unique():

@@ -17,6 +17,7 @@ from fkl.config import load
 from fkl.config.compose import compose
 from fkl.conformance import small
 from fkl.engines.experiment import Experiment, make_world
+from fkl.kernels.functions import Gaussian
 from fkl.runs.prepare import prepare
 from fkl.tasks import task_of
 from fkl.tasks.batch import BatchTask
@@ -37,6 +38,8 @@ IRIS = (
 MORE = {
     "pof_mkl, weights": ("algo=pof_mkl", "algo.M=2", "algo.xi=0.3", "algo.eta=2", "algo.eta_k=2"),
     "em_kofl, own copies": ("algo=em_kofl", "algo.predictor=copy"),
+    "rf_gp, own weights": ("algo=rf_gp", "algo.personal=true"),
+    "rf_gp, few kernels": ("algo=rf_gp", "algo.M=2", "kernels.N=7"),
     "raker, mixed families": ("algo=raker", "kernels.N=7", "kernels.laplacians=3"),
     "raker, one draw": ("algo=raker", "kernels.shared=true", "kernels.laplacians=0"),
     "raker, cosines": ("algo=raker", "kernels.map=cosine"),
@@ -81,11 +84,17 @@ def stream(experiment: Experiment, near: float) -> None:
     x = experiment.problem.x[last]
     assert all(function.is_function_of(experiment.problem.dimension) for function in learned)
     f = [function.predict(x) for function in learned]
-    shown = algorithm.step(world, state, last)[1].y_hat
+    told = algorithm.step(world, state, last)[1]
+    shown = told.y_hat
     clients = 1 if getattr(algorithm, "in_turn", False) else len(x)
     for r, of_one in enumerate(f):
         for k in range(clients):
             assert of_one[k if len(of_one) > 1 else 0, k] == pytest.approx(shown[r, k], rel=near, abs=near)
+        if isinstance(learned[r], Gaussian):
+            variance = learned[r].variance(x)
+            for k in range(clients):
+                own = variance[k if len(variance) > 1 else 0, k]
+                assert own == pytest.approx(told.variance[r, k], rel=1000 * near)
     assert np.abs(shown).max() > 1e-3
 
 

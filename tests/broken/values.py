@@ -22,7 +22,11 @@ ANY_WORD = {("Settings", "out"), ("Settings", "objective"), *(("Paths", key) for
 """Keys that any word will do for; a column is looked for once there is a summary."""
 BELOW_0 = {("TableSet", "no_signal"), ("Centralized", "eps"), ("Federated", "eps")}
 TAKES = dict.fromkeys(BELOW_0, ("-1.0", "-1e300"))
-TAKES |= {("TableFile", "delimiter"): ("' '",), ("Directed", "p"): ("0", "1e-300")}
+TAKES |= {
+    ("TableFile", "delimiter"): ("' '",),
+    ("TableFile", "fill"): ("{mse: m.f}",),
+    ("Directed", "p"): ("0", "1e-300"),
+}
 """What a key may be all the same, which others of its type or name cannot."""
 AFTER_LOADING = {
     ("EdgeList", "path"),
@@ -32,7 +36,7 @@ AFTER_LOADING = {
     ("NcoOms", "J"),
     ("Trace", "path"),
 }
-AFTER_LOADING |= {("TableFile", key) for key in ("path", "target", "site", "time", "test_path")}
+AFTER_LOADING |= {("TableFile", key) for key in ("path", "target", "site", "time", "test_path", "drop")}
 AFTER_LOADING |= {(owner, "kinds") for owner in ("Sign", "TopK", "Uniform")}
 """Keys that are compared with files, data, the dictionary or what a method sends, so not before a run begins; some
 lists are, too."""

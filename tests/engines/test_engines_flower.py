@@ -1,6 +1,7 @@
 """Real sites under Flower, played in this process: what each predicts and sends is what the simulation says."""
 
 import json
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ import yaml
 
 pytest.importorskip("flwr", reason="needs the extra flower")
 from engines.sites import ROWS, WORDS, InProcess, compared, write_files
-from flwr.app import Message
+from flwr.app import ConfigRecord, Message, RecordDict
 
 import fkl
+from fkl.basics.errors import FklError
 from fkl.basics.plain_data import NotPlainError
 from fkl.basics.random_streams import Role, Streams
 from fkl.conditions import accountant
@@ -86,7 +88,7 @@ def played(
     """A run of sites in this process, and the lines that the server said."""
     given, said = configuration(*words) | {"clients-per-site": per_site}, []
     grid = InProcess(client_app(), given, files, **more)
-    if isinstance(grid.fails, Away):
+    if hasattr(grid.fails, "grid"):
         grid.fails.grid = grid
     hub = Hub(run_of(given["configuration"]), grid, given, files[0].with_name(RUN), said.append)
     hub.train()
@@ -215,6 +217,27 @@ def test_a_site_without_its_memory_stays_out(tmp_path: Path) -> None:
     assert line in said
 
 
+@pytest.mark.parametrize("name", ["one_shot_ridge", "falkon", "dkrr_ny_cm"])
+def test_batches_at_sites(name: str, tmp_path: Path) -> None:
+    """Errors, bytes and predictions are those of a simulation whose clients are tested on their last rows, too."""
+    given = ("algo.test_on=last", "algo.test_share=0.25")
+    words = (f"algo={name}", *(word for word in WORDS if not word.startswith("kernels")), *given)
+    files = write_files(tmp_path)
+    played(words, files)
+    whole = tmp_path / "whole.csv"
+    pd.concat([pd.read_csv(file).assign(site=k) for k, file in enumerate(files)]).to_csv(whole, index=False)
+    run = fkl.run(*words, f"dataset.path={whole}", "dataset.site=site", f"paths.outputs={tmp_path}", "save_model=true")
+    rounds, sites = (pd.read_csv(tmp_path / RUN / f"{name}.csv") for name in ("rounds", "sites"))
+    names = ["test_mse", "rmse_in_units", "r2"]
+    np.testing.assert_allclose(rounds[names].iloc[-1], run.summary[names].iloc[0].astype(float), rtol=1e-8)
+    np.testing.assert_allclose(sites["test_mse"], run.clients.sort_values("site")["test_mse"], rtol=1e-8)
+    assert rounds["uplink_bytes"].sum() == run.summary["uplink_bytes"].iloc[0]
+    for k, file in enumerate(files):
+        rows = pd.read_csv(file)
+        model = load_model(tmp_path / f"site{k}.site{k}.{RUN}" / "model.npz")
+        np.testing.assert_allclose(model.predict(rows), run.model.predict(rows, client=str(k)), rtol=1e-7)
+
+
 class Killed(Exception):
     """The server has ended."""
 
@@ -286,6 +309,78 @@ def test_kills_at_random_moments_change_nothing(name: str, tmp_path: Path) -> No
         left.append(files_left(folder))
     assert left[0] == left[1]
     assert hub.now.book.here[:17].all()
+
+
+NUMBERS = (math.nan, math.inf, -1, 2**64 - 1, 1.5, "word", [], True, b"bytes")
+
+
+class Attacker:
+    """A site whose answers to half of its messages are not what the method wants.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    node : int
+        Of the attacker.
+    """
+
+    def __init__(self, rng: np.random.Generator, node: int) -> None:
+        self.rng, self.node, self.attacks = rng, node, 0
+        self.grid: Any = None
+
+    def __call__(self, node: int, message: Message) -> bool:
+        """Whether the message stays without an answer; the attacker answers by itself."""
+        if node != self.node or self.rng.random() < 0.5:
+            return False
+        self.attacks += 1
+        answer = self.grid.app(message, self.grid.nodes[node])
+        about = dict(answer.content["about"])
+        name = str(self.rng.choice([*about, "forms", "arrays", "forms", "arrays"]))
+        changed = self.changed(about[name]) if name in about else None
+        if changed is None:
+            about.pop(name, None)
+        else:
+            about[name] = changed
+        content = {"about": ConfigRecord(about)} if self.rng.random() < 0.95 else {}
+        self.grid.answers[message.metadata.message_id] = Message(RecordDict(content), reply_to=message)
+        return True
+
+    def changed(self, value: Any) -> Any:
+        """Another value, or None for none."""
+        rng, kind = self.rng, self.rng.integers(4)
+        if kind == 0:
+            return None
+        if isinstance(value, bytes) and value and kind < 3:
+            cut = int(rng.integers(len(value)))
+            return rng.choice([rng.bytes(len(value)), value[:cut], value * 2, b"\xff" * len(value)])
+        if isinstance(value, str) and kind < 3:
+            places = [place for place, letter in enumerate(value) if letter.isalnum()] or [0]
+            place = int(rng.choice(places))
+            return value[:place] + str(rng.choice([*"0179x-{", "999999999999", ""])) + value[place + 1 :]
+        return NUMBERS[rng.integers(len(NUMBERS))]
+
+
+def test_answers_that_no_site_would_give_end_in_a_line(tmp_path: Path) -> None:
+    """Two hundred random ones: each is refused or harmless, and other sites go on, unless its numbers are too large."""
+    rng, attacks, diverged, number = np.random.default_rng(3), 0, 0, 0
+    while attacks < 200:
+        (folder := tmp_path / str(number)).mkdir()
+        words, files = words_of(("em_kofl", "pof_mkl-bins", "vm_kofl")[number % 3]), write_files(folder)
+        attacker, number = Attacker(rng, 101), number + 1
+        with np.errstate(over="ignore"):
+            try:
+                hub, _, said = played(words, files, fails=attacker)
+            except FklError as error:
+                assert "no site has finite numbers any more" in str(error)
+                diverged += 1
+                continue
+            finally:
+                attacks += attacker.attacks
+        missed = int((~present(hub)[:17, 1]).sum())
+        assert present(hub)[:, [0, 2]].all()
+        assert sum("site 1: " in line or "node 101 is not taken in" in line for line in said) >= min(missed, 1)
+        assert np.isfinite([hub.now.book.last_errors[k].squared_error for k in (0, 2)]).all()
+    assert diverged < number / 2
 
 
 def test_flower_alone_remembers_where_the_node_lives_on(tmp_path: Path) -> None:
@@ -422,6 +517,41 @@ def test_sites_must_have_the_same_features(tmp_path: Path) -> None:
     hub._poll_sites()
     assert "node 101 is not taken in: its features are z, b, c, where the first site has a, b, c" in said
     assert list(hub.members) == [0, 2]
+
+
+@pytest.mark.parametrize("name", each("pof_mkl-bins"))
+def test_sites_with_words_missing_cells_and_another_order_predict_what_the_simulation_says(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The configuration says words and values; features are in the order of site 0, though site 2 reports first."""
+    monkeypatch.setattr(InProcess, "get_node_ids", lambda grid: list(grid.nodes)[::-1])
+    fixed = ("dataset.text=one_hot", "dataset.words={ward:[icu,other]}", "dataset.fill={a:0.5,ward:other}")
+    words, files = (*words_of(name), *fixed), write_files(tmp_path)
+    wards = (["icu", "surgery"], ["icu", None], ["maternity", "icu"])
+    for file, order, of_site in zip(files, ("abc", "cab", "bca"), wards, strict=True):
+        table = pd.read_csv(file)
+        table.loc[::5, "a"] = None
+        table["ward"] = [of_site[row % 2] for row in range(len(table))]
+        table[["y", "ward", *order] if order == "cab" else [*order, "ward", "y"]].to_csv(file, index=False)
+    hub, _, _ = played(words, files)
+    assert list(hub.members) == [2, 1, 0]
+    assert hub.known.columns == ("a", "b", "c", "ward=icu", "ward=other")
+    require_equal(hub, words, files)
+
+
+def test_a_cell_without_a_value_of_the_configuration_is_refused_at_its_site(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = write_files(tmp_path)
+    table = pd.read_csv(files[1])
+    table.loc[3, "b"] = None
+    table.to_csv(files[1], index=False)
+    given = configuration(*words_of("pof_mkl"), "dataset.fill={a:0.5}")
+    grid = InProcess(client_app(), given, files)
+    hub = Hub(run_of(given["configuration"]), grid, given, tmp_path / RUN, [].append)
+    hub._poll_sites()
+    assert list(hub.members) == [0, 2]
+    assert "site1.csv, line 5, column b: '' is missing; " in capsys.readouterr().err
 
 
 def test_a_message_can_name_nothing_that_is_not_loaded() -> None:

@@ -15,6 +15,7 @@ from fkl.engines.flower.project import init
 
 GOOD = ("algo=pof_mkl", "dataset=file", "dataset.target=the target", "kernels=rbf", "replicates=1")
 PLAYED = {"em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl"}
+PLAYED |= {"dkrr_ny_cm", "falkon", "one_shot_ridge"}
 """Methods that sites can play."""
 
 

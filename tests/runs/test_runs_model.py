@@ -20,7 +20,7 @@ from fkl.conformance import scenario
 from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
 from fkl.engines.rounds import Learned, simulate
-from fkl.kernels.functions import KINDS, Classes, Function, Linear, Network, OnFeatures, OnPoints, Trees
+from fkl.kernels.functions import KINDS, Classes, Function, Gaussian, Linear, Network, OnFeatures, OnPoints, Trees
 from fkl.results.model import About, Model, load
 from fkl.results.prediction import predictions
 from fkl.runs.prepare import prepare
@@ -47,6 +47,16 @@ def functions() -> dict[str, Function]:
     return {
         "features": OnFeatures(
             drawn(N, D, FEATURES).astype(np.float32), *narrow[1:], number(N), theta, weights, drawn()
+        ),
+        "gaussian": Gaussian(
+            drawn(N, D, FEATURES).astype(np.float32),
+            *narrow[1:],
+            number(N),
+            theta,
+            np.full((K, N), 1 / N),
+            drawn(),
+            drawn(N, 6 * 13).astype(np.float32),
+            np.full(N, 0.01),
         ),
         "points": OnPoints(*points),
         "classes": Classes(*points[:3], drawn(3, 3, 9), drawn(3), np.array([0.0, 0.5, 1.0]), np.array(True)),
@@ -155,9 +165,12 @@ HOSTILE: dict[str, tuple[str, Callable[[dict[str, bytes]], dict[str, bytes]], st
         "its columns and words are not text",
     ),
     "a fill that is a word": ("linear", about(encoder=Encoder((), fill={"a": "b"}).as_json()), "is no number"),  # type: ignore[dict-item]
+    "a date that is a number": ("linear", about(encoder=Encoder((), dates={"a": 1}).as_json()), "not text"),  # type: ignore[dict-item]
+    "a decimal slash": ("linear", about(encoder=Encoder((), decimal="/").as_json()), "its columns and words are"),
     "a deep text": ("linear", put("about", npy(DEEP)), "RecursionError"),
     "no text": ("linear", put("about", npy(np.zeros(9, np.uint8))), "DecodeError"),
     "an unknown kernel": ("points", put("0/families", npy(["rbf", "rbf", "eval"])), "do not go together"),
+    "a triangle too small": ("gaussian", put("0/root", npy(np.zeros((N, 77)))), "do not go together"),
     "a way without end": ("trees", put("0/left", npy(np.array([0, -1, -1, -1]))), "do not go together"),
     "a feature too many": ("trees", put("0/feature", npy(np.array([3, -1, -1, -1]))), "do not go together"),
     "layers too many": ("network", put("0/widths", npy(np.array([3, 4, 4, 1]))), "do not go together"),
@@ -254,6 +267,27 @@ def test_all_replicates_are_averaged_and_one_may_be_asked() -> None:
     assert np.abs(first - second).min() > 1e-6
     with pytest.raises(FklError, match="replicate=2: must be an integer from 0 to 1"):
         two.predict(RAW, replicate=2)
+
+
+def test_a_normal_distribution_has_an_interval_in_the_targets_own_units() -> None:
+    """Of several clients and replicates that of their mixture: its variance is the law of total variance."""
+    one = model(functions()["gaussian"])
+    two = replace(one, learned=(one.learned[0], model(functions()["gaussian"]).learned[0]))
+    means, variances = [], []
+    for function, scale in two.learned:
+        means += list(scale.y_back(function.predict(scale.x(RAW))))
+        variances += list(function.variance(scale.x(RAW)) * scale.y_unit**2)
+    expected = np.sqrt(np.mean(variances, axis=0) + np.var(means, axis=0))
+    assert two.deviation(RAW) == pytest.approx(expected, rel=1e-9)
+    table = predictions(two, FRAME)
+    assert list(table) == ["prediction", "low", "high"]
+    assert ((table["high"] - table["low"]) / 2).to_numpy() == pytest.approx(1.959964 * expected, rel=1e-6)
+    assert ((table["high"] + table["low"]) / 2).to_numpy() == pytest.approx(np.mean(means, axis=0), rel=1e-9)
+    east = predictions(two, FRAME, "east", replicate=1)
+    assert east["prediction"].to_numpy() == pytest.approx(means[K])
+    assert two.deviation(RAW, 0, 1) == pytest.approx(np.sqrt(variances[K]))
+    assert model(functions()["features"]).deviation(RAW) is None
+    assert replace(two, encoder=replace(two.encoder, labels=("no", "yes"))).deviation(RAW) is None
 
 
 @pytest.mark.parametrize("labels", [(), ("no", "yes")])

@@ -32,7 +32,7 @@ from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
-from fkl.kernels.functions import OnFeatures
+from fkl.kernels.functions import Gaussian, OnFeatures
 from fkl.kernels.traceable import cond
 from fkl.wire.payloads import PerClient, SameForAll, Selected
 
@@ -283,9 +283,10 @@ class RfGp(GaussianProcesses, Federated):
         now = common.xp.full_like(server.heard, t)
         return Server(gram, pull, totals, noise, *known, active, now, decided, server.clients)
 
-    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """Of every client its mixture of the kernels' means."""
+    def functions(self, world: World, state: Star, t: int) -> tuple[Gaussian, ...]:
+        """Of every client its mixture of the kernels' normal distributions."""
         server: Server = state.server
         log_w = state.client.log_w if self.personal else server.evidence[:, None]
         w = weights_of_active(log_w, server.active[:, None])
-        return OnFeatures.of_replicates(world.bank, server.theta[:, None], w)
+        means = OnFeatures.of_replicates(world.bank, server.theta[:, None], w)
+        return tuple(map(Gaussian.from_mean, means, lower_triangle(server.root), server.noise))

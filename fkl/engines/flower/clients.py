@@ -1,7 +1,7 @@
 """The clients of a site and the rows that they learn from: those of a stream, and those of a batch."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -151,9 +151,10 @@ def kind_of(run: Run) -> type[StreamClients]:
 
 def _joined(functions: Sequence[Function]) -> Function:
     """The function of several clients: the one that they share, or theirs, one after another."""
-    first, own = functions[0], {}
-    for field in fields(first):  # type: ignore[arg-type]
-        arrays = [np.asarray(getattr(one, field.name)) for one in functions]
-        if any(not np.array_equal(arrays[0], other) for other in arrays[1:]):
-            own[field.name] = np.concatenate(arrays)
+    first, own = functions[0], dict[str, Any]()
+    for axis in "KT":  # of weights and coefficients, and of theta
+        names = [name for name, (_, axes) in first.arrays.items() if axes.startswith(axis)]
+        each = [[getattr(one, name) for one in functions] for name in names]
+        if any(not np.array_equal(arrays[0], other) for arrays in each for other in arrays[1:]):
+            own |= {name: np.concatenate(arrays) for name, arrays in zip(names, each, strict=True)}
     return replace(first, **own)

@@ -48,9 +48,10 @@ def require_fits(run: Run) -> None:
     require(data.target != "", "dataset.target", data.target, "the name of the column to predict")
     require(data.site is None, "dataset.site", data.site, "null: a file is a site")
     require(data.test_path is None, "dataset.test_path", data.test_path, "null: all rows are learned from")
-    words = "refuse or drop: anything else follows from the rows of all sites"
+    words = "refuse or drop, with values in dataset.fill: a mean follows from the rows of all sites"
     require(data.missing != "mean", "dataset.missing", data.missing, words)
-    require(data.text in ("refuse", "drop"), "dataset.text", data.text, words)
+    words = "refuse or drop, or with lists in dataset.words: which words there are follows from the rows of all sites"
+    require(data.text in ("refuse", "drop") or bool(data.words), "dataset.text", data.text, words)
     require(data.labels == "refuse", "dataset.labels", data.labels, "refuse: sites could number classes differently")
     require(isinstance(run.partition, Sites), "partition", type(run.partition).__name__, "sites: a site is a client")
     fitted = hasattr(run.kernels, "fitted")
@@ -100,18 +101,33 @@ def own_table(run: Run, path: str) -> Table:
     return replace(table, where=path)
 
 
+def in_order(table: Table, names: Sequence[str]) -> Table:
+    """The same rows with their features in this order."""
+    if tuple(names) == table.feature_names:
+        return table
+    x, encoder = table.x[:, [table.feature_names.index(name) for name in names]], table.encoder
+    if encoder is not None:
+        first = {column: replace(encoder, columns=(column,)).feature_names[0] for column in encoder.columns}
+        columns = sorted(encoder.columns, key=lambda column: names.index(first[column]))
+        encoder = replace(encoder, columns=tuple(columns))
+    return replace(table, x=x, feature_names=tuple(names), encoder=encoder)
+
+
 @dataclass(frozen=True)
 class Ends:
     """What a site has to tell of its rows for a scale that all sites share; empty where nothing is scaled.
 
     Parameters
     ----------
+    columns : tuple of str
+        Features in the site's order.
     low, high : tuple of float
         Of the target; with ``unit_box`` then of each feature.
     norm : float
         With ``unit_ball`` the largest norm of a row.
     """
 
+    columns: tuple[str, ...]
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
     norm: float = 0.0
@@ -125,14 +141,21 @@ class Ends:
     def from_table(cls, table: Table, scaling: str) -> "Ends":
         """Of one site's rows."""
         if scaling == "none":
-            return cls()
+            return cls(table.feature_names)
         columns = [table.y, *(table.x.T if scaling == "unit_box" else ())]
         norm = float(np.sqrt(np.einsum("nd,nd->n", table.x, table.x).max())) if scaling == "unit_ball" else 0.0
-        return cls(tuple(float(one.min()) for one in columns), tuple(float(one.max()) for one in columns), norm)
+        low, high = (tuple(float(getattr(one, end)()) for one in columns) for end in ("min", "max"))
+        return cls(table.feature_names, low, high, norm)
+
+    def in_order(self, columns: Sequence[str]) -> "Ends":
+        """The same with its features in this order."""
+        order = [0, *(1 + self.columns.index(name) for name in columns)][: len(self.low)]
+        low, high = (tuple(end[place] for place in order) for end in (self.low, self.high))
+        return replace(self, columns=tuple(columns), low=low, high=high)
 
 
-def common_scale(ends: Sequence[Ends], scaling: str, dimension: int) -> Scale:
-    """The scale of all sites' rows, which are asked for nothing but their ends.
+def common_scale(ends: Sequence[Ends], scaling: str) -> Scale:
+    """The scale of all sites' rows, which are asked for nothing but their ends; features in the first one's order.
 
     Raises
     ------
@@ -141,7 +164,9 @@ def common_scale(ends: Sequence[Ends], scaling: str, dimension: int) -> Scale:
     """
     if scaling == "none":
         return Scale()
+    ends = [one.in_order(ends[0].columns) for one in ends]
     low, high = np.min([one.low for one in ends], axis=0), np.max([one.high for one in ends], axis=0)
+    dimension = len(ends[0].columns)
     x = np.zeros((2, dimension))  # two rows that have the same scale as all rows of all sites
     if scaling == "unit_box":
         x[:] = low[1:], high[1:]
@@ -178,7 +203,7 @@ class Known:
         A site plays several clients, each with every so many-th of its rows: so a round learns from several rows of it.
     rounds : int
     columns : tuple of str
-        Names of the features, in their order.
+        Features in the order of site 0.
     scale : Scale
     """
 
@@ -215,6 +240,6 @@ def method_of(run: Run) -> Any:
 
 
 def require_columns(columns: Sequence[str], first: Sequence[str]) -> None:
-    """Refuse a site whose features are others than the first site's."""
-    if list(columns) != list(first):
+    """Refuse a site whose features are others than the first site's; their order may be another."""
+    if sorted(columns) != sorted(first):
         raise FklError(f"its features are {', '.join(columns)}, where the first site has {', '.join(first)}")

@@ -48,6 +48,13 @@ BROKEN = (NotPlainError, KeyError, ValueError, TypeError, AttributeError, IndexE
 """What an answer leads to that no site of ours has made."""
 
 
+MEND = "its steps are too large, or a site has sent numbers that are"
+
+
+class NotFiniteError(ValueError):
+    """Numbers of a message that are NaN or infinite."""
+
+
 @dataclass
 class Member:
     """A site that has said who it is.
@@ -172,12 +179,12 @@ class Hub:
             self._poll_sites()
             time.sleep(PAUSE_S)
         if now is None:
-            ends = list(self._ends.values())
-            scale = common_scale(ends, self._run.settings.scaling, len(self._columns))
+            ends = [self._ends[k] for k in sorted(self._ends)]
+            scale = common_scale(ends, self._run.settings.scaling)
             rounds = self._kind.rounds(
                 self._run, max(one.rows for one in self.members.values()), self._clients_per_site
             )
-            known = Known(self._folder.name, self._sites, self._clients_per_site, rounds, tuple(self._columns), scale)
+            known = Known(self._folder.name, self._sites, self._clients_per_site, rounds, ends[0].columns, scale)
             now = Progress(self._project, known, None, self.members, Book.empty(rounds, self._sites), {}, {})
         self._words, self.known = words_of(now.known), now.known
         there = f"{plural(self._sites, 'site')}, {plural(self.known.clients, 'client')}"
@@ -210,7 +217,8 @@ class Hub:
             enough = f"at most {rows}, the rows of site {k}"
             require(self._clients_per_site <= rows, "clients-per-site", self._clients_per_site, enough)
             require_columns(columns, self._columns or columns)
-            ends = Ends(tuple(map(float, about["low"])), tuple(map(float, about["high"])), float(about["norm"]))
+            low, high = (tuple(map(float, about[name])) for name in ("low", "high"))
+            ends = Ends(tuple(map(str, columns)), low, high, float(about["norm"]))
             ends.require_finite()
             session, before = str(about["session"]), self.members.get(k, Member(node, rows, away=True))
             if k in self.members and not before.away and before.node != node:
@@ -316,7 +324,7 @@ class Hub:
             said[k] = {**self._words, **when, "arrays": arrays, "forms": forms}
             traffic.down[k] = traffic.down.get(k, 0) + sum(one.size for one in packets if one is not None)
         found: dict[int, list[Packet | None]] = {}
-        slowest = 0.0
+        slowest, diverged = 0.0, 0
         for k, about in self._answers(said, "train", traffic, str(t + 1)):
             try:
                 packets = read_packets(about["arrays"], about["forms"])
@@ -327,10 +335,14 @@ class Hub:
                 slowest = max(slowest, float(about["seconds"]))
             except BROKEN as error:
                 self._say(f"site {k}: its answer is not one of fkl ({error})")
+                diverged += isinstance(error, NotFiniteError)
                 continue
             found[k] = packets
             traffic.up[k] = traffic.up.get(k, 0) + sum(one.size for one in packets if one is not None)
         traffic.played += slowest
+        if diverged == len(here):
+            label = self._run.algo.label
+            raise FklError(f"round {t + 1}: no site has finite numbers any more, so {label} has diverged; {MEND}")
         return found
 
     def _collect_errors(self) -> dict[int, Errors]:
@@ -451,7 +463,7 @@ def require_like(packet: Packet | None, like: Packet | None) -> None:
     if packet.form != like.form:
         raise ValueError("its message has another form than the method's")
     if not all(np.isfinite(array).all() for array in float_arrays(unpacked([packet]))):
-        raise ValueError("its message has numbers that are not finite")
+        raise NotFiniteError("its message has numbers that are not finite")
 
 
 def float_arrays(value: Any) -> Iterator[np.ndarray]:
@@ -517,7 +529,11 @@ def main(grid: Grid, context: Context) -> None:
     pull_objects.__kwdefaults__["initial_backoff"] = PAUSE_S
     given, out = context.run_config, Path(str(context.run_config["out"]))
     folder = unfinished(out, given) or out / str(context.run_id)
-    Hub(run_of(str(given["configuration"])), grid, given, folder, _say).train()
+    try:
+        Hub(run_of(str(given["configuration"])), grid, given, folder, _say).train()
+    except FklError as error:
+        _say(f"error: {error}")
+        raise
 
 
 def _say(line: str) -> None:

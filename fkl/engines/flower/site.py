@@ -20,7 +20,7 @@ from fkl.basics.files import write_sealed, write_text
 from fkl.data.encoder import Encoder
 from fkl.data.problem import Table
 from fkl.engines.flower.clients import StreamClients, kind_of
-from fkl.engines.flower.configuration import Ends, Known, noise_of, own_table, run_of
+from fkl.engines.flower.configuration import Ends, Known, in_order, noise_of, own_table, run_of
 from fkl.engines.flower.memory import Memory, of_bytes, read, to_arrays, to_bytes
 from fkl.engines.flower.records import read_packets, write_packets
 from fkl.engines.flower.words import ABOUT, MEMORY, known_of
@@ -55,9 +55,14 @@ class Site:
         self._about = about
 
     @cached_property
-    def table(self) -> Table:
+    def own_table(self) -> Table:
         """Its rows, as they are in the file."""
         return own_table(self.run, str(self._path))
+
+    @cached_property
+    def table(self) -> Table:
+        """Its rows with the features in the order of all sites."""
+        return in_order(self.own_table, self.known.columns)
 
     @cached_property
     def known(self) -> Known:
@@ -75,7 +80,7 @@ class Site:
         held = self._context.state.get(MEMORY)
         if held is not None:
             return of_bytes(bytes(held["all"]), Memory)
-        return read(self._file("memory"), Memory) or Memory({}, np.full(len(self.table.y), np.nan))
+        return read(self._file("memory"), Memory) or Memory({}, np.full(len(self.own_table.y), np.nan))
 
     def remember(self) -> None:
         """Keep the memory for the next message, with Flower and in a file."""
@@ -103,9 +108,9 @@ class Site:
 
 def hello(site: Site, given: Words) -> Words:
     """Say who the site is, and what all sites need to have in common."""
-    ends, memory = asdict(Ends.from_table(site.table, site.run.settings.scaling)), site.memory
-    about = {"site": site.number, "session": site.session, "rows": len(site.table.y)}
-    about |= {"columns": list(site.table.feature_names), "heard": memory.heard, "played": memory.round}
+    ends, memory = asdict(Ends.from_table(site.own_table, site.run.settings.scaling)), site.memory
+    about = {"site": site.number, "session": site.session, "rows": len(site.own_table.y)}
+    about |= {"heard": memory.heard, "played": memory.round}
     # A record of Flower holds lists, and no tuples.
     return about | {name: list(value) if isinstance(value, tuple) else value for name, value in ends.items()}
 
