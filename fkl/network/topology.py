@@ -217,7 +217,7 @@ class Topology:
         return _product(self._quick_adjacency, x)
 
     def mix(self, x: Array, own: Array | None = None, awake: None = None) -> Array:
-        """Averages of x (R, K, P) by the Metropolis weights, as (R, K, P); x may lack an agent's own."""
+        """Averages of x (R, K, P) by the Metropolis weights, as (R, K, P); `own` is each agent's own x."""
         mixed = _product(self._quick_metropolis, x)
         return mixed if own is None or own is x else mixed + self.neighbours.own[:, None] * (own - x)
 
