@@ -1,7 +1,7 @@
-"""Three sites of Flower on this machine: 20 rounds of POF-MKL, one site killed and back, beside the simulation.
+"""Three sites of Flower on this machine: 20 rounds of POF-MKL, with one site killed and restarted; a comparison.
 
-One SuperLink and three SuperNodes, each in a process of its own, on 127.0.0.1 alone, with TLS and with keys that the
-SuperLink knows the SuperNodes by. Needs the extra flower; ends all that it has started.
+One SuperLink and three SuperNodes, each in its own process, only on 127.0.0.1, with TLS and with keys by which the
+SuperLink knows the SuperNodes. It needs the extra flower, and ends all processes that it has started.
 
     python scripts/flower_sites.py [FOLDER]
 """
@@ -33,19 +33,19 @@ from fkl.runs.prepare import prepare
 
 HERE = "127.0.0.1"
 WORDS = ("dataset=file", "dataset.target=y", "kernels=rbf", "kernels.D=4", "replicates=1", "precision=float64")
-"""What every run of sites has."""
+"""Words of every run with sites."""
 ROWS = (20, 17, 20)
-"""Of each site's file: the second one's are used up first."""
+"""Rows of each site's file; the second one's are used up first."""
 PER_SITE = 5
-"""Clients of each site that is deployed: a round learns from so many of its rows."""
+"""Clients of each deployed site: a round learns from this many of its rows."""
 KILLED, AFTER, AWAY = 2, 6, 3
 """The site that is killed, after which round, and how many rounds it misses before it is started again."""
 PATIENCE_S = 900.0
-"""That the whole may take."""
+"""Time limit in seconds."""
 
 
 def write_files(folder: Path, rows: Iterable[int] = ROWS) -> list[Path]:
-    """A CSV a site, of three features and a target that their sine makes."""
+    """One CSV per site, with three features and a target from their sine."""
     rng, files = np.random.default_rng(7), []
     for k, n in enumerate(rows):
         x = rng.normal(size=(n, 3)) + 0.3 * k
@@ -68,7 +68,7 @@ def simulated(
     there : (T, sites) bool
         Which sites take part in each round.
     per_site : int
-        Clients of a site, which have its rows in turn.
+        Clients of a site, which get its rows in turn.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def simulated(
     (T, K) bool
         Which clients took part.
     Scale
-        Of the rows.
+        Scale of the rows.
     """
     tables = [pd.read_csv(file, dtype=str) for file in files]
     tables = [one.assign(site=[f"{k}-{i % per_site}" for i in range(len(one))]) for k, one in enumerate(tables)]
@@ -92,14 +92,14 @@ def simulated(
 def compared(
     words: Iterable[str], files: list[Path], folder: Path, run_id: str, per_site: int = 1
 ) -> tuple[float, bool, np.ndarray]:
-    """What a server and its sites have left, beside the simulation with the same sites absent.
+    """Results of a server and its sites, compared with the simulation with the same sites absent.
 
     Returns
     -------
     float
         The largest difference between predictions.
     bool
-        Whether all bytes are those of the ledger, of rounds and of sites, up and down.
+        Whether all bytes agree with the ledger, by round and by site, up and down.
     (T, sites) bool
         Which sites took part.
     """
@@ -124,7 +124,7 @@ def compared(
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback address that nobody listens to now."""
+    """Free ports of the loopback address."""
     sockets = [socket.socket() for _ in range(count)]
     for one in sockets:
         one.bind((HERE, 0))
@@ -135,14 +135,14 @@ def free_ports(count: int) -> list[int]:
 
 
 class Deployment:
-    """A SuperLink and SuperNodes on this machine, and all that they need in one folder.
+    """A SuperLink and SuperNodes on this machine, with all their files in one folder.
 
     Parameters
     ----------
     folder : Path
-        For logs, certificates, keys, Flower's own files, and those of the server.
+        Folder for logs, certificates, keys, Flower's own files, and those of the server.
     files : list of Path
-        Of each site.
+        File of each site.
     """
 
     def __init__(self, folder: Path, files: list[Path]) -> None:
@@ -186,7 +186,7 @@ class Deployment:
             self.kill(name, signal.SIGTERM)
 
     def start(self, name: str, *words: str) -> None:
-        """Start a process, which with all that it starts is a group of its own; what it says goes into NAME.log."""
+        """Start a process in a new process group; its output goes to NAME.log."""
         with (self.folder / f"{name}.log").open("a") as log:
             self._running[name] = subprocess.Popen(
                 words, cwd=self.folder, env=self.environment, stdout=log, stderr=log, text=True, start_new_session=True
@@ -200,11 +200,11 @@ class Deployment:
         self.start(f"site{k}", "flower-supernode", *words)
 
     def runs(self, name: str) -> bool:
-        """Whether a process was started, and not ended here."""
+        """Whether a process was started here, and not ended."""
         return name in self._running
 
     def kill(self, name: str, how: int = signal.SIGKILL) -> None:
-        """End a process that was started here, and all of its group."""
+        """End a process that was started here, with its group."""
         process = self._running.pop(name)
         with suppress(ProcessLookupError):
             os.killpg(process.pid, how)
@@ -215,14 +215,14 @@ class Deployment:
         process.wait()
 
     def flwr(self, *words: str) -> None:
-        """A command of Flower's that ends by itself."""
+        """A Flower command that ends by itself."""
         given = {"cwd": self.folder, "env": self.environment, "capture_output": True, "text": True, "timeout": 60}
         done = subprocess.run(["flwr", *words], check=False, **given)  # type: ignore[call-overload]
         if done.returncode:
             raise RuntimeError(f"flwr {' '.join(words)}: {done.stdout}{done.stderr}")
 
     def run(self, project: Path, heard: Callable[[str], None]) -> str:
-        """Run a project to its end, hear its log line by line, and tell the number of the run."""
+        """Run a project to its end, follow its log line by line, and return the number of the run."""
         until, number = time.monotonic() + PATIENCE_S, ""
         self.start("run", "flwr", "run", str(project), "here", "--stream")
         log, process = self.folder / "run.log", self._running["run"]
@@ -240,7 +240,7 @@ class Deployment:
                 time.sleep(0.1)
 
     def _wait(self, port: int) -> None:
-        """Wait until somebody listens."""
+        """Wait until the port is open."""
         until = time.monotonic() + 60
         while time.monotonic() < until:
             with suppress(OSError), socket.create_connection((HERE, port), timeout=1):
@@ -250,7 +250,7 @@ class Deployment:
 
 
 def write_certificates(folder: Path) -> None:
-    """An authority of one day, ca.crt, and what it says of this machine, server.crt and server.key."""
+    """A certificate authority for one day, ca.crt, and the certificate of this machine, server.crt and server.key."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -275,7 +275,7 @@ def write_certificates(folder: Path) -> None:
 
 
 def write_key(file: Path) -> None:
-    """A site's key, and beside it, with .pub, what the SuperLink knows it by."""
+    """A site's key, and with .pub the public key for the SuperLink."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -308,7 +308,7 @@ def _write_secret(file: Path, content: bytes) -> None:
 
 
 def deployed(folder: Path, say: Callable[[str], None]) -> tuple[float, bool, np.ndarray]:
-    """Play it all in a folder that is empty; as `compared`."""
+    """Play everything in an empty folder; results as in `compared`."""
     rows = folder / "rows"
     rows.mkdir()
     files, words = write_files(rows, [PER_SITE * n for n in ROWS]), ("algo=pof_mkl", "algo.M=5", "algo.xi=0.5", *WORDS)
@@ -320,7 +320,7 @@ def deployed(folder: Path, say: Callable[[str], None]) -> tuple[float, bool, np.
     with Deployment(folder, files) as deployment:
 
         def heard(line: str) -> None:
-            """Kill the site, and start it again, when the server's log says that it is time."""
+            """Kill the site, and start it again, at the right rounds in the server's log."""
             say(line)
             if line.startswith(f"round {AFTER}: site") and deployment.runs(f"site{KILLED}"):
                 deployment.kill(f"site{KILLED}")
@@ -334,8 +334,8 @@ def deployed(folder: Path, say: Callable[[str], None]) -> tuple[float, bool, np.
 
 
 def main() -> None:
-    """Print what happens, and how near it comes to the simulation."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
+    """Print the events, and the difference to the simulation."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # to end all started processes
     given = sys.argv[1:2]
     with tempfile.TemporaryDirectory() as made:
         folder = Path(given[0] if given else made).resolve()

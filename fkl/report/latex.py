@@ -32,7 +32,7 @@ WIDTHS = {
     }.items()
     for letter in letters
 }
-"""Points of letters at \\footnotesize; of the others capitals have `CAPITAL` and the rest `LETTER`; bold is wider."""
+"""Points of letters at \\footnotesize; other capitals have `CAPITAL` and the rest `LETTER`; bold is wider."""
 
 SIGNS = {
     "±": r"$\pm$", "×": r"$\times$", "−": r"$-$", "≤": r"$\le$", "≥": r"$\ge$", "▲": r"$\triangle$", "∈": r"$\in$",
