@@ -96,7 +96,7 @@ def write_arrays(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def read_arrays(path: Path | BinaryIO) -> dict[str, NDArray[Any]]:
-    """Read an npz whatever it holds: numbers and words as they are said to be, and no more than the file has bytes.
+    """Read an npz from an untrusted source: only numbers and words, and never more memory than the file has bytes.
 
     Raises
     ------

@@ -147,7 +147,7 @@ class Engine:
 
 
 def why_no_star(method: Algorithm) -> str | None:
-    """Why a method is no star whose server hears all clients together, round after round; None where it is one.
+    """Why a method is not a star with one exchange for all clients together in each round; None if it is one.
 
     Only in such a star can each client be in another process, or be a site, because the server needs only messages.
     """
