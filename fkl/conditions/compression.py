@@ -182,9 +182,9 @@ class Compression(OnMessages):
 class Uniform(Compression):
     """Scalars in even steps over their vector's range, including 0, each rounded to the step below or above.
 
-    With s = 2^(bits - 1) - 1 steps on either side it is Q_s of QSGD (Alistarh et al., NeurIPS 2017, section 3.1), but
-    for max |v_i| instead of |v|_2, as in their experiments: then Q_s is unbiased, Lemma 3.1 holds, and no step is
-    longer. A vector is the last axis of an array, such as a kernel's theta, and has its own scale, one scalar.
+    With s = 2^(bits - 1) - 1 steps on either side it is Q_s of QSGD (Alistarh et al., NeurIPS 2017, section 3.1), with
+    max |v_i| instead of |v|_2, as in their experiments: then Q_s is unbiased, Lemma 3.1 holds, and no step is longer. A
+    vector is the last axis of an array, such as a kernel's theta, and has its own scale, one scalar.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ variant
     Its reading of the paper: `as stated`, a name under `variants`, or nothing, which is shown but not evidence.
 setting
     Setting of the table's row, as in published.csv.
-told, untold
+``told``, ``untold``
     Keys of the configuration that a table shows for the run, if it has them, and those of them that it leaves out.
 """
 

@@ -142,7 +142,7 @@ def damage(folder: Path, only: Collection[str] | None = None) -> str | None:
         if only is not None and name not in only:
             continue
         try:
-            if not (folder / name).is_file():  # but for example a pipe or a device, which may never end
+            if not (folder / name).is_file():  # for example not a pipe or a device, which may never end
                 return f"{name} is missing"
             if sha256_of(folder / name) != digest:
                 return f"{name} has changed since the run ended"
