@@ -14,7 +14,7 @@ from fkl.basics.errors import FklError
 from fkl.data import registry
 from fkl.data.baselines import CONSTANTS
 from fkl.data.store import DataFile, Store
-from fkl.report.compare.labels import flat, told, varying
+from fkl.report.compare.labels import flat, key_values, varying
 from fkl.report.embedded_images import REDUCED, Picture, embedded
 from fkl.report.tables import Table, word
 from fkl.results.finished_runs import Collected, FinishedRun, entries
@@ -237,4 +237,5 @@ def _told_apart(runs: list[FinishedRun], pictures: dict[Path, list[Picture]]) ->
     """Runs of one algorithm on one data set, with the keys that differ between them."""
     configs = [flat(run.config) for run in runs]
     keys = varying(configs)
-    return [RunView(run, told(config, keys), pictures[run.folder]) for run, config in zip(runs, configs, strict=True)]
+    pairs = zip(runs, configs, strict=True)
+    return [RunView(run, key_values(config, keys), pictures[run.folder]) for run, config in pairs]

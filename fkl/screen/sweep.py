@@ -10,7 +10,9 @@ VARIES = re.compile(r"\S*/\S*|-?\d+(\.\d+)?(e[-+]?\d+)?")
 """Parts of a message that are ignored when reasons are compared: paths and numbers."""
 
 
-def job_line(note: dict[str, Any], jobs: int, name: str, swept: Sequence[str], mark: str, told: str, left: str) -> str:
+def job_line(
+    note: dict[str, Any], jobs: int, name: str, swept: Sequence[str], mark: str, worse_than: str, left: str
+) -> str:
     """One line about a job that has ended.
 
     Parameters
@@ -23,7 +25,7 @@ def job_line(note: dict[str, Any], jobs: int, name: str, swept: Sequence[str], m
         Its method and data set.
     swept : sequence of str
         Keys whose values the sweep varies.
-    mark, told : str
+    mark, worse_than : str
         Its verdict: ``"✓"`` or ``"▲"``, and the baselines that it does not beat.
     left : str
         Estimated time of the remaining jobs.
@@ -33,7 +35,7 @@ def job_line(note: dict[str, Any], jobs: int, name: str, swept: Sequence[str], m
     place = f"{note['job'] + 1:{len(str(jobs))}}/{jobs}"
     if "mean" in note:
         result = f"{note['metric']} {number(note['mean'])}"
-        worse = told.replace("not better than the", "≥").replace(" and the", " and ≥")
+        worse = worse_than.replace("not better than the", "≥").replace(" and the", " and ≥")
         parts = [mark, place, name, varied, f"{result} {worse}" if mark == "▲" else result]
     else:
         parts = ["✗", place, name or note["overrides"], varied if name else "", f"{note['state']}: {note['message']}"]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, require
 from fkl.data.baselines import CONSTANTS
-from fkl.report.compare.labels import Flat, by_hand, flat, told, varying
+from fkl.report.compare.labels import Flat, by_hand, flat, key_values, varying
 from fkl.results.finished_runs import EndedRun, FinishedRun
 
 PAIR = ["seed", "replicate"]
@@ -218,7 +218,7 @@ def _rows(
         if tuned := [key for key in everywhere if key not in keys[name]]:
             alike: dict[str, list[str]] = {}
             for column, some in on_data.items():
-                alike.setdefault(told(some[0], tuned), []).append(column)
+                alike.setdefault(key_values(some[0], tuned), []).append(column)
             values = "; ".join(f"{words} on {' and '.join(several)}" for words, several in alike.items())
             notes.append(f"{name} is not set alike on all data: {values}.")
         said = {key.partition(".")[0] for key in everywhere}
@@ -242,7 +242,7 @@ def _only(config: Flat, data: bool, by: Sequence[str]) -> Flat:
 
 
 def _label(name: str, config: Flat, keys: Sequence[str]) -> str:
-    return ", ".join(word for word in (name, told(config, keys)) if word)
+    return ", ".join(word for word in (name, key_values(config, keys)) if word)
 
 
 def _by_pair(runs: Sequence[EndedRun], values: Sequence[NDArray[np.float64]]) -> "pd.Series[float]":

@@ -20,9 +20,9 @@ def flat(config: dict[str, Any]) -> Flat:
     >>> flat({"seed": 0, "threads": 2, "algo": {"eta": 1.0}})
     {'seed': 0, 'algo.eta': 1}
     """
-    told = {"dataset": renamed.for_display(config["dataset"])} if isinstance(config.get("dataset"), dict) else {}
+    shown = {"dataset": renamed.for_display(config["dataset"])} if isinstance(config.get("dataset"), dict) else {}
     empty = {key for key in WITHOUT_NULL if config.get(key) is None}
-    return dict(_flat({key: node for key, node in (config | told).items() if key not in {*NOT_RESULTS, *empty}}))
+    return dict(_flat({key: node for key, node in (config | shown).items() if key not in {*NOT_RESULTS, *empty}}))
 
 
 def _flat(node: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
@@ -72,12 +72,12 @@ def _differ(key: str, flats: Sequence[Flat]) -> bool:
     return any(repr(one.get(key, CLASS)) != first for one in flats)
 
 
-def told(config: Flat, keys: Sequence[str]) -> str:
+def key_values(config: Flat, keys: Sequence[str]) -> str:
     """Values of some keys as text, with only the last part of a key if that is unambiguous.
 
     Examples
     --------
-    >>> told({"algo.M": 1, "kernels.D": 20}, ["algo.M", "kernels.N"])
+    >>> key_values({"algo.M": 1, "kernels.D": 20}, ["algo.M", "kernels.N"])
     'M=1'
     """
     return ", ".join(_word(key, config[key], keys) for key in keys if key in config)
