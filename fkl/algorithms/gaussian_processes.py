@@ -11,7 +11,7 @@ samples only through the sums S = sum z z', b = sum y z, n = sum 1 and q = sum y
 S + s2 I:
 
     theta | samples ~ N(A^-1 b, s2 A^-1),        y | x, samples ~ N(z'A^-1 b, s2 (1 + z'A^-1 z)),
-    log p(samples) = -1/2 [n log(2 pi s2) + log det(A / s2) + (q - b'A^-1 b) / s2],
+    log p(samples) = -1/2 [n log(2 pi s2) + log det(A / s2) + (q - b'A^-1 b) / s2].
 
 The last one, the evidence, is the sum of the log densities of the samples one after another.
 """

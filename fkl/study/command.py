@@ -54,7 +54,7 @@ def command(
         return
     if register:
         for part in plan.parts[1:]:
-            with lifted():  # checks checks whether its runs could begin
+            with lifted():  # checks whether its runs could begin
                 progress.check(part)
         say(*registered.register(plan))
         return
