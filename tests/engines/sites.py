@@ -130,16 +130,17 @@ class InProcess:
         configuration: dict[str, Any],
         files: list[Path],
         fails: Callable[[int, Message], bool] = lambda node, message: False,
+        session: str = "",
     ) -> None:
         self.app, self.configuration, self.fails = app, configuration, fails
-        self.nodes = {100 + k: self.context(100 + k, k, file) for k, file in enumerate(files)}
+        self.nodes = {100 + k: self.context(100 + k, k, file, session) for k, file in enumerate(files)}
         self.answers: dict[str, Message] = {}
         self._number = itertools.count()
         TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = RUN, 1, 1  # as in a process of Flower's
 
-    def context(self, node: int, site: int, file: Path) -> Context:
+    def context(self, node: int, site: int, file: Path, session: str = "") -> Context:
         """What a node has before the first message."""
-        own = {"site": site, "path": str(file)}
+        own = {"site": site, "path": str(file), "session": session}
         return Context(RUN, node, own, RecordDict(), self.configuration)
 
     def get_node_ids(self) -> list[int]:

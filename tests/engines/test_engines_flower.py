@@ -62,7 +62,8 @@ def each(*cases: tuple[Any, ...] | str) -> list[Any]:
 @pytest.fixture(autouse=True)
 def _no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers of sites in this process are there at once, or never come."""
-    monkeypatch.setattr("fkl.engines.flower.hub.PAUSE_S", 0.01)
+    for name, seconds in (("PAUSE_S", 0.001), ("LOOK_S", 0.0), ("ASK_S", 0.0)):
+        monkeypatch.setattr(f"fkl.engines.flower.hub.{name}", seconds)
 
 
 def words_of(name: str) -> tuple[str, ...]:
@@ -212,6 +213,79 @@ def test_a_site_without_its_memory_stays_out(tmp_path: Path) -> None:
     assert not present(hub)[5:, 2].any()
     line = "node 200 is not taken in: site 2 has lost its memory of 5 rounds, and stays out"
     assert line in said
+
+
+class Killed(Exception):
+    """The server has ended."""
+
+
+class Kills:
+    """Ends processes when messages are sent, and starts them again: of the server, or of the site that is asked.
+
+    Parameters
+    ----------
+    at : dict of int to str
+        By the number of a message to play a round, from 0: "server", "site" before it has played, or "played", the site
+        after it has, before anybody hears of it.
+    """
+
+    def __init__(self, at: dict[int, str]) -> None:
+        self.at, self.number, self.sessions = at, -1, 0
+        self.grid: Any = None
+
+    def __call__(self, node: int, message: Message) -> bool:
+        """Whether this message stays without an answer."""
+        if "round" not in message.content["about"]:
+            return False
+        self.number += 1
+        what = self.at.get(self.number)
+        if what == "server":
+            raise Killed
+        if what == "played":
+            self.grid.app(message, self.grid.nodes[node])
+        if what is not None:
+            self.sessions += 1
+            own = self.grid.nodes[node].node_config
+            self.grid.nodes[node] = self.grid.context(node, own["site"], Path(own["path"]), f"session {self.sessions}")
+        return what is not None
+
+
+def files_left(folder: Path) -> dict[str, bytes]:
+    """What a run has left, without seconds, and bytes of Flower's messages, some of which are digits of identities."""
+    rounds = pd.read_csv(folder / RUN / "rounds.csv", dtype=str).drop(columns=["seconds", "heard_by_flower"])
+    found = {"rounds": rounds.to_csv().encode()}
+    for file in sorted(folder.glob("**/*")):
+        if file.name in ("model.npz", "predictions.csv", "sites.csv"):
+            found[str(file.relative_to(folder))] = file.read_bytes()
+    return found
+
+
+@pytest.mark.parametrize("name", ["em_kofl", "pof_mkl-bins"])
+def test_kills_at_random_moments_change_nothing(name: str, tmp_path: Path) -> None:
+    """Server and sites end at thirty moments, the same project is started again, and all bytes are as undisturbed."""
+    words, left = words_of(name), []
+    rng = np.random.default_rng(5)
+    for folder, count in ((tmp_path / "calm", 0), (tmp_path / "killed", 30)):
+        folder.mkdir()
+        moments = rng.choice(150, count, replace=False)
+        kills = Kills({int(n): str(rng.choice(["server", "site", "played"])) for n in moments})
+        files, given = write_files(folder), configuration(*words) | {"timeout-s": 20.0, "report-every": 7}
+        kills.grid = grid = InProcess(client_app(), given, files, kills, session="session 0")
+        restarts = 0
+        while True:
+            hub = Hub(run_of(given["configuration"]), grid, given, folder / RUN, lambda line: None)
+            try:
+                hub.train()
+                break
+            except Killed:
+                restarts += 1
+                for node, k in zip(grid.nodes, range(3), strict=True):  # a new run of Flower has new contexts
+                    grid.nodes[node] = grid.context(node, k, files[k], grid.nodes[node].node_config["session"])
+                grid.answers.clear()
+        assert (restarts > 0) == (kills.sessions > 0) == bool(count)
+        left.append(files_left(folder))
+    assert left[0] == left[1]
+    assert hub.now.book.here[:17].all()
 
 
 def test_flower_alone_remembers_where_the_node_lives_on(tmp_path: Path) -> None:

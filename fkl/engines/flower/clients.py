@@ -60,6 +60,13 @@ class StreamClients:
         """Number of a client's row of round t, in the file of its site."""
         return t * self._known.clients_per_site + number % self._known.clients_per_site
 
+    @staticmethod
+    def example(run: Run, known: Known) -> LoneClient:
+        """Client 0 with rows of zeros, whose messages have the form of everyone's."""
+        T, d = known.rounds, known.dimension
+        zeros = (np.broadcast_to(np.zeros((), run.settings.precision), shape) for shape in ((T, 1, d), (T, 1)))
+        return LoneClient(method_of(run), known.common(run), 0, *zeros, np.broadcast_to(np.True_, (T, 1)))
+
     def client(self, number: int) -> LoneClient:
         """A client with its own rows, before the first round."""
         own = slice(j := number % self._known.clients_per_site, j + 1)
@@ -103,6 +110,12 @@ class BatchClients(StreamClients):
     def present(known: Known, site: int, rows: int, t: int) -> list[int]:
         """All clients of the site."""
         return list(known.numbers(site))
+
+    @staticmethod
+    def example(run: Run, known: Known) -> LoneBatchClient:
+        """Client 0 with a few random rows, whose messages have the form of everyone's."""
+        x = np.random.default_rng(0).normal(size=(16, known.dimension)).astype(run.settings.precision)
+        return LoneBatchClient(method_of(run), known.common(run), 0, x, x[:, 0].astype(np.float64), "square")
 
     def client(self, number: int) -> LoneBatchClient:
         """A client with its own rows to learn from."""

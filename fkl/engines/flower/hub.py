@@ -8,13 +8,14 @@ are, and nothing else. A site that has restarted meanwhile plays the round with 
 import hashlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
+from flwr.supercore.inflatable.inflatable_utils import pull_objects
 
 from fkl.basics.errors import FklError, plural, require
 from fkl.basics.files import write_sealed
@@ -29,18 +30,21 @@ from fkl.engines.flower.memory import read, to_arrays, to_bytes
 from fkl.engines.flower.records import read_packets, write_packets
 from fkl.engines.flower.tables import Book, Errors, Traffic
 from fkl.engines.flower.words import ABOUT, words_of
-from fkl.wire.packets import Packet
+from fkl.wire.packets import Packet, unpacked
 
 Words = dict[str, Any]
 """Of a message."""
 PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
-"""Between two looks for answers: at first, and at most."""
+"""Between two looks for answers: at first, and at most; a tenth of the time waited so far in between."""
 ASK_S = 5.0
 """Between two questions who a node is, where it plays no site, or does not answer."""
+LOOK_S = 1.0
+"""Between two looks for nodes that are new."""
 TABLES_S = 5.0
 """Between two writings of tables: a round that takes less does not write them."""
 SEALED = "server.sealed"
-BROKEN = (NotPlainError, KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError)
+MOST_ROUNDS = 1_000_000
+BROKEN = (NotPlainError, KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError, RecursionError)
 """What an answer leads to that no site of ours has made."""
 
 
@@ -123,6 +127,7 @@ class Hub:
         self._asked: dict[str, int] = {}  # nodes that were asked who they are and have not said yet, by message
         self._again: dict[int, float] = {}  # when a node is asked again
         self._refused: dict[int, str] = {}
+        self._nodes, self._next_look = list[int](), 0.0
         self._ends: dict[int, Ends] = {}
         self._columns: list[str] = []
         self.lost = Traffic()
@@ -138,6 +143,7 @@ class Hub:
         if now.book.rounds:
             self.server.state = now.server
         self._exchanges, self._hears_silence = method.exchanges, method.called_without_messages
+        self._example = self._kind.example(self._run, now.known)
         for t in range(now.book.rounds, now.known.rounds):
             self._say(self._play_round(t))
             if t + 1 == now.known.rounds or (t + 1) % self._report_every == 0:
@@ -185,7 +191,9 @@ class Hub:
     def _poll_sites(self, silent: set[int] = frozenset()) -> None:  # type: ignore[assignment]
         """Ask nodes that play no site, or are silent, who they are, now and then; take in the answers that came."""
         now, playing = time.monotonic(), {one.node for one in self.members.values() if not one.away} - silent
-        due = [n for n in self._grid.get_node_ids() if n not in playing and now >= self._again.get(n, now)]
+        if now >= self._next_look:
+            self._next_look, self._nodes = now + min(LOOK_S, self._timeout), list(self._grid.get_node_ids())
+        due = [n for n in self._nodes if n not in playing and now >= self._again.get(n, now)]
         self._again |= dict.fromkeys(due, now + min(ASK_S, self._timeout))
         question: dict[int, Words] = {n: {"run": self._folder.name} for n in due}
         self._asked |= self._push_messages(question, "query", self._timeout)
@@ -205,6 +213,10 @@ class Hub:
             ends = Ends(tuple(map(float, about["low"])), tuple(map(float, about["high"])), float(about["norm"]))
             ends.require_finite()
             session, before = str(about["session"]), self.members.get(k, Member(node, rows, away=True))
+            if k in self.members and not before.away and before.node != node:
+                raise FklError(f"site {k} is node {before.node}, which is still there")
+            most = self._clients_per_site * MOST_ROUNDS
+            require(rows <= most, "rows", rows, f"at most {most}, or a larger clients-per-site")
             if rows != before.rows:
                 raise FklError(f"site {k} has {rows} rows, and had {before.rows}")
             if before.heard not in (int(about["heard"]), int(about["played"])):
@@ -271,7 +283,8 @@ class Hub:
         share = np.full(len(clients), 1 / max(len(clients), 1))
         for exchange in range(self._exchanges):
             down = dict(zip(clients, self.server.broadcast(t, exchange, clients), strict=True))
-            answers = self._exchange(t, exchange, here, down, traffic)
+            like, _ = self._example.play(t, exchange, down[clients[0]], len(clients))
+            answers = self._exchange(t, exchange, here, down, like, traffic)
             failed = [k for k in here if k not in answers]
             if failed:
                 return failed
@@ -283,9 +296,18 @@ class Hub:
         return []
 
     def _exchange(
-        self, t: int, exchange: int, here: list[int], down: dict[int, Packet | None], traffic: Traffic
+        self,
+        t: int,
+        exchange: int,
+        here: list[int],
+        down: dict[int, Packet | None],
+        like: Packet | None,
+        traffic: Traffic,
     ) -> dict[int, list[Packet | None]]:
-        """What comes up from each site, client by client, of what went down; without sites that are too late."""
+        """What comes up from each site, client by client, of what went down; without sites that fail.
+
+        All that comes up must be of the form of the packet `like`, and its numbers finite.
+        """
         said = {}
         for k in here:
             packets = [down[number] for number in self._present(k, t)]
@@ -299,7 +321,9 @@ class Hub:
             try:
                 packets = read_packets(about["arrays"], about["forms"])
                 if len(packets) != len(self._present(k, t)):
-                    raise ValueError("it does not have a message of each client")
+                    raise ValueError("it does not have one message for each client")
+                for packet in packets:
+                    require_like(packet, like)
                 slowest = max(slowest, float(about["seconds"]))
             except BROKEN as error:
                 self._say(f"site {k}: its answer is not one of fkl ({error})")
@@ -318,6 +342,8 @@ class Hub:
             try:
                 names = ("squared_error", "baseline", "target", "target_squared")
                 found[k] = Errors(int(about["rows"]), *(float(about[name]) for name in names))
+                if not 0 <= found[k].rows <= self.members[k].rows:
+                    raise ValueError(f"{found.pop(k).rows} rows, and it has {self.members[k].rows}")
                 self.now.sent[k] = int(about["sent"])
             except BROKEN as error:
                 self._say(f"site {k}: its report is not one of fkl ({error})")
@@ -329,10 +355,9 @@ class Hub:
         """Answers of sites as they come, until the time is up; those that refuse or have restarted give none."""
         members = {k: replace(self.members[k]) for k in said}
         site_of = {one.node: k for k, one in members.items()}
-        begun = time.monotonic()
-        self._again |= {node: begun + ASK_S for node in site_of}
         contents = {members[k].node: words for k, words in said.items()}
-        asked = self._push_messages(contents, kind, self._timeout, traffic, group)
+        asked, begun = self._push_messages(contents, kind, self._timeout, traffic, group), time.monotonic()
+        self._again |= {node: begun + ASK_S for node in site_of}
         while asked and (waited := time.monotonic() - begun) < self._timeout:
             for node, answer in self._pull_answers(asked, traffic):
                 k = site_of[node]
@@ -417,6 +442,31 @@ class Hub:
         return f"epsilon_client {epsilon:.6g} for delta {noise.delta:g}, of {plural(several, what)}"
 
 
+def require_like(packet: Packet | None, like: Packet | None) -> None:
+    """Refuse a message that has another form than the one of an honest client, or numbers that are not finite."""
+    if packet is None or like is None:
+        if packet is not like:
+            raise ValueError("a message where there should be none, or none where there should be one")
+        return
+    if packet.form != like.form:
+        raise ValueError("its message has another form than the method's")
+    if not all(np.isfinite(array).all() for array in float_arrays(unpacked([packet]))):
+        raise ValueError("its message has numbers that are not finite")
+
+
+def float_arrays(value: Any) -> Iterator[np.ndarray]:
+    """All arrays of floats in a message."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind == "f":
+            yield value
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from float_arrays(item)
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from float_arrays(getattr(value, field.name))
+
+
 def project_of(settings: Any) -> str:
     """Digest of the settings that make a project another one."""
     words = [str(settings[name]) for name in ("configuration", "sites", "clients-per-site")]
@@ -463,6 +513,8 @@ def server_app() -> ServerApp:
 
 def main(grid: Grid, context: Context) -> None:
     """Play the run of the project's configuration, from its beginning or from where the last server ended."""
+    # Where an answer's head comes before its content, Flower waits a second, unless this default is another one.
+    pull_objects.__kwdefaults__["initial_backoff"] = PAUSE_S
     given, out = context.run_config, Path(str(context.run_config["out"]))
     folder = unfinished(out, given) or out / str(context.run_id)
     Hub(run_of(str(given["configuration"])), grid, given, folder, _say).train()

@@ -1,7 +1,7 @@
 """`fkl flower site`: one process that joins a SuperLink as a site and answers message after message.
 
 A SuperNode of Flower looks for messages every 3 seconds and starts a Python process for each. This process keeps the
-connection, looks ten times a second, and runs no code that the server sends: it reads the configuration of a project,
+connection, looks many times a second, and runs no code that the server sends: it reads the configuration of a project,
 and plays the functions of the fkl that is installed here. The connection is Flower's own, that of its SuperNode.
 """
 
@@ -28,8 +28,8 @@ from flwr.supernode.fleet_http_connection import http_request_response
 from fkl.basics.errors import FklError, require
 from fkl.engines.flower.site import client_app
 
-PAUSE_S = 0.1
-"""Between two looks for messages."""
+PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
+"""Between two looks for messages: at first, and at most; a tenth of the time waited so far in between."""
 LOST = (httpx.HTTPError, RuntimeError, ValueError, KeyError, OSError, RunNotRunningException)
 """What a message leads to that cannot be fetched or answered: its run has ended, or the server is gone."""
 
@@ -78,11 +78,11 @@ def _answer_messages(
     confirm: Callable[..., None],
 ) -> None:
     """Take one message after another, and send its answer."""
-    app, contexts = client_app(), dict[int, Context]()
+    app, contexts, last = client_app(), dict[int, Context](), time.monotonic()
     while True:
         try:
             if (received := receive()) is None:
-                time.sleep(PAUSE_S)
+                time.sleep(min(max(PAUSE_S, (time.monotonic() - last) / 10), LONGEST_PAUSE_S))
                 continue
             run_id, tree = int(received[0].metadata.run_id), received[1]
             if run_id not in contexts:
@@ -96,7 +96,9 @@ def _answer_messages(
             def confirmed(name: str, run_id: int = run_id) -> None:
                 confirm(run_id, name)
 
-            message = pull_and_inflate_object_from_tree(tree, pull, confirmed, return_type=Message)
+            message = pull_and_inflate_object_from_tree(
+                tree, pull, confirmed, return_type=Message, initial_backoff=PAUSE_S
+            )
             message.metadata.__dict__["_message_id"] = tree.object_id  # as Flower sets it: it is not in the bytes
             TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = run_id, node, 0
             begun = time.perf_counter()
@@ -108,6 +110,7 @@ def _answer_messages(
                 wanted, session = send(header, get_object_tree(answer), time.perf_counter() - begun)
             for name in contents.keys() & wanted:
                 push_object(run_id, session, name, contents[name])
+            last = time.monotonic()
         except LOST as error:
             print(f"a message is lost: {error or type(error).__name__}", flush=True)
             time.sleep(PAUSE_S)
