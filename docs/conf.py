@@ -1,7 +1,7 @@
 """The documentation as a site: `make docs` writes its pages to build/docs, and builds them into build/site.
 
-Sphinx reads Markdown by MyST and notebooks by MyST-NB, makes API pages from docstrings, and looks as the sites of
-numpy, scipy and pandas do.
+Sphinx reads Markdown with MyST and notebooks with MyST-NB, and makes API pages from docstrings. The theme is that of
+numpy, scipy and pandas.
 """
 
 import fkl

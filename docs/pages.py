@@ -1,7 +1,7 @@
-"""Write the pages of the site: those of docs/, those that lie elsewhere in the repository, and those made from code.
+"""Write the pages of the site: those of docs/, those elsewhere in the repository, and those made from code.
 
-Links between files of the repository become links between pages. A link to a file that has no page becomes its name,
-since the site does not hold the source.
+Links between files of the repository become links between pages. A link to a file without a page becomes its name,
+because the site does not contain the source.
 """
 
 import posixpath
@@ -28,7 +28,7 @@ PAPERS = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious", "fomd_oms", 
 COPIED = {"changes.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"} | {
     f"papers/{paper}.md": f"fkl/papers/{paper}/differences.md" for paper in PAPERS
 }
-"""Pages whose text lies elsewhere in the repository, and where."""
+"""Pages whose text is elsewhere in the repository, and its path."""
 NOTEBOOKS = "examples/notebooks"
 GROUPS = {
     "datasets": ("Data sets", ("dataset",)),
@@ -37,15 +37,15 @@ GROUPS = {
     "graphs": ("Graphs", ("topology",)),
     "conditions": ("Conditions of the network", choices.CONDITIONS),
 }
-"""Folders of pages that are made, the title of each, and the groups of choices that it describes."""
+"""Folders of generated pages, with titles and the groups of choices that they describe."""
 COLUMNS_HERE = "<!-- columns -->"
-"""Stands in docs/records.md for the meanings of all columns and kinds of messages."""
+"""Placeholder in docs/records.md for the meanings of all columns and kinds of messages."""
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 SOURCES = (".md", ".png", ".svg", ".rst")
 
 
 def write(folder: Path) -> None:
-    """Write all pages into a folder, which is made anew."""
+    """Write all pages to a folder, which is replaced."""
     shutil.rmtree(folder, ignore_errors=True)
     docs = ROOT / "docs"
     copied = {file.relative_to(docs).as_posix(): file for file in docs.rglob("*") if file.suffix in SOURCES}
@@ -82,13 +82,13 @@ def _linked(text: str, source: str, page: str, pages: dict[str, str], known: set
             return f"[{words}]({posixpath.relpath(pages[path], here)}{part})"
         if (ROOT / path).exists():
             return f"{words} (`{path}`)" if words.strip("`") != path else f"`{path}`"
-        return match[0]  # which the strict build refuses
+        return match[0]  # the strict build refuses it
 
     return LINK.sub(turned, text)
 
 
 def _columns() -> str:
-    """What columns, endings of their names and kinds of messages mean, from `fkl.screen.columns`."""
+    """Meanings of columns, endings of their names, and kinds of messages, from `fkl.screen.columns`."""
     sent = {f"{way}_{unit}": columns.meaning(f"{way}_{unit}") for way in columns.WHO for unit in columns.WHAT}
     lost = {f"lost_{unit}": columns.meaning(f"lost_{unit}") for unit in columns.WHAT}
     endings = {f"..._{ending.strip('_')}": words.format("...") for ending, words in columns.ENDINGS.items()}
@@ -120,13 +120,13 @@ def _methods() -> dict[str, str]:
 
 
 def _sentence(one: Description) -> str:
-    """What a method is, without its name."""
+    """Description of a method, without its name."""
     words = one.what.partition(":")[2].strip() or one.what
     return words[:1].upper() + words[1:]
 
 
 def _method(title: str, one: Description) -> str:
-    """A method's page: what it is, its keys, and its equations as they are computed."""
+    """A method's page: its description, its keys, and its equations as computed."""
     module = str(keys_of("algo", one.name)["_target_"]).rpartition(".")[0]
     file = f"{module.replace('.', '/')}.py"
     source = (ROOT / file).read_text(encoding="utf-8")
@@ -146,7 +146,7 @@ def _method(title: str, one: Description) -> str:
 
 
 def _sent(algo: str) -> list[str]:
-    """What a method sends in a small run, from docs/sends.csv, which docs/figures/sends.py writes."""
+    """Messages of a method in a small run, from docs/sends.csv, which docs/figures/sends.py writes."""
     frame = pd.read_csv(ROOT / "docs" / "sends.csv", keep_default_na=False)
     mine = frame[frame["algo"] == algo]
     if not mine["scalars"].sum():
@@ -162,7 +162,7 @@ def _sent(algo: str) -> list[str]:
 
 
 def _results(algo: str) -> list[str]:
-    """What a method reached in the studies of docs/studies, beside the best method there."""
+    """Results of a method in the studies of docs/studies, compared with the best method there."""
     told = []
     for folder in sorted((ROOT / "docs" / "studies").iterdir()):
         plan = Plan.read(ROOT / "examples" / "studies" / f"{folder.name}.yaml")
@@ -225,7 +225,7 @@ def _keys(one: Description) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text in a table, where a bar would end the cell."""
+    """Text for a table cell, with escaped bars."""
     return " ".join(text.split()).replace("|", "\\|")
 
 

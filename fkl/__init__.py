@@ -19,7 +19,7 @@ _ELSEWHERE = {
     "rounds": "fkl.report.compare",
     "run": "fkl.runs.api",
 }
-"""Public names and their modules, which are imported when they are first asked for; for types, see __init__.pyi."""
+"""Public names and their modules, which are imported at the first use; for types, see __init__.pyi."""
 
 
 def conf_folder() -> Path:
@@ -33,7 +33,7 @@ def __getattr__(name: str) -> Any:
     if name not in _ELSEWHERE:
         raise AttributeError(f"module 'fkl' has no attribute {name!r}")
     module = import_module(_ELSEWHERE[name])
-    return getattr(module, name, module)  # remembered by no one, so that the name stays what its module says
+    return getattr(module, name, module)  # not cached, so the name always has its module's value
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""The first lines of the `fkl` command: an interruption while the rest is imported is one line, too."""
+"""The first lines of the `fkl` command: an interruption during the imports also prints one line."""
 
 import sys
 

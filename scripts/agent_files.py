@@ -1,7 +1,7 @@
 """`python scripts/agent_files.py`: write SKILL.md and llms.txt, for programs that use or read fkl.
 
-Names, and what they are, come from the command line and from `fkl list`; titles of pages from the pages. A test plays
-the commands of SKILL.md.
+Names and descriptions come from the command line and from `fkl list`, and titles from the pages. A test plays the
+commands of SKILL.md.
 """
 
 import re
@@ -19,9 +19,9 @@ PAGES = {
     "Papers": ("fkl/papers/*/differences.md",),
     "The project": ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"),
 }
-"""Sections of llms.txt and their pages; a page stands in the first that names it."""
+"""Sections of llms.txt and their pages; a page belongs to the first section that names it."""
 NO_TEXT = ("docs/api.md", "docs/index.md", "docs/guides.md", "docs/start.md", "docs/reference.md")
-"""Pages that are lists of others."""
+"""Pages that list other pages."""
 SKILL = """---
 name: fkl
 description: "{what} Use it to run a method, to compare methods, to tune and judge them in a study, to check a \
@@ -86,7 +86,7 @@ docs/extending.md and docs/method_author.md.
 
 
 def skill() -> str:
-    """What an agent needs to use fkl, in at most 60 lines."""
+    """Instructions for agents that use fkl, in at most 60 lines."""
     names = {group: [name for name, words in abouts(group).items() if words] for group in ALL}
     return SKILL.format(
         what=commands.help,
@@ -103,7 +103,7 @@ def skill() -> str:
 
 
 def llms() -> str:
-    """Pages of the repository, methods and data sets, as llmstxt.org describes it."""
+    """Pages of the repository, methods and data sets, in the format of llmstxt.org."""
     parts = ["# fkl", f"> {commands.help}", "SKILL.md says how to use the command line."]
     told: set[str] = {*NO_TEXT}
     for section, patterns in PAGES.items():
@@ -125,7 +125,7 @@ def _section(title: str, lines: Iterable[str]) -> str:
 
 
 def _short(name: str) -> str:
-    """What a command does, as a part of a sentence."""
+    """Purpose of a command, as part of a sentence."""
     words = re.split("[:;]", commands.commands[name].get_short_help_str(limit=200).rstrip("."))[0]
     return words[:1].lower() + words[1:]
 

@@ -1,12 +1,12 @@
-"""Kill fkl at random moments, two processes at the same work, and see whether anything is lost.
+"""Kill fkl at random moments, also with two processes at the same work, and check that nothing is lost.
 
     python scripts/attack.py --kills 50
 
-Each attack begins in a folder with files of a user's and a finished run. It starts a command, most often twice, kills
-one of the processes or both, with SIGKILL, at a random moment or just before a random change that it makes to the file
-system, and gives the command again. Then everything must be there: byte for byte what an undisturbed call leaves (but
-for columns of time), the user's files, and the run that was finished before, untouched. Prints a line for each attack;
-exit code 1 where something was lost.
+Each attack begins in a folder with a user's files and a finished run. It starts a command, most often twice, kills one
+of the processes or both, with SIGKILL, at a random moment or just before a random change that it makes to the file
+system, and repeats the command. Then all files must exist: those of an undisturbed call, byte for byte (except for
+columns of time), the user's files, and the earlier finished run, unchanged. It prints a line for each attack; the exit
+code is 1 if something was lost.
 """
 
 import argparse
@@ -38,7 +38,7 @@ COMMANDS = {
 FINISHED = (*RUN, "seed=9")
 """A run that is finished before every attack."""
 MINE = {"diary.txt": "mine", "a.failed/diary.txt": "mine", ".a.partial-x/diary.txt": "mine", "sweep/job-1.json": "mine"}
-"""Files of the user's."""
+"""The user's files."""
 LIMIT_S = 300
 WATCHED = """
 import os, sys
@@ -64,20 +64,20 @@ finally:
 
 @dataclass(frozen=True)
 class Attack:
-    """What is done to one command.
+    """An attack on one command.
 
     Parameters
     ----------
     command : str
         Key of `COMMANDS`.
     processes : int
-        How many do the same at the same time.
+        Number of processes that do the same at the same time.
     at_change : int or None
-        Kill the first process before this change that it makes; None to kill at a moment.
+        Kill the first process before this change that it makes; None to kill it at `moment_s`.
     moment_s : float
-        When else it is killed.
+        Otherwise the time at which it is killed.
     both : bool
-        Whether the second is killed too.
+        Whether the second is also killed.
     """
 
     command: str
@@ -92,7 +92,7 @@ class Attack:
 
 
 def start(words: tuple[str, ...], folder: Path, at_change: int = 0) -> "subprocess.Popen[str]":
-    """The command in a process of its own."""
+    """The command in a separate process."""
     environment = {**os.environ, "KILL_AT": str(at_change), "FKL_CACHE": "cache"}
     environment.pop("FKL_DATA", None)
     command = [sys.executable, "-P", "-c", WATCHED, *words]
@@ -114,7 +114,7 @@ def prepared(template: Path | None) -> Iterator[Path]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file that a call leaves to read, without columns and lines of time."""
+    """Every visible file of a call, without columns and lines of time."""
     found = {}
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         name, content = str(file.relative_to(folder)), file.read_bytes()
@@ -123,13 +123,13 @@ def contents(folder: Path) -> dict[str, bytes]:
         if file.name == "summary.csv":
             table = pd.read_csv(io.BytesIO(content), dtype=str).drop(columns=list(TIMING_COLUMNS))
             content = table.to_csv(index=False).encode()
-        if not (file.name.endswith(".lock") and not content):  # what a killed process held is empty, and hidden
+        if not (file.name.endswith(".lock") and not content):  # locks of a killed process are empty, and hidden
             found[name] = content
     return found
 
 
 def undisturbed(command: str, template: Path) -> tuple[dict[str, bytes], float, int]:
-    """What a call leaves that nobody kills, its seconds, and how many changes it makes."""
+    """Files of an undisturbed call, its seconds, and its number of changes."""
     with prepared(template) as folder:
         began = time.monotonic()
         _, errors = start(COMMANDS[command], folder).communicate(timeout=LIMIT_S)
@@ -138,7 +138,7 @@ def undisturbed(command: str, template: Path) -> tuple[dict[str, bytes], float, 
 
 
 def carry_out(attack: Attack, template: Path, expected: dict[str, bytes]) -> str:
-    """Do it, and tell what was lost; nothing where all is as it should be."""
+    """Do the attack, and return the losses; empty if there are none."""
     words = COMMANDS[attack.command]
     with prepared(template) as folder:
         stamps = {file: file.stat().st_mtime_ns for file in (folder / "outputs").rglob("*") if file.is_file()}
@@ -168,7 +168,7 @@ def carry_out(attack: Attack, template: Path, expected: dict[str, bytes]) -> str
 
 
 def differences(found: dict[str, bytes], expected: dict[str, bytes], stamps: dict[Path, int], made_anew: bool) -> str:
-    """What is missing, too much, or other than expected."""
+    """Missing, additional or changed files."""
     lost = sorted(expected.keys() - found.keys())
     added = sorted(name for name in found.keys() - expected.keys() if ".partial-" not in name)
     other = sorted(name for name in expected.keys() & found.keys() if expected[name] != found[name])
@@ -188,7 +188,7 @@ def drawn(generator: random.Random, length: dict[str, tuple[float, int]]) -> Att
 
 
 def main() -> int:
-    """Attack as often as asked."""
+    """Do the requested number of attacks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50, help="attacks, of one kill or two each")
     parser.add_argument("--seed", type=int, default=0)

@@ -1,9 +1,9 @@
-"""How many times longer literal transcriptions of the papers take than fkl: what arrays and compiled loops gain.
+"""Time of literal transcriptions of the papers relative to fkl: the speedup by arrays and compiled loops.
 
     PYTHONPATH=tests python scripts/bench_literal.py
 
 Each case of `fkl bench` here runs in turn with its transcription in tests/literal, in this one process. A transcription
-plays a few rounds of one replicate, which are multiplied up. Figures are medians of several turns.
+plays a few rounds of one replicate, and the time is scaled up. Figures are medians of several turns.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ from fkl.bench.floor import random_stream, seconds
 from fkl.engines.experiment import make_world
 
 Timed = tuple[Case, Callable[[], float]]
-"""A case, and the seconds that its transcription would take for all of it."""
+"""A case, and the estimated seconds of its complete transcription."""
 
 
 def of_pof_mkl(rounds: int = 2) -> Iterator[Timed]:

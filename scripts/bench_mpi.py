@@ -1,10 +1,10 @@
-"""What ranks gain: latency and bandwidth between them, seconds a round of POF-MKL, and a model of many more.
+"""Speedup by ranks: latency and bandwidth between them, seconds per round of POF-MKL, and a model for many more.
 
     export OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
     mpirun -n 1 python scripts/bench_mpi.py
     mpirun -n 2 python scripts/bench_mpi.py
 
-A figure is the least of several rounds, so that other work of the machine counts little.
+A figure is the minimum over several rounds, to reduce the influence of other work on the machine.
 """
 
 import argparse
@@ -27,13 +27,13 @@ from fkl.tasks.run_samples import without_output
 ROUNDS, TIMES = 12, 2000
 KERNELS, FEATURES = 51, 10
 NUMBERS = KERNELS * (2 * FEATURES + 1)
-"""What a round adds up of POF-MKL: gradients, and what theta is weighed with."""
+"""Sums in a round of POF-MKL: gradients, and the weight of theta."""
 LARGE = 2**20
 MANY, RANKS = 1_000_000, (1, 2, 10, 100, 1000)
 
 
 def least(ranks: Ranks, work: Callable[[], object], times: int) -> float:
-    """Seconds of the slowest rank, the least of so many times."""
+    """Seconds of the slowest rank, the minimum over this many repetitions."""
     spent = []
     for _ in range(times):
         ranks.all_say(None)
@@ -44,7 +44,7 @@ def least(ranks: Ranks, work: Callable[[], object], times: int) -> float:
 
 
 def one_way(comm: MPI.Comm, numbers: int, times: int) -> float:
-    """Seconds of a message of so many doubles from rank 0 to rank 1: half of there and back, median."""
+    """Seconds of a message with this many doubles from rank 0 to rank 1: half of a round trip, median."""
     message, spent = np.zeros(numbers), []
     for _ in range(times):
         start = perf_counter()
@@ -59,7 +59,7 @@ def one_way(comm: MPI.Comm, numbers: int, times: int) -> float:
 
 
 def seconds_a_round(ranks: Ranks, clients: int) -> tuple[float, float]:
-    """Of one replicate, without the judge; and of the processor, without the exchange, in which ranks spin."""
+    """Seconds of one replicate, without the judge, and processor seconds without the exchange, in which ranks spin."""
     words = ("algo=pof_mkl", "dataset=synthetic", f"dataset.rows={clients * ROUNDS}", "dataset.dimension=10")
     words += (f"partition.clients={clients}", f"partition.rounds={ROUNDS}", f"kernels.D={FEATURES}", "engine=mpi")
     with without_output():
@@ -90,7 +90,7 @@ def seconds_a_round(ranks: Ranks, clients: int) -> tuple[float, float]:
 
 
 def adding(numbers: int) -> float:
-    """Seconds to add one tile's sums to those before."""
+    """Seconds to add one tile's sums to the earlier ones."""
     rows, total = np.ones((64, numbers)), np.zeros(numbers)
     spent = []
     for _ in range(50):

@@ -1,11 +1,11 @@
-"""What each engine makes of each method, beside the reference: prints the table of docs/engines.md.
+"""Differences of each engine from the reference, for each method: prints the table of docs/engines.md.
 
     OPENBLAS_NUM_THREADS=1 python scripts/engine_table.py [METHOD ...]
 
-Every method plays the small scenario of `python -m fkl.conformance`, in float64 with every engine that takes it; a
-figure is the largest difference of a column from the same of engine=numpy, or of numba where there is no such, over
-whichever is larger of that column's value and 1. The column before the last is float32 on jax beside float32 on numba
-after 500 rounds or iterations of 4 clients. Where an engine cannot play a method, its `can_play` says why.
+Every method plays the small scenario of `python -m fkl.conformance`, in float64 with every engine that can play it. A
+figure is the largest difference of a column from that of engine=numpy, or of numba if numpy cannot play it, divided by
+the larger of that column's value and 1. The column before the last compares float32 on jax with float32 on numba after
+500 rounds or iterations of 4 clients. If an engine cannot play a method, its `can_play` gives the reason.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from fkl.results.tables import TIMING_COLUMNS
 from fkl.runs.prepare import prepare
 
 WITHOUT = {"qc_odkla": ("~compression",)}
-"""What a method is played without, which its configuration has."""
+"""Parts of a method's configuration that are left out."""
 NOTES: list[str] = []
 """Why engines cannot play methods: the footnotes of the table."""
 LONG = ("dataset=synthetic", "dataset.rows=2000", "precision=float32")
@@ -49,7 +49,7 @@ def shown(run: Run) -> dict[str, Any]:
 
 
 def apart(found: Mapping[str, Any], expected: Mapping[str, Any]) -> float:
-    """The largest difference, over whichever is larger of a value and 1; infinite where NaN differ, or counts."""
+    """The largest difference, divided by the larger of a value and 1; infinite if NaN, or counts, differ."""
     largest = 0.0
     for name, values in expected.items():
         if values.dtype.kind == "i" or not np.array_equal(np.isnan(found[name]), np.isnan(values)):
@@ -87,7 +87,7 @@ def noted(why: str) -> str:
 
 
 def in_float32(algo: str) -> str:
-    """How far 500 rounds in float32 are from those of numba, where there is a stream, or iterations, so long."""
+    """Difference of 500 rounds in float32 from those of numba, if the stream, or the iterations, are long enough."""
     kind = type(scenario(f"algo={algo}").algo)
     alone = getattr(kind, "alone", False)
     streams = ("partition=stream", "partition.clients=1", "partition.rounds=500") if alone else PARTITION

@@ -1,11 +1,11 @@
-"""The gate of every change that must change no number: compare the tables of two commits, to the last bit.
+"""Check that a change does not change numbers: compare the tables of two commits, to the last bit.
 
     python scripts/gate.py OLD [NEW] [--small] [--only PART,...] [--keep FOLDER]
 
 OLD and NEW are commits of this repository, or folders with `fkl` and `conf` in them; NEW is HEAD by default. Each one
 plays every method's small scenario and each paper's main table, in float64 and in float32, with this Python. Tables are
-compared column by column, with all digits of a float64; only times may differ. The exit code is 1 where anything else
-does, or where a scenario could not be played.
+compared column by column, with all digits of a float64; only times may differ. The exit code is 1 if anything else
+differs, or if a scenario could not be played.
 """
 
 import hashlib
@@ -40,15 +40,15 @@ PRECISIONS = ("float64", "float32")
 
 @dataclass(frozen=True)
 class Tree:
-    """A commit laid out in a folder.
+    """A commit, exported to a folder.
 
     Parameters
     ----------
     name : str
-        As it was asked for, with the commit's hash.
+        The requested name, with the commit's hash.
     folder : Path
     digest : str
-        Hash of all that decides numbers.
+        Hash of everything that decides numbers.
     """
 
     name: str
@@ -58,13 +58,11 @@ class Tree:
 
 @contextmanager
 def laid_out(name: str) -> Iterator[Tree]:
-    """A commit, or the present content of a folder, in a temporary folder."""
+    """A commit, or the current content of a folder, in a temporary folder."""
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
         if (Path(name) / "fkl").is_dir():
-            for (
-                part
-            ) in SOURCES:  # without compiled code: numba does not see a change in a function that another one calls
+            for part in SOURCES:  # without compiled code: numba does not notice changes in a called function
                 shutil.copytree(Path(name) / part, folder / part, ignore=shutil.ignore_patterns("*.nb[ci]"))
             name, commit = Path(name).resolve().name, git("describe", "--always", "--dirty", folder=Path(name))
         else:
@@ -91,7 +89,7 @@ def git(*words: str, folder: Path = REPOSITORY) -> str:
 
 
 def scenarios(algorithms: set[str], small_only: bool) -> dict[str, tuple[str, ...]]:
-    """Words of `fkl run` by the name of the scenario."""
+    """Words of `fkl run`, by scenario."""
     if missing := algorithms - SMALL.keys():
         sys.exit(f"gate.py: add a scenario to gate_scenarios.py for {', '.join(sorted(missing))}")
     small = {name: (f"algo={name}", *SMALL[name]) for name in sorted(algorithms)} | DIFFICULT
@@ -107,12 +105,12 @@ def scenarios(algorithms: set[str], small_only: bool) -> dict[str, tuple[str, ..
 
 
 def tables_folder(keep: Path, tree: Tree, words: tuple[str, ...]) -> Path:
-    """Where the tables of a scenario are kept: named after all that decides them."""
+    """Path of a scenario's stored tables, named after everything that decides them."""
     return keep / tree.digest / hashlib.sha256(json.dumps(words).encode()).hexdigest()[:12]
 
 
 def play_missing(tree: Tree, played: dict[str, tuple[str, ...]], keep: Path) -> None:
-    """Play the scenarios whose tables are not kept yet, in one process that imports this tree's fkl."""
+    """Play the scenarios without stored tables, in one process that imports this tree's fkl."""
     missing = [words for words in played.values() if not (tables_folder(keep, tree, words) / "words.json").exists()]
     print(f"{tree.name}: {len(missing)} of {len(played)} scenarios to play", file=sys.stderr, flush=True)
     if missing:
@@ -124,7 +122,7 @@ def play_missing(tree: Tree, played: dict[str, tuple[str, ...]], keep: Path) -> 
 
 
 def play_jobs() -> None:
-    """In the worker: play the jobs that stdin lists, and keep their tables with every digit."""
+    """In the worker: play the jobs listed on stdin, and store their tables with every digit."""
     import fkl
     import fkl.cli
 
@@ -147,7 +145,7 @@ def play_jobs() -> None:
             argv = ["fkl", "run", *words, f"out={scratch / 'run'}", f"paths.cache={scratch / 'cache'}"]
             stack.enter_context(mock.patch.object(sys, "argv", argv))
             stack.enter_context(mock.patch.object(pd.DataFrame, "to_csv", every_digit))
-            stack.enter_context(mock.patch("matplotlib.figure.Figure.savefig"))  # nobody looks at the figures
+            stack.enter_context(mock.patch("matplotlib.figure.Figure.savefig"))  # figures are not used
             stack.enter_context(redirect_stdout(said))
             stack.enter_context(redirect_stderr(said))
             failed = ""
@@ -155,7 +153,7 @@ def play_jobs() -> None:
                 fkl.cli.main()
             except SystemExit as end:
                 failed = said.getvalue() or f"exit code {end.code}" if end.code else ""
-            except Exception:  # a defect of one commit is a finding; the other scenarios go on
+            except Exception:  # an error in one commit is a result; the other scenarios continue
                 failed = traceback.format_exc()
             if failed:
                 (kept / "failed.txt").write_text(failed)
@@ -168,7 +166,7 @@ def play_jobs() -> None:
 
 
 def difference(old: Path, new: Path) -> str:
-    """How the tables in two folders differ, in a line; empty where every digit is the same."""
+    """Difference of the tables in two folders, in one line; empty if every digit is the same."""
     for folder, which in ((old, "old"), (new, "new")):
         if (folder / "failed.txt").exists():
             return f"{which}: {(folder / 'failed.txt').read_text().strip().splitlines()[-1]}"
@@ -190,7 +188,7 @@ def difference(old: Path, new: Path) -> str:
 
 
 def main() -> int:
-    """Compare what the command line names; 1 where a number differs."""
+    """Compare the trees on the command line; 1 if a number differs."""
     parser = ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("old", help="a commit, or a folder with fkl and conf")
     parser.add_argument("new", nargs="?", default="HEAD")

@@ -2,13 +2,13 @@
 
 REPLICATES = "replicates=5"
 STREAM = ("dataset=diabetes",)
-"""4 clients, samples that need no file."""
+"""4 clients, with samples that need no file."""
 FEDERATED = (*STREAM, "kernels.D=8", "partition.rounds=40")
 EXACT = (*STREAM, "partition.clients=1", "partition.rounds=100")
 ALONE = (*EXACT, "kernels.D=8")
 AGENTS = (*STREAM, "kernels.D=8", "algo.iterations=100")
 CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none")
-"""9 clients, samples of two classes."""
+"""9 clients, with samples of two classes."""
 PARTIES = (*CLASSES, "dataset.test_rows=0", "partition=vertical", "partition.parties=2")
 SPARSE = (*CLASSES, "algo.steps=50", "algo.centres=100")
 STOCHASTIC = (*PARTIES, "algo.iterations=20", "algo.batch=8", "algo.features=4")
@@ -63,7 +63,7 @@ DIFFICULT: dict[str, tuple[str, ...]] = {
     "raker, kernels around the median": ("algo=raker", *EXACT, "kernels=auto", "kernels.D=8"),
     "secureboost, a fold": ("algo=secureboost", *PARTIES, "algo.fold=0", "algo.trees=5"),
 }
-"""Where there is more that can go wrong."""
+"""Cases in which more can go wrong."""
 
 ENERGY = (
     *("dataset=energy", "partition=agents", "topology=gnm", "topology.edges=28", "scaling=none"),
@@ -88,4 +88,5 @@ TABLES: dict[str, tuple[str, ...]] = {
     "FDSKL, phishing": ("algo=fdskl", *PHISHING, "replicates=1"),
     "parsimonious functions, walking": ("algo=parsimonious_federated", *WISDM, "algo.gamma=120", "replicates=2"),
 }
-"""A full run of each paper's main table; the last two with fewer replicates than the table has, others in float64."""
+"""A complete run of each paper's main table; the last two with fewer replicates than the table, the others in
+float64."""

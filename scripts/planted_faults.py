@@ -3,7 +3,7 @@
     python scripts/planted_faults.py [--only WORDS]
 
 The faults are in planted_faults.yaml, each with some of the tests that have to catch it. The test that catches it has
-to pass without it. Ends with 1 where a fault was missed.
+to pass without it. The exit code is 1 if a fault was missed.
 """
 
 import argparse
@@ -31,12 +31,12 @@ class Fault(NamedTuple):
     Parameters
     ----------
     fault : str
-        What is wrong then.
+        Description of the fault.
     file : str
-        From fkl/ on.
+        Path relative to fkl/.
     old, new : str
     tests : str
-        Arguments of pytest, files from tests/ on.
+        Arguments of pytest, with files relative to tests/.
     """
 
     fault: str
@@ -47,7 +47,7 @@ class Fault(NamedTuple):
 
 
 def faults() -> list[Fault]:
-    """All of them."""
+    """All faults."""
     return [Fault(**fault) for fault in yaml.safe_load(FAULTS.read_text())]
 
 
@@ -68,15 +68,15 @@ def planted(fault: Fault, root: Path) -> Iterator[None]:
 
 
 def _forget_compiled(root: Path) -> None:
-    """What numba has compiled in this copy: it does not see a change in a function that another one calls."""
+    """Remove numba's compiled code from this copy, because numba does not notice changes in a called function."""
     for kept in (root / "fkl").rglob("*.nb[ci]"):
         kept.unlink()
 
 
 def failing(words: list[str], root: Path) -> str | None:
-    """The first of these tests that fails, None where all pass."""
+    """The first of these tests that fails, None if all pass."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", *words]
-    # Bytecode is told apart from that of another file by size and seconds, which may be the same here.
+    # Python recognises old bytecode by size and seconds, which may be the same here.
     environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
     ended = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
     if ended.returncode == 0:
@@ -88,7 +88,7 @@ def failing(words: list[str], root: Path) -> str | None:
 
 
 def caught(fault: Fault, root: Path) -> str | None:
-    """The first test that fails because of a fault, and passes without it; None where none does."""
+    """The first test that fails because of a fault, and passes without it; None if there is none."""
     words = [f"tests/{word}" if (root / "tests" / word).exists() else word for word in shlex.split(fault.tests)]
     with planted(fault, root):
         test = failing(words, root)
@@ -98,7 +98,7 @@ def caught(fault: Fault, root: Path) -> str | None:
 
 
 def main() -> int:
-    """Plant them all; 1 where one was missed."""
+    """Plant all faults; 1 if one was missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", metavar="WORDS", help="faults in whose words these are")
     only = parser.parse_args().only

@@ -69,7 +69,7 @@ def test_a_key_has_type_limits_default_and_meaning() -> None:
     assert case["bins_by"]["anyOf"][0] == {"enum": ["current", "updated"]}
     [made] = [made["then"]["properties"] for made in schema("partition")["allOf"] if "groups" in json.dumps(made)]
     assert made["groups"]["anyOf"][0] == {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}}
-    assert case["M"]["default"] == 1 and case["M"]["description"].startswith("Kernels a bin")
+    assert case["M"]["default"] == 1 and case["M"]["description"].startswith("Kernels per bin")
 
 
 @pytest.mark.parametrize("name", WITH_FILES)

@@ -41,9 +41,9 @@ FEW = {
 RESIDUES = (12, 13, 14, 15, 16, 18, 24, 32)
 """Bits of an entry of a secure sum."""
 WHOLE = 12
-"""Of these, how many are before the point, with the sign: 6 clients' values up to 341 each."""
+"""Number of these before the point, including the sign: 6 clients' values up to 341 each."""
 ON_A_GRAPH = ("compression.rounding=nearest",)
-"""Of few bits: rounding at random adds to a change of 2 bits more than it has, so that it never gets smaller."""
+"""Numbers of bits; with 2 bits random rounding adds more than the change itself, so the change never gets smaller."""
 
 
 def played(words: tuple[str, ...]) -> tuple[Any, Any]:
@@ -58,7 +58,7 @@ def played(words: tuple[str, ...]) -> tuple[Any, Any]:
 
 
 def secure_sums(file: Path) -> None:
-    """Play with sums of so many bits, and without; print what the runs end with, and draw."""
+    """Play with sums of this many bits, and without; print the final results, and draw."""
     figure = Figure(figsize=(7.6, 3.2), layout="constrained")
     panels = figure.subplots(1, 2)
     for panel, (method, words) in zip(panels, list(METHODS.items())[:2], strict=True):
@@ -82,7 +82,7 @@ def secure_sums(file: Path) -> None:
 
 
 def main() -> None:
-    """Play, print what the runs end with, and draw."""
+    """Play, print the final results, and draw."""
     if Path(sys.argv[1]).stem == "secure_sums":
         secure_sums(Path(sys.argv[1]))
         return
@@ -109,7 +109,7 @@ def main() -> None:
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
     drawn = BytesIO()
     figure.savefig(drawn, dpi=75)
-    # A third of the size; with fewer colours than 256 those of two lines become one
+    # A third of the size; with fewer than 256 colours those of two lines would merge
     Image.open(drawn).convert("RGB").quantize(256).save(sys.argv[1], optimize=True)
 
 

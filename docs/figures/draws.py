@@ -1,4 +1,4 @@
-"""Draws what `kernels.draw` is worth: error of the kernel, and of five methods, against D.
+"""Draws the effect of `kernels.draw`: error of the kernel, and of five methods, against D.
 
 python docs/figures/draws.py docs/draws.png
 """

@@ -20,7 +20,7 @@ FINDINGS = {
 
 
 def draw(study: str, a: str, b: str) -> bytes:
-    """By how much method a errs more than method b on each data set of a study, as PNG."""
+    """Relative difference of the errors of methods a and b on each data set of a study, as PNG."""
     found = pd.read_csv(STUDIES / study / "differences.csv")
     rows = found[(found["a"] == a) & (found["b"] == b)].reset_index()
     look = looks_of([a])[a]

@@ -60,9 +60,9 @@ def distances(experiment: Experiment) -> np.ndarray:
 
 
 def draw(base: Experiment, methods: tuple[Any, ...], cases: dict[str, dict[str, Any]], name: str) -> None:
-    """A panel a method, side by side; prints where each line is half way and where it ends.
+    """One panel per method, side by side; prints the middle and the end of each line.
 
-    What a case says of `algorithm`, its method is given.
+    The entry `algorithm` of a case has arguments of its method.
     """
     figure, panels = plt.subplots(1, len(methods), figsize=(2.6 * len(methods), 3), sharey=True, layout="constrained")
     for panel, method in zip(panels, methods, strict=True):

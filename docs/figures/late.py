@@ -39,13 +39,13 @@ KINDS = {"sudden": ("#0072B2", "-"), "gradual": ("#D55E00", "--"), "recurring": 
 
 
 def experiments(*words: str) -> Iterator[tuple[int, str, Experiment]]:
-    """Of both methods."""
+    """Defaults of both methods."""
     for number, (label, algo) in enumerate(METHODS.items()):
         yield number, label, prepare(load(compose(algo, *words)))
 
 
 def judge_of(experiment: Experiment, method: Any) -> Any:
-    """What the rounds of all replicates showed."""
+    """Results of all rounds and replicates."""
     [chunk] = simulate(replace(experiment, algorithm=method), 1, experiment.replicates, lambda rounds: None)
     return chunk.judge
 
@@ -73,7 +73,7 @@ def band(panel: Any, x: Any, mean: Any, spread: Any, colour: str, style: str, la
 
 
 def panels(count: int = 2, sharey: bool = True) -> tuple[Figure, Any]:
-    """So many, side by side."""
+    """Panels side by side."""
     figure = Figure(figsize=(3.8 * count, 3.5), layout="constrained")
     return figure, figure.subplots(1, count, sharey=sharey)
 
@@ -143,7 +143,7 @@ def draw_drift(file: Path) -> None:
 
 
 def main() -> None:
-    """All three, or those that are named."""
+    """All three figures, or the named ones."""
     folder, *names = map(Path, sys.argv[1:])
     for draw in (draw_drift, draw_late, draw_local_steps):
         name = draw.__name__.removeprefix("draw_")

@@ -1,4 +1,4 @@
-"""Draw the figures of docs/network/participation.md and docs/network/stragglers.md, and print what is in them.
+"""Draw the figures of docs/network/participation.md and docs/network/stragglers.md, and print their numbers.
 
 python docs/figures/participation.py docs/network [participation] [stragglers] [equal_seconds]
 """
@@ -17,7 +17,7 @@ from fkl.results.tables import make_records
 from fkl.runs.prepare import prepare
 
 COMMON = ("dataset=naval", "partition=iid", "partition.clients=10", "partition.rounds=150", "kernels.D=20")
-COMMON += ("replicates=5", "algo.lam=0")  # no fit in hindsight, which takes longer than all of this
+COMMON += ("replicates=5", "algo.lam=0")  # no fit in hindsight, which would take longer than everything else
 STAR = {"pof_mkl": ("POF-MKL", "#0072B2", "o"), "vm_kofl": ("vM-KOFL", "#D55E00", "s")}
 ON_A_GRAPH = ("dataset=energy", "partition=agents", "topology=gnm", "topology.edges=20", "kernels.D=20")
 ON_A_GRAPH += ("algo.iterations=500", "algo.lam=0.01", "replicates=5", "precision=float64")
@@ -25,7 +25,7 @@ GRAPH = {"dkla": ("DKLA", "#009E73", "^"), "coke": ("COKE", "#CC79A7", "v"), "ct
 METHODS = STAR | GRAPH
 SHARES = (0.1, 0.3, 0.6, 1.0)
 ABSENCE = 20
-"""Rounds that an absence lasts in the mean, of the chain."""
+"""Mean length of an absence in rounds, for the chain."""
 TIMES = ("network.compute_s=1", "network.compute_spread=0.5", "network.compute_jitter=0.5")
 DEADLINES = (0.4, 0.7, 1.5, 1000.0)
 
@@ -39,7 +39,7 @@ def summary(*words: str) -> dict[str, tuple[float, float]]:
 
 
 def panel(axes: object, x: list[float], found: list[tuple[float, float]], method: str, **how: object) -> None:
-    """One curve, and a band of a standard deviation over replicates to each side, to a tenth of the mean at most."""
+    """One curve, with a band of one standard deviation over replicates on each side, cut at a tenth of the mean."""
     label, colour, marker = METHODS[method]
     mean, spread = np.array(found).T
     axes.plot(x, mean, color=colour, marker=marker, label=label + how.pop("more", ""), **how)  # type: ignore[attr-defined]
@@ -50,7 +50,7 @@ COLUMNS = {
     False: ("mse", "mse_worst_tenth", "mse_gini", "uplink_bytes"),
     True: ("test_mse", "distance", "test_mse_worst_tenth", "link_bytes"),
 }
-"""What is printed of a method, by whether it is on a graph; the first two are drawn."""
+"""Printed columns of a method, by whether it is on a graph; the first two are drawn."""
 
 
 def told(*found: object, row: dict[str, tuple[float, float]], columns: tuple[str, ...]) -> None:
@@ -65,7 +65,7 @@ def both() -> tuple[Figure, np.ndarray]:
 
 
 def finished(figure: Figure, axes: np.ndarray, file: Path) -> None:
-    """Save it with one legend below all panels, of both rows of them."""
+    """Save the figure with one legend below both rows of panels."""
     known = [row[0].get_legend_handles_labels() for row in axes]
     handles, labels = ([one for part in both for one in part] for both in zip(*known, strict=True))
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize="small", frameon=False)
@@ -75,7 +75,7 @@ def finished(figure: Figure, axes: np.ndarray, file: Path) -> None:
 
 
 def participation(folder: Path) -> None:
-    """Error against the share of rounds that a client takes part in: drawn each round, and in long absences."""
+    """Error against the share of rounds in which a client takes part: drawn in each round, and with long absences."""
     figure, axes = both()
     for method in METHODS:
         columns, row = COLUMNS[method in GRAPH], axes[int(method in GRAPH)]
@@ -127,7 +127,7 @@ def stragglers(folder: Path) -> None:
 
 
 def equal_seconds(folder: Path) -> None:
-    """Print what agents come to in 1200 simulated seconds, by the deadline; draws nothing."""
+    """Print the agents' results after 1200 simulated seconds, by deadline; draws nothing."""
     for method in ("dkla", "cta"):
         for deadline, iterations in zip(DEADLINES, (3000, 1714, 811, 500), strict=True):
             words = (f"network.deadline_s={deadline}", f"algo.iterations={iterations}")

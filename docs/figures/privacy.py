@@ -1,6 +1,6 @@
-"""Error against epsilon, of runs that differ in privacy.noise: `python docs/figures/privacy.py RUNS PICTURE`.
+"""Error against epsilon for runs that differ in privacy.noise: `python docs/figures/privacy.py RUNS PICTURE`.
 
-RUNS is the folder `runs` that `fkl run -m` filled; a panel each for epsilon of a sample and of a client.
+RUNS is the folder `runs` of `fkl run -m`. There is one panel for epsilon of a sample and one for a client.
 """
 
 import sys
@@ -18,7 +18,7 @@ METHODS = ("POF-MKL", "vM-KOFL", "DKLA")
 
 
 def points(runs: Path) -> pd.DataFrame:
-    """A row a run: label, clip, noise, epsilons, and mean and half of the 95 % interval of the error."""
+    """One row per run: label, clip, noise, epsilons, and mean and half of the 95 % interval of the error."""
     rows: list[dict[str, Any]] = []
     for folder in sorted(path.parent for path in runs.glob("*/summary.csv")):
         config, summary = yaml.safe_load((folder / "config.yaml").read_text()), pd.read_csv(folder / "summary.csv")

@@ -17,7 +17,7 @@ COLUMNS = ("algo", "words", "way", "kind", "scalars", "clients", "rounds")
 
 
 def rows(algo: str, outputs: str) -> list[list[object]]:
-    """A row a kind of message: how many scalars all parties sent in all rounds of the small run."""
+    """One row per kind of message: scalars that all parties sent in all rounds of the small run."""
     words = (f"algo={algo}", *SMALL[algo], "replicates=1")
     with warnings.catch_warnings(action="ignore"):
         told = fkl.run(*words, "figures=none", f"paths.outputs={outputs}", quiet=True).provenance

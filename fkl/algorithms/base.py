@@ -1,4 +1,4 @@
-"""What algorithms are made of: the world around them, what they show, and the keys and sums that many of them share."""
+"""Base classes, keys and sums that many algorithms share."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -33,18 +33,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class HoldOut:
-    """Keys of every method that learns from some of the samples and is tested on others.
+    """Keys of every method that learns from a training set and is tested on a test set.
 
     Parameters
     ----------
     test_share : float
-        Share of each client's samples that are drawn to be tested on and never learned from; data sets that set
-        samples apart themselves overrule it.
+        Share of each client's samples that is drawn as test samples. A method never learns from these. A data set with
+        a test set of its own overrules this key.
     fold : int or None
-        For cross-validation: leave the samples to be tested on aside and test on this fifth of the others.
+        For cross-validation: leave the test samples aside and test on this fifth of the others.
     test_on : {"drawn", "last"}
-        Draw the samples to be tested on, or take those of each client's last rounds, which are what a method on the
-        stream predicts last.
+        Draw the test samples, or take those of each client's last rounds, which a method on the stream predicts last.
     """
 
     task: ClassVar[type[Task]] = BatchTask
@@ -73,7 +72,7 @@ class HoldOut:
 
 @dataclass(frozen=True)
 class Batched(HoldOut):
-    """Keys of every method that goes over the same samples in each iteration.
+    """Keys of every method that uses the same samples in each iteration.
 
     Parameters
     ----------
@@ -82,7 +81,7 @@ class Batched(HoldOut):
     loss : {"square", "logistic"}
         (y - f)^2, or log(1 + exp(-y f)) for a target of two classes.
     lam : float
-        Regularisation lambda of all clients together.
+        Regularisation lambda of the sum over all clients.
     """
 
     iterations: int = 2000
@@ -97,7 +96,7 @@ class Batched(HoldOut):
 
     @property
     def rounds(self) -> int:
-        """One an iteration."""
+        """One round per iteration."""
         return self.iterations
 
     def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
@@ -123,13 +122,13 @@ def mixture_norm(weights: Array, theta: Array) -> Array:
     """|f|^2 of each client's f = sum_i w_i theta_i'z_i as a function of the combined kernel sum_i w_i kappa_i.
 
     That kernel's features are sqrt(w_i) z_i, so f has parameters sqrt(w_i) theta_i and |f|^2 = sum_i w_i |theta_i|^2.
-    The sum |sum_i w_i theta_i|^2 of coordinates of different feature spaces says nothing of f: it changes with the
+    The sum |sum_i w_i theta_i|^2 of coordinates of different feature spaces is not a norm of f: it changes with the
     order in which a kernel's features are numbered.
 
     Parameters
     ----------
     weights : (R, K, N) or (R, 1, N)
-        Each client's, with sum 1.
+        Each client's weights, with sum 1.
     theta : (R, N, P)
 
     Returns

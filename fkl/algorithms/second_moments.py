@@ -1,4 +1,4 @@
-"""Second moments of features as a payload, kept as the samples that they are of."""
+"""Second moments of features as a payload, stored as the samples from which they are computed."""
 
 from dataclasses import dataclass, replace
 
@@ -18,12 +18,12 @@ def lower_triangle(gram: Array) -> Array:
 
 
 def from_lower_triangle(packed: Array) -> Array:
-    """The lower triangular matrices of which `lower_triangle` gave these."""
+    """Lower triangular matrices from the rows that `lower_triangle` returned."""
     return namespace(packed).tril(symmetric_matrix(packed))
 
 
 def symmetric_matrix(packed: Array) -> Array:
-    """The symmetric matrices of which `lower_triangle` gave these."""
+    """Symmetric matrices from the rows that `lower_triangle` returned."""
     P = int(np.sqrt(2 * packed.shape[-1]))
     low, high = np.sort(np.indices((P, P)), axis=0)
     return namespace(packed).take(packed, high * (high + 1) // 2 + low, axis=-1)
@@ -38,19 +38,19 @@ def sum_of_outer_products(samples: Array, share: Array) -> Array:
 
 @dataclass(frozen=True)
 class Moments(Travelling):
-    """Every client's sum_b w_b z_i z_i' and sum_b w_b y_b z_i of each kernel, of the samples that it holds.
+    """Every client's sum_b w_b z_i z_i' and sum_b w_b y_b z_i of each kernel, over the samples that it holds.
 
-    On a wire it is dense, L = P (P + 1) / 2 + P scalars a kernel: the lower triangle row by row, and then the vector.
-    In a simulation no client's own is ever formed, unless a condition asks for it.
+    On a wire it is dense, L = P (P + 1) / 2 + P scalars per kernel: the lower triangle row by row, and then the vector.
+    A simulation never forms the sums of one client, unless a condition needs them.
 
     Parameters
     ----------
     bank : FeatureBank
     x : (R or 1, K, B, d)
     y, weight : (R or 1, K, B)
-        Weights are >= 0, and 0 of places that hold no sample.
+        Weights are >= 0, and 0 in places without a sample.
     chosen : (R, N) bool, or None
-        Kernels whose moments travel, the same of all clients; None for all.
+        Kernels whose moments travel, the same for all clients; None for all.
     """
 
     bank: FeatureBank
@@ -62,7 +62,7 @@ class Moments(Travelling):
     leading = {"chosen": "R"}  # noqa: RUF012
 
     def as_received(self, axes: Axes, width: int) -> "Moments":
-        """Unchanged: the samples stay, and only what is made of them travels."""
+        """Unchanged: the samples stay, and only their sums travel."""
         shape = self.bank.replicates, *self.x.shape[1:]
         require_leading(shape[:2], "RK", axes, "Moments")
         return super().as_received(axes, width)
@@ -83,7 +83,7 @@ class Moments(Travelling):
         return self.times(share)._sums_of_samples()
 
     def squared_norm(self) -> NDArray[np.float64]:
-        """Squared length of each client's sums, one client after another: all at once need not fit."""
+        """Squared length of each client's sums, one client after another, because all at once may not fit in memory."""
         every = [PerClient(self.client(k)._sums_of_samples()[:, None]) for k in range(self.x.shape[1])]
         return np.concatenate([one.squared_norm() for one in every], axis=1)
 
@@ -97,10 +97,10 @@ class Moments(Travelling):
         return replace(self, x=self.x[:, mine], y=self.y[:, mine], weight=self.weight[:, mine])
 
     def low_rank_samples(self, rank: int) -> PerClient:
-        """Samples (R, K, N, rank, P + 1) whose outer products add up to those of (z, y), or to what is nearest.
+        """Samples (R, K, N, rank, P + 1) whose outer products add up to, or best approximate, the moments of (z, y).
 
-        Those of the largest eigenvalues of sum_b w_b (z, y) (z, y)', of which no other matrix of this rank is as near
-        in any unitarily invariant norm (Eckart and Young); the last entry, the target's, is >= 0.
+        They belong to the largest eigenvalues of sum_b w_b (z, y) (z, y)'. No other matrix of this rank is as near in
+        any unitarily invariant norm (Eckart and Young). The last entry, the target's, is >= 0.
         """
         R, P = self.bank.replicates, self.bank.width
         square = (self.weight * self.y**2).sum(axis=-1)  # (R or 1, K)
@@ -120,14 +120,14 @@ class Moments(Travelling):
         return PerClient(samples if chosen is None else samples * chosen[..., None, None], chosen)
 
     def _chosen_by_client(self) -> NDArray[np.bool_] | None:
-        """Which kernels travel, (R, K, N): the same of every client; None for all."""
+        """Kernels that travel, (R, K, N), the same for every client; None for all."""
         if self.chosen is None:
             return None
         R, N = self.chosen.shape
         return np.broadcast_to(self.chosen[:, None], (R, self.x.shape[1], N))
 
     def _sums_of_samples(self) -> NDArray[np.float64]:
-        """Over all clients and samples, (R, N, L)."""
+        """Sum over all clients and samples, (R, N, L)."""
         rows = self.x.shape[1] * self.x.shape[2]
         x, y, weight = (part.reshape(len(part), rows, *part.shape[3:]) for part in (self.x, self.y, self.weight))
         gram, pull = self.bank.moments(x, y, weight, self.chosen)

@@ -1,1 +1,1 @@
-"""What knows nothing of learning: errors, files, memory, random streams, plain data."""
+"""Code that does not depend on learning: errors, files, memory, random streams, plain data."""

@@ -4,5 +4,5 @@ import os
 
 
 def variable(name: str, default: str) -> str:
-    """Value of a variable; one that is empty counts as unset."""
+    """Value of a variable; an empty one counts as unset."""
     return os.environ.get(name) or default

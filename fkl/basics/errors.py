@@ -1,10 +1,10 @@
-"""What the user did wrong, said in one line; `fkl` prints it and exits with 2."""
+"""Errors that the user can correct, in one line; `fkl` prints it and exits with 2."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded")
-"""How numpy starts to say that no memory could hold an array."""
+"""Beginning of numpy's message about an array that is too large for any memory."""
 LETTERS_SHOWN = 200
 """Most letters of a value in a message: enough for a file name, but not for a number of a thousand digits."""
 
@@ -17,7 +17,7 @@ class FklError(Exception):
     *args
         The message.
     help : iterable of str
-        Lines that say what to do, printed below the message.
+        Lines about what to do, printed below the message.
     """
 
     def __init__(self, *args: object, help: Iterable[str] = ()) -> None:
@@ -26,21 +26,21 @@ class FklError(Exception):
 
 
 class BrokenPromiseError(FklError):
-    """An algorithm does not do what all algorithms do, see `fkl.conformance`."""
+    """An algorithm breaks a promise that all algorithms keep, see `fkl.conformance`."""
 
 
 class BadValue(FklError):
-    """A configuration value that cannot be.
+    """A configuration value that is not allowed.
 
     Parameters
     ----------
     key : str
-        The key inside its own group, for example ``"M"``; `inside` puts the group before it. One of another group
-        has that before it already, for example ``"kernels.N"``.
+        The key inside its own group, for example ``"M"``; `inside` puts the group before it. A key of another group
+        already has its group, for example ``"kernels.N"``.
     value : object
-        What was given.
+        The given value.
     allowed : str
-        What may be given, for example ``"an integer from 1 to 51"``.
+        Allowed values, for example ``"an integer from 1 to 51"``.
     """
 
     def __init__(self, key: str, value: object, allowed: str) -> None:
@@ -52,7 +52,7 @@ class BadValue(FklError):
 
 
 def in_one_line(value: object) -> str:
-    """What a message of one line shows of a value."""
+    """Short form of a value for a message of one line."""
     return shortened(" ".join(str(value).split()), LETTERS_SHOWN)
 
 
@@ -62,18 +62,18 @@ def shortened(text: str, most: int) -> str:
 
 
 def plural(number: int, what: str) -> str:
-    """A number of things whose name makes its plural with an s."""
+    """A number and a noun, with a plural s if needed."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def printable(text: str) -> str:
-    """Text for a terminal, which takes some characters for orders: these are shown by their numbers."""
+    """Text for a terminal: control characters are shown by their numbers."""
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 @contextmanager
 def key_prefix(group: str) -> Iterator[None]:
-    """Name the configuration group that a `BadValue` raised in this block, or a want of memory, belongs to."""
+    """Name the configuration group that a `BadValue` raised in this block, or a lack of memory, belongs to."""
     try:
         yield
     except BadValue as error:
@@ -95,14 +95,14 @@ def install_hint(extra: str) -> str:
 
 @contextmanager
 def requires_extra(name: str, what: str) -> Iterator[None]:
-    """Say how to install what an import in this block misses, a library that only some users need.
+    """Report how to install an optional library that an import in this block does not find.
 
     Parameters
     ----------
     name : str
-        Extra of fkl that it comes with, see pyproject.toml.
+        Extra of fkl that installs it, see pyproject.toml.
     what : str
-        What the user asked for, for example ``"report"``.
+        The feature that the user requested, for example ``"report"``.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and files of arrays that are read as they were written or not at all."""
+"""Files that are written completely or not at all, and files of arrays that are read unchanged or not at all."""
 
 import hashlib
 import math
@@ -18,20 +18,20 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError, in_one_line
 
 SEAL = 65
-"""Bytes before the arrays of a sealed file: the SHA-256 of what follows in hexadecimal digits, and a line's end."""
+"""Bytes before the arrays of a sealed file: the SHA-256 of the rest in hexadecimal digits, and a newline."""
 
 
 class CannotWriteError(FklError):
-    """A disk that is full, a quota, a folder that is read-only: what was done so far is worth keeping."""
+    """Errors of a full disk, a quota or a read-only folder: the results so far are worth keeping."""
 
 
 class DamagedError(ValueError):
-    """A sealed file that is not as it was written; says what is wrong with it."""
+    """A sealed file that has changed since it was written; the message says how."""
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Name the path in one line where the file system refuses."""
+    """Name the path in one line if the file system refuses."""
     try:
         yield
     except OSError as error:
@@ -39,20 +39,20 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def require_files_in(folder: Path) -> None:
-    """Refuse a folder that takes no files, such as those of the kernel; a lock there would be waited for, for ever."""
+    """Refuse a folder that accepts no files, such as those of the kernel; waiting for a lock there would never end."""
     with writing(folder):
         tempfile.TemporaryFile(dir=folder).close()
 
 
 @contextmanager
 def whole_file(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
-    """A stream to a file beside `path` that takes its place when the block ends well, and vanishes when not.
+    """A stream to a temporary file that replaces `path` if the block succeeds, and is removed otherwise.
 
     Parameters
     ----------
     path : Path
     durable : bool
-        Whether it must be on the disk, and not only on its way there, when the block has ended.
+        Whether the file must be on the disk, not only in a cache, when the block has ended.
     """
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,13 +69,13 @@ def whole_file(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file whole or not at all."""
+    """Write a text file completely or not at all."""
     with whole_file(path) as stream:
         stream.write(text.encode())
 
 
 def flush_to_disk(stream: BinaryIO) -> None:
-    """Wait until the disk has what was written."""
+    """Wait until the disk has the data."""
     stream.flush()
     os.fsync(stream.fileno())
 
@@ -96,12 +96,12 @@ def write_arrays(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def read_arrays(path: Path | BinaryIO) -> dict[str, NDArray[Any]]:
-    """Read an npz whatever it holds: numbers and words as they are said to be, and no more than the file has bytes.
+    """Read an npz from an untrusted source: only numbers and words, and never more memory than the file has bytes.
 
     Raises
     ------
     OSError
-        Where there is no such file, or none that can be opened.
+        If the file does not exist or cannot be opened.
     DamagedError
     """
     try:
@@ -117,7 +117,7 @@ def read_arrays(path: Path | BinaryIO) -> dict[str, NDArray[Any]]:
 
 
 def _read_array(content: bytes) -> NDArray[Any]:
-    """An array of numpy's format, whose header must say of how many bytes it is."""
+    """An array in numpy's format; its header must agree with its number of bytes."""
     stream = BytesIO(content)
     version = np.lib.format.read_magic(stream)
     read: Any = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -131,8 +131,8 @@ def _read_array(content: bytes) -> NDArray[Any]:
 
 
 def write_sealed(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays behind the SHA-256 of all of them."""
-    with whole_file(path, durable=False) as stream:  # one that a crash of the machine cuts short is not read
+    """Write arrays after the SHA-256 of all of them."""
+    with whole_file(path, durable=False) as stream:  # a file that a crash of the machine has truncated is not read
         stream.write(bytes(SEAL))
         np.savez(stream, allow_pickle=False, **arrays)  # type: ignore[arg-type]
         stream.seek(SEAL)
@@ -147,7 +147,7 @@ def read_sealed(path: Path) -> dict[str, NDArray[Any]]:
     Raises
     ------
     OSError
-        Where there is no such file, or none that can be opened.
+        If the file does not exist or cannot be opened.
     DamagedError
     """
     with path.open("rb") as stream:

@@ -1,4 +1,4 @@
-"""How much memory there is, and refusing in one line what will not fit, before any of it is taken."""
+"""Available memory, and one-line errors for arrays that do not fit, before they are allocated."""
 
 import os
 import resource
@@ -18,12 +18,12 @@ PROC = Path("/proc")
 LIMITS = {"cgroup2": ("memory.max", "memory.high"), "cgroup": ("memory.limit_in_bytes",)}
 USED = {"cgroup2": "memory.current", "cgroup": "memory.usage_in_bytes"}
 FILE_CACHE = {"cgroup2": "inactive_file", "cgroup": "total_inactive_file"}
-"""For each version of cgroups: files of limits and use, and the line of memory.stat for what can be reclaimed."""
+"""For each version of cgroups: files of limits and use, and the line of memory.stat about reclaimable memory."""
 
 
 def available_bytes() -> int:
-    """Bytes that this process may still take: the least that its cgroups, its own limits and the machine allow."""
-    # What is left of the limits that a shell's `ulimit -v` and `ulimit -d` set
+    """Bytes that this process may still allocate: the minimum over its cgroups, its own limits and the machine."""
+    # The remainder of the limits that a shell's `ulimit -v` and `ulimit -d` set
     left = []
     for limit, column in ((resource.RLIMIT_AS, 0), (resource.RLIMIT_DATA, 5)):
         soft, _ = resource.getrlimit(limit)
@@ -33,14 +33,14 @@ def available_bytes() -> int:
 
 
 def require_memory(needed: int, what: str, keys: str) -> None:
-    """Refuse what will not fit.
+    """Refuse arrays that do not fit.
 
     Parameters
     ----------
     needed : int
         Bytes, at least.
     what : str
-        What they are for, as a sentence begins, for example ``"the 3000 rows of 48 features"``.
+        Their purpose, as the beginning of a sentence, for example ``"the 3000 rows of 48 features"``.
     keys : str
         Keys to lower, for example ``"dataset.rows or dataset.dimension"``.
     """
@@ -63,7 +63,7 @@ def shown_bytes(count: int) -> str:
 
 
 def nbytes(holder: Any) -> int:
-    """Bytes of the arrays in an object: itself, the items of a list, tuple or dict, the fields of a dataclass."""
+    """Bytes of all arrays in an object: itself, items of a list, tuple or dict, fields of a dataclass."""
     if isinstance(holder, np.ndarray):
         return holder.nbytes
     if isinstance(holder, list | tuple | dict):
@@ -72,7 +72,7 @@ def nbytes(holder: Any) -> int:
 
 
 def peak_bytes(work: Callable[[], object]) -> int:
-    """Most bytes that numpy and Python held at once while `work` ran, beyond what they held before."""
+    """Peak of the bytes that numpy and Python allocated while `work` ran, in addition to those before."""
     started = not tracemalloc.is_tracing()
     if started:
         tracemalloc.start()
@@ -88,7 +88,7 @@ def peak_bytes(work: Callable[[], object]) -> int:
 
 @contextmanager
 def limited_to_free_memory() -> Iterator[None]:
-    """Let what takes more than `available_bytes` in this block end in a MemoryError, before the kernel kills it.
+    """Raise MemoryError for more than `available_bytes` in this block, before the kernel kills the process.
 
     Only where the system counts a process's own data (Linux); elsewhere nothing changes.
     """
@@ -98,7 +98,7 @@ def limited_to_free_memory() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (held + available_bytes(), hard))
     try:
         yield
-    except SystemError as error:  # what numba's parallel loops make of it
+    except SystemError as error:  # numba's parallel loops raise this instead
         if not isinstance(error.__cause__, MemoryError):
             raise
         raise error.__cause__ from None
@@ -107,7 +107,7 @@ def limited_to_free_memory() -> Iterator[None]:
 
 
 def _free_in_machine() -> int:
-    """What the machine has free; all it has where it does not say, and no limit where it says nothing."""
+    """Free memory of the machine; its total memory if that is unknown, and no limit if both are unknown."""
     with suppress(OSError):
         for line in (PROC / "meminfo").read_text().splitlines():
             name, _, size = line.partition(":")
@@ -127,14 +127,14 @@ def _bytes_in_statm(column: int) -> int | None:
 
 
 def _free_in_cgroups(proc: Path) -> Iterator[int]:
-    """What is left in each memory cgroup that this process is in, its own and those around it."""
+    """The remainder in each memory cgroup of this process, its own and its parents."""
     with suppress(OSError, ValueError):
         paths = {}
         for line in (proc / "self" / "cgroup").read_text().splitlines():
             number, controllers, path = line.split(":", 2)
             if number == "0" or "memory" in controllers.split(","):
                 paths["cgroup2" if number == "0" else "cgroup"] = PurePosixPath(path)
-        # Where the cgroups of either version are seen: the group that is seen as the root, and the folder
+        # Mount points of the cgroups of either version: the group at the root, and the folder
         for line in (proc / "self" / "mountinfo").read_text().splitlines():
             of_place, _, of_system = line.partition(" - ")
             kind, _, options = of_system.split(" ", 2)
@@ -150,11 +150,11 @@ def _free_in_nested(kind: str, root: PurePosixPath, place: Path, path: PurePosix
     for group in [folder, *folder.parents][: len(inner.parts) + 1]:
         limits = []
         for name in LIMITS[kind]:
-            with suppress(OSError, ValueError):  # where there is no such file, or it says max
+            with suppress(OSError, ValueError):  # there is no such file, or it holds max
                 limits.append(int((group / name).read_text()))
-        limits = [limit for limit in limits if limit < 2**62]  # nearly 2^63 is the first version's word for max
+        limits = [limit for limit in limits if limit < 2**62]  # nearly 2^63 means max in the first version
         with suppress(OSError, ValueError):
-            if limits:  # else spare the kernel its count, which takes it milliseconds
+            if limits:  # otherwise skip the kernel's count, which takes milliseconds
                 used = int((group / USED[kind]).read_text())
                 stat = dict(line.split(" ") for line in (group / "memory.stat").read_text().splitlines())
                 free = int(stat.get(FILE_CACHE[kind], 0)) - used

@@ -1,7 +1,7 @@
-"""Objects as plain data, JSON and arrays, and back: what a checkpoint is made of.
+"""Objects as plain data, JSON and arrays, and back, for checkpoints.
 
-Nothing in such data can run. A class is named, never imported: reading takes only classes that this process has loaded
-already, that are fkl's own or dataclasses or named tuples, and that do nothing when they are dropped.
+Nothing in such data can run. A class is named, never imported. Reading accepts only classes that this process has
+already loaded, that are fkl's own or dataclasses or named tuples, and that do nothing when they are deleted.
 """
 
 import sys
@@ -17,16 +17,16 @@ GENERATORS = {name: getattr(np.random, name) for name in ("PCG64", "PCG64DXSM", 
 
 
 class NotPlainError(TypeError):
-    """An object that is no data: a function, an open file, a class that is unknown here."""
+    """An object that is not data: a function, an open file, an unknown class."""
 
 
 class Writer:
-    """Turns objects into JSON, with arrays set apart.
+    """Turns objects into JSON, with arrays stored separately.
 
     Parameters
     ----------
     owned : mapping of str to object
-        What the reader has too; it is written as its name.
+        Objects that the reader also has; each is written as its name.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Writer:
     def __init__(self, owned: Mapping[str, Any]) -> None:
         self.arrays: Arrays = {}
         self._owned = {id(value): name for name, value in owned.items() if value is not None}
-        self._known: dict[int, tuple[int, Any]] = {}  # number by id, and the object, so that no id is used again
+        self._known: dict[int, tuple[int, Any]] = {}  # number by id, and the object, to keep its id in use
 
     def to_plain(self, value: Any) -> Any:
         """JSON for a value."""
@@ -47,7 +47,7 @@ class Writer:
         if id(value) in self._known:
             return {"again": self._known[id(value)][0]}
         kind = type(value)
-        if kind in (tuple, set, frozenset, bytes):  # without a number: none of these can hold itself
+        if kind in (tuple, set, frozenset, bytes):  # without a number, because none of these can contain itself
             items = list(value)
             return {kind.__name__: items if kind is bytes else list(map(self.to_plain, items))}
         number = len(self._known)
@@ -67,7 +67,7 @@ class Writer:
             plain = {"generator": self.to_plain([bits.state, {name: getattr(bits.seed_seq, name) for name in names}])}
         elif isinstance(value, tuple):
             plain = {"named": name_of(kind), "items": list(map(self.to_plain, value))}
-        elif hasattr(kind, "__array__"):  # another library's, read again as numpy's
+        elif hasattr(kind, "__array__"):  # another library's array, read again as numpy's
             plain = {"array": self._set_apart(value)}
         else:
             plain = {"object": name_of(kind), "state": self.to_plain(_attributes_of(value))}
@@ -83,13 +83,13 @@ class Writer:
 
 
 class Reader:
-    """Turns what a `Writer` made into objects again.
+    """Turns the output of a `Writer` into objects again.
 
     Parameters
     ----------
     arrays : dict of str to array
     owner : object
-        Whose attributes the owned names are.
+        Object whose attributes have the owned names.
     """
 
     def __init__(self, arrays: Arrays, owner: Any) -> None:
@@ -97,12 +97,12 @@ class Reader:
         self._known: dict[int, Any] = {}
 
     def value(self, plain: Any) -> Any:
-        """The value that this JSON is of.
+        """The value that this JSON represents.
 
         Raises
         ------
         NotPlainError
-            For a class that is unknown here; other errors for what no `Writer` made.
+            For an unknown class; other errors for JSON that no `Writer` made.
         """
         if not isinstance(plain, dict):
             return plain
@@ -118,7 +118,7 @@ class Reader:
         made: Any
         number = plain["number"]
         if "list" in plain:
-            made = self._known[number] = []  # known before what it holds, which may be itself
+            made = self._known[number] = []  # registered before its content, which may contain itself
             made.extend(map(self.value, plain["list"]))
         elif "dict" in plain:
             made = self._known[number] = {}
@@ -146,8 +146,8 @@ def _attributes_of(value: Any) -> dict[str, Any]:
     """Attributes of an object of data."""
     kind = type(value)
     if isinstance(value, type | int | float | str | bytes | list | dict | set | frozenset):
-        raise NotPlainError(f"a {kind.__name__}")  # a kind of number or container with something of its own
-    class_of(name_of(kind))  # what could not be read again is not written
+        raise NotPlainError(f"a {kind.__name__}")  # a subclass of a number or container with its own attributes
+    class_of(name_of(kind))  # objects that could not be read again are not written
     if getattr(kind, "__getstate__", None) is not getattr(object, "__getstate__", None):
         return dict(value.__getstate__())
     names = [name for base in kind.__mro__ for name in getattr(base, "__slots__", ()) if hasattr(value, name)]
@@ -155,7 +155,7 @@ def _attributes_of(value: Any) -> dict[str, Any]:
 
 
 def name_of(kind: type) -> str:
-    """Module and name of a class, which `class_of` finds it by."""
+    """Module and name of a class, by which `class_of` finds it."""
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
@@ -165,7 +165,7 @@ def class_of(name: str) -> type:
     Raises
     ------
     NotPlainError
-        Where this process has not loaded it, or it is more than data.
+        If this process has not loaded it, or it is more than data.
     """
     module, _, path = name.partition(":")
     found: Any = sys.modules.get(module)

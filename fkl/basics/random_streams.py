@@ -1,8 +1,8 @@
 """Random numbers: one independent stream for each (seed, replicate, role).
 
-Every draw is a function of the seed, the replicate, the role and, where it happens in a round, the round.
-So two methods under one seed see the same data order and the same random features, and no result
-depends on how many replicates run together, on threads, or on where a run was resumed.
+Every draw is a function of the seed, the replicate, the role and, for a draw in a round, the round. Two methods with
+one seed therefore have the same data order and the same random features. No result depends on the number of replicates
+that run together, on threads, or on the round at which a run was resumed.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 NUMBERS_A_COUNT = 4
-"""Numbers that Philox makes of one value of its counter."""
+"""Numbers that Philox makes from one value of its counter."""
 
 
 class Role(IntEnum):
-    """What a stream is for. Numbers are part of the seed: never reuse or reorder them."""
+    """Purpose of a stream. Numbers are part of the seed: never reuse or reorder them."""
 
     DATA = 0
     FEATURES = 1
@@ -57,14 +57,14 @@ class Streams:
     replicates: tuple[int, ...]
 
     def replicate(self, r: int) -> "Streams":
-        """The streams of the replicate at place r."""
+        """The streams of the replicate at index r."""
         return Streams(self.seed, (self.replicates[r],))
 
     def generators(self, role: Role) -> list[np.random.Generator]:
-        """One generator a replicate, at the start of its stream."""
+        """One generator per replicate, at the start of its stream."""
         self._require_shared(role)
         entropy = [self._sequence(replicate, role).entropy for replicate in self.replicates]
-        return [np.random.default_rng(np.random.SeedSequence(one)) for one in entropy]  # which may be spawned from
+        return [np.random.default_rng(np.random.SeedSequence(one)) for one in entropy]  # spawning is allowed
 
     def of_all_replicates(self, role: Role) -> np.random.Generator:
         """A stream that all replicates share."""
@@ -72,20 +72,20 @@ class Streams:
         return shared_generator(self._seed, role)
 
     def uniform(self, role: Role, t: int, size: int, first: int = 0) -> NDArray[np.float64]:
-        """Numbers first, first + 1, ... in [0, 1) of round t, (R, size), the same whatever else is drawn."""
-        if role != Role.FEATURES:  # which all parties draw alike
+        """Numbers first, first + 1, ... in [0, 1) of round t, (R, size), independent of other draws."""
+        if role != Role.FEATURES:  # all parties draw the same
             self._require_own(role, range(first, first + size))
         block, skipped = divmod(first, NUMBERS_A_COUNT)
         drawn = [stream.random(skipped + size)[skipped:] for stream in self._of_round(role, [block, 0, 0, t])]
         return np.array(drawn)  # in a quarter of the time of np.stack
 
     def vectors(self, role: Role, t: int, clients: range, size: int, draw: int = 0) -> NDArray[np.float64]:
-        """Numbers in [0, 1) of round t, `size` for each client, (R, K, size): a client's own whoever else draws.
+        """Numbers in [0, 1) of round t, `size` for each client, (R, K, size): each client has its own numbers.
 
         Parameters
         ----------
         draw : int
-            Which of the round's draws for this role it is, from 0: numbers of two draws are independent.
+            Number of the draw in this round for this role, from 0; two draws are independent.
         """
         self._require_own(role, clients)
         block, skipped = divmod(clients.start * size, NUMBERS_A_COUNT)
@@ -94,32 +94,32 @@ class Streams:
         return np.stack(drawn).reshape(len(self.replicates), len(clients), size)
 
     def alike(self, role: Role, t: int, size: int) -> NDArray[np.float64]:
-        """Numbers in [0, 1) of round t, (size,), that all replicates share; the first ones whatever the size."""
-        self._require_own(role, range(0))  # of no party alone, but not for others to draw from as well
+        """Numbers in [0, 1) of round t, (size,), that all replicates share; they do not depend on the size."""
+        self._require_own(role, range(0))  # belongs to no single party, but others must not draw from it
         sequence = np.random.SeedSequence((self._seed, 0, int(role)))
         return np.random.Generator(np.random.Philox(sequence, counter=[0, 0, 0, t])).random(size)
 
     def private(self, role: Role, client: int, t: int, size: int) -> NDArray[np.float64]:
-        """Numbers in [0, 1) of shape (R, size) for round t from a client's own seed, which no other client knows."""
+        """Numbers in [0, 1) of shape (R, size) for round t from a client's own secret seed."""
         self._require_own(role, range(client, client + 1))
         start = [0, 0, 0, t]
         seeds = [_sequence(self._seed, replicate, role, client) for replicate in self.replicates]
         return np.array([np.random.Generator(np.random.Philox(seed, counter=start)).random(size) for seed in seeds])
 
     def uniform_of_rounds(self, role: Role, rounds: Sequence[int], size: int) -> NDArray[np.float64]:
-        """As `uniform`, of several rounds at once, (T, R, size), in half the time; of a role that all parties share."""
+        """As `uniform`, for several rounds at once, (T, R, size), in half the time, if all parties share the role."""
         self._require_shared(role)
         sequences = [self._sequence(replicate, role) for replicate in self.replicates]
         return np.stack([_of_rounds(sequence, rounds, size) for sequence in sequences], axis=1)
 
     def private_of_rounds(self, role: Role, client: int, rounds: Sequence[int], size: int) -> NDArray[np.float64]:
-        """As `private`, of several rounds at once, (T, R, size)."""
+        """As `private`, for several rounds at once, (T, R, size)."""
         self._require_own(role, range(client, client + 1))
         sequences = [_sequence(self._seed, replicate, role, client) for replicate in self.replicates]
         return np.stack([_of_rounds(sequence, rounds, size) for sequence in sequences], axis=1)
 
     def own(self, parties: range, shared: "tuple[Role, ...] | None" = None) -> "OwnStreams":
-        """What of these the parties of these numbers may draw; `shared` as in `OwnStreams`."""
+        """The part of these streams that these parties may draw; `shared` as in `OwnStreams`."""
         return OwnStreams(self, parties, SHARED if shared is None else shared)
 
     @property
@@ -127,13 +127,13 @@ class Streams:
         return self.seed
 
     def _require_shared(self, role: Role) -> None:
-        """Refuse a role whose stream the parties do not share; these streams refuse nothing."""
+        """Refuse a role whose stream the parties do not share; this class refuses nothing."""
 
     def _require_own(self, role: Role, numbers: range) -> None:
-        """Refuse what clients, agents or parties of other numbers draw; these streams refuse nothing."""
+        """Refuse draws for clients, agents or parties of other numbers; this class refuses nothing."""
 
     def _of_round(self, role: Role, counter: list[int]) -> list[np.random.Generator]:
-        """One generator a replicate, at a place of the stream that a round's numbers are drawn from."""
+        """One generator per replicate, at the place of the stream for a round's numbers."""
         sequences = [self._sequence(replicate, role) for replicate in self.replicates]
         return [np.random.Generator(np.random.Philox(sequence, counter=counter)) for sequence in sequences]
 
@@ -143,12 +143,12 @@ class Streams:
 
 @lru_cache(maxsize=1 << 12)
 def _sequence(seed: int, replicate: int, role: Role, *client: int) -> np.random.SeedSequence:
-    """Made once, not in every round; it must not be spawned from, since that would change it."""
+    """Made once, not in every round. Spawning from it is not allowed, because that would change it."""
     return np.random.SeedSequence((seed, replicate, int(role), *client))
 
 
 def _of_rounds(sequence: np.random.SeedSequence, rounds: Sequence[int], size: int) -> NDArray[np.float64]:
-    """First numbers of some rounds, (T, size), of one generator that is put at their places one after another."""
+    """First numbers of some rounds, (T, size), from one generator that is moved to their places one after another."""
     stream = np.random.Generator(np.random.Philox(sequence))
     state = stream.bit_generator.state
     out = np.empty((len(rounds), size))
@@ -160,26 +160,26 @@ def _of_rounds(sequence: np.random.SeedSequence, rounds: Sequence[int], size: in
 
 
 SHARED = (Role.FEATURES, Role.NETWORK_WEIGHTS, Role.SELECTION)
-"""Roles whose whole streams all parties may draw alike. A client's number of a round is of another stream."""
+"""Roles whose whole streams all parties may draw. A client's number in a round comes from another stream."""
 
 
 class NotYoursError(Exception):
-    """A party that would draw what is another's."""
+    """A party that would draw another party's numbers."""
 
 
 class OwnStreams(Streams):
-    """The streams of one party, where parties are kept apart: those that all share, and its own numbers.
+    """The streams of one isolated party: the shared streams, and its own numbers.
 
     Parameters
     ----------
     streams : Streams
-        Of everybody.
+        Streams of all parties.
     parties : range
         Numbers of the clients, agents or parties whose numbers may be drawn.
     shared : tuple of Role
-        Roles whose generators may be had.
+        Roles whose generators are allowed.
     drawn : set of Role, optional
-        Where those are written down whose numbers of a client were drawn.
+        Collects the roles for which numbers of a client were drawn.
     """
 
     _all: Streams
@@ -195,11 +195,11 @@ class OwnStreams(Streams):
 
     @property
     def seed(self) -> int:  # type: ignore[override]
-        """Refused: with the seed, a party could draw everybody's numbers."""
+        """Refused: with the seed, a party could draw all parties' numbers."""
         raise NotYoursError("it asks for the seed, from which everybody's numbers follow")
 
     def replicate(self, r: int) -> "OwnStreams":
-        """The streams of the replicate at place r."""
+        """The streams of the replicate at index r."""
         return OwnStreams(self._all.replicate(r), self._parties, self._shared, self.drawn)
 
     @property
@@ -221,5 +221,5 @@ class OwnStreams(Streams):
 
 
 def shared_generator(seed: int, role: Role) -> np.random.Generator:
-    """A stream that all replicates share: the one that makes and orders the data, or the one that draws the graph."""
+    """A stream that all replicates share: for making and ordering the data, or for drawing the graph."""
     return np.random.default_rng(np.random.SeedSequence((seed, 0, int(role))))

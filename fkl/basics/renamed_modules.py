@@ -1,4 +1,4 @@
-"""Modules and names that authors know from 1.0.0rc1: the old import paths go on to work."""
+"""Modules and names of 1.0.0rc1 that have been renamed; their old import paths still work."""
 
 import sys
 from collections.abc import Sequence
@@ -27,25 +27,25 @@ RENAMED = {
 NAMES = {
     "fkl.network.messages": {"Added": "Summable", "Each": "PerClient", "Shared": "SameForAll"},
 }
-"""Names of such a module that are others today."""
+"""Names in such a module that have changed."""
 
 
 class OldPaths(MetaPathFinder, Loader):
-    """Loads an old import path as the module that took its place."""
+    """Loads an old import path as the module that replaced it."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Say that this loads the old paths, and no others."""
+        """Claim the old paths, and no others."""
         return ModuleSpec(name, self) if name in RENAMED else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Let every name of the module be that of the module of today."""
+        """Copy every name from the current module."""
         today, names = import_module(RENAMED[module.__name__]), NAMES.get(module.__name__, {})
         module.__getattr__ = lambda name: getattr(today, names.get(name, name))  # type: ignore[method-assign]
 
 
 def install() -> None:
-    """Let the old paths be imported."""
+    """Make the old paths importable."""
     if not any(isinstance(finder, OldPaths) for finder in sys.meta_path):
         sys.meta_path.append(OldPaths())

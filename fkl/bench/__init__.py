@@ -1,8 +1,8 @@
-"""`fkl bench`: what a run takes beside the floor of its own arithmetic, measured in the same minutes on this machine.
+"""`fkl bench`: time of a run compared with the floor of its arithmetic, measured together on this machine.
 
-The floor is what a method cannot do without, in the libraries that it uses: the products, the sines and cosines. A
-module for each paper says what is run and what its floor is (`Case`); the ratio of both times is what can be compared
-from machine to machine, times alone cannot.
+The floor is the indispensable arithmetic of a method in its own libraries: products, sines and cosines. A module for
+each paper defines the run and its floor (`Case`). The ratio of both times can be compared between machines; the times
+alone cannot.
 """
 
 import os
@@ -32,7 +32,7 @@ def bench(names: Iterable[str]) -> tuple[str, list[tuple[str, ...]]]:
     Parameters
     ----------
     names : iterable of str
-        Of `BENCHES` or `ON_REQUEST`; all of `BENCHES` where there is none.
+        Names from `BENCHES` or `ON_REQUEST`; all of `BENCHES` if there is none.
     """
     wanted = tuple(names) or BENCHES
     for name in wanted:
@@ -50,7 +50,7 @@ def bench(names: Iterable[str]) -> tuple[str, list[tuple[str, ...]]]:
 
 
 def _row(case: Case) -> tuple[str, ...]:
-    """The medians of a case's turns, and of their ratios."""
+    """The medians of a case's repetitions, and of their ratios."""
     turns = []
     for number, turn in enumerate(case.turns(), 1):
         turns.append(turn)

@@ -13,13 +13,13 @@ class Case:
     name : str
         The method.
     shape : str
-        What is run.
+        Description of the run.
     floor_is : str
-        What the floor is.
+        Description of the floor.
     ours, floor : callable
-        Do it once and return the seconds that it took.
+        Run once and return the seconds.
     goal : float or None
-        What the ratio of both should not exceed.
+        Upper bound for the ratio of both.
     repeats : int
     """
 

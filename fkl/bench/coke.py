@@ -29,7 +29,7 @@ CHUNK = 4
 
 
 GRAPH = nx.gnm_random_graph(K, EDGES, seed=2)
-"""Which agents exchange."""
+"""Neighbours of each agent."""
 
 
 def make_experiment(algorithm: Any) -> Experiment:
@@ -43,7 +43,7 @@ def make_experiment(algorithm: Any) -> Experiment:
 
 
 def floor_seconds() -> float:
-    """Time of the products of all agents' matrices with vectors, of a whole run."""
+    """Time for the products of all agents' matrices with vectors in a whole run."""
     P = 2 * L
     matrix, vector = np.random.default_rng(0).standard_normal((CHUNK, K, P, P)), np.ones((CHUNK, K, P, 1))
     out = np.empty_like(vector)

@@ -1,7 +1,7 @@
-"""FDSKL with one sample and one feature an iteration, a pass over a9a's training rows.
+"""FDSKL with one sample and one feature per iteration, for one pass over a9a's training rows.
 
 Its floor is the products w'x and the sines of the T^2 / 2 features that such a pass takes, float32, on all threads:
-iteration t asks for the t features before it at its one row.
+iteration t needs the t earlier features at its one row.
 """
 
 import time
@@ -28,7 +28,7 @@ KERNEL = Dictionary(N=1, smallest=3.0, largest=3.0, bandwidth_convention="deviat
 
 
 def floor_seconds() -> float:
-    """Time of the products and sines of all features of a pass, in float32."""
+    """Time for the products and sines of all features in a pass, in float32."""
     random = np.random.default_rng(1)
     x, w = random.random((TILE, FEATURES), np.float32), random.random((BLOCK, FEATURES), np.float32)
     elements = PASS**2 // 2
@@ -49,7 +49,7 @@ def floor_seconds() -> float:
 
 def cases() -> list[Case]:
     """One pass over the rows."""
-    # Rows of 0 and 1 like a9a's
+    # Rows of 0 and 1, as in a9a
     random = np.random.default_rng(0)
     x = np.zeros((ROWS, FEATURES))
     x[np.arange(ROWS)[:, None], random.integers(FEATURES, size=(ROWS, ONES))] = 1

@@ -1,4 +1,4 @@
-"""What the benchmarks share: clocks, random samples, and the floor of sine and cosine."""
+"""Code that the benchmarks share: clocks, random samples, and the floor of sine and cosine."""
 
 import os
 import time
@@ -29,7 +29,7 @@ def run_seconds(experiment: Experiment) -> float:
 
 
 def random_stream(T: int, K: int, dimension: int, noise: float = 0.0) -> Problem:
-    """Random samples of K clients in T rounds, norms at most 1, instead of a data set of this shape."""
+    """Random samples of K clients in T rounds, with norms of at most 1, as a data set of this shape."""
     generator = np.random.default_rng(0)
     x = generator.standard_normal((T, K, dimension))
     x /= np.linalg.norm(x, axis=-1).max()
@@ -38,10 +38,10 @@ def random_stream(T: int, K: int, dimension: int, noise: float = 0.0) -> Problem
 
 
 def sincos_seconds(elements: int, precision: type[np.floating], width: int = 0, learning: bool = False) -> float:
-    """Time of the compiled sine and cosine of so many angles of a precision, on all threads, in blocks in the cache.
+    """Time of the compiled sine and cosine of this many angles, on all threads, in blocks in the cache.
 
-    With a width, also of the inner products with theta of every so many of them, eq. (5) of POF-MKL's paper; and where
-    theta is learning, of a step along each of them and of its norm, as the regularised loss of each sample has it.
+    With a width, also of the inner products of each group of this many with theta, eq. (5) of POF-MKL's paper. If theta
+    is learning, also of a step along each of them and of its norm, for the regularised loss of each sample.
     """
     angle = (10 * np.random.default_rng(1).standard_normal((THREADS, BLOCK))).astype(precision)
     sine, cosine = np.empty((2, THREADS, BLOCK), np.float32)
@@ -52,7 +52,7 @@ def sincos_seconds(elements: int, precision: type[np.floating], width: int = 0, 
 
 @njit(parallel=True)
 def _sincos_blocks(angle, scale, sine, cosine, theta, learning, count):
-    """Sine and cosine of `count` blocks, each thread over and over in its own cached one."""
+    """Sine and cosine of `count` blocks; each thread reuses its own cached block."""
     width = theta.shape[1]
     rows = BLOCK // max(width, 1)
     for thread in prange(angle.shape[0]):

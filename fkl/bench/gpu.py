@@ -1,7 +1,7 @@
 """Rounds of engine=jax on the device that JAX finds, a GPU or, with fewer clients, this machine's CPU.
 
-The floor is measured in the same process on the same device: as many sines and cosines as a round has angles, each
-round's after the one before, in one compiled scan that keeps none of them.
+The floor is measured in the same process on the same device: as many sines and cosines as a round has angles, round
+after round, in one compiled scan that stores none of them.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,13 +33,13 @@ ON_A_CPU = ((240, 2, 40), (20_000, 1, 8))
 
 
 def cases() -> list[Case]:
-    """As many clients as air quality's data have, and many."""
+    """The number of clients of the air quality data, and a large number."""
     shapes = ON_A_CPU if jax.devices()[0].platform == "cpu" else ON_A_GPU
     return [case(*shape) for shape in shapes]
 
 
 def case(K: int, R: int, T: int) -> Case:
-    """A round of so many clients and replicates; random numbers are drawn, and the scan is compiled, beforehand."""
+    """A round of this many clients and replicates, after drawing random numbers and compiling the scan."""
     generator = np.random.default_rng(0)
     x, there = generator.random((T, K, DIMENSION), np.float32) / np.sqrt(DIMENSION), np.ones((T, K), np.bool_)
     problem = Problem(x, generator.random((T, K)), there, np.zeros(K, np.int64))
@@ -68,13 +68,13 @@ def case(K: int, R: int, T: int) -> Case:
 
 @contextmanager
 def precise() -> Iterator[None]:
-    """Float64 where arrays have it, and products without the short cuts that a GPU takes."""
+    """Float64 for float64 arrays, and products in full precision on a GPU."""
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
         yield
 
 
 def sines_and_cosines(angles: int, both: Callable[[Any], tuple[Any, Any]]) -> Callable[[], float]:
-    """Measures seconds a round of sines and cosines of so many angles, for which no memory is read or written."""
+    """Seconds per round for the sines and cosines of this many angles, without memory access."""
 
     def one(shift: Any, _: None) -> tuple[Any, None]:
         sine, cosine = both(jnp.arange(angles, dtype=jnp.float32) * 1e-6 + shift)

@@ -1,9 +1,9 @@
 """Raker and OMKL-GF on the shape of airfoil's data.
 
 Their floor: the projection of every sample on the frequencies of all kernels (BLAS), and one sine and one cosine of
-every projection (the compiled kernel on blocks that stay in the cache), with the same threads; of Raker, whose kernels
-all learn from every sample, also each one's theta'z, |theta|^2 and step along z. OMKL-GF predicts with the features of
-the kernels that it chose only, but learns with those of all that its feedback graph shows it.
+every projection (the compiled kernel on blocks that stay in the cache), with the same threads; for Raker, whose kernels
+all learn from every sample, also each one's theta'z, |theta|^2 and step along z. OMKL-GF predicts only with the
+features of its chosen kernels, but learns with those of all kernels that its feedback graph reveals.
 """
 
 from typing import Any

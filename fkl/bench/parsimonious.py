@@ -1,7 +1,7 @@
 """The dual ascent of parsimonious functions.
 
-Its floor is the two matrix products a width that a step takes where all nodes are looked at and no sample is left out
-(numpy). Where samples are few the ascent looks at few nodes, and is below it. One BLAS thread for both.
+Its floor is the two matrix products per width of a step with all nodes and all samples (numpy). With few samples the
+ascent uses few nodes and is faster than this floor. Both use one BLAS thread.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ GAMMA, EPS = 25.0, 0.01
 
 
 def problems() -> dict[str, Dual]:
-    """Those of the simulated set at its largest, and one of the size of WISDM's with all participants available."""
+    """The largest problems of the simulated set, and one as large as WISDM's with all participants available."""
     table = Ellipses(rows=900, test_rows=0).load(Store(Path()), np.random.default_rng(0))
     quadrature = Quadrature.over_box(BOX, 576, (1.0, 2.0, 4.0))
     rng = np.random.default_rng(0)

@@ -1,9 +1,9 @@
-"""RF-GP, told of every sample in every round.
+"""RF-GP with a message about every sample in every round.
 
-Its floor is what a round cannot do without, with the same threads: one projection of every sample on every frequency,
-one sine and one cosine of every projection, and of each kernel's features Z (K, P) the products Z'Z, which learns, and
-Z root', which says how sure a prediction is, in double precision by BLAS. What is not in it grows with P^3 and not
-with the clients: factorizations, one a kernel and round.
+Its floor is the indispensable arithmetic of a round, with the same threads: one projection of every sample on every
+frequency, and one sine and one cosine of every projection. For each kernel's features Z (K, P) it has the products Z'Z,
+for learning, and Z root', for the variance of predictions, in double precision by BLAS. The floor leaves out one
+factorization per kernel and round, whose time grows with P^3 and not with the clients.
 """
 
 from concurrent.futures import ThreadPoolExecutor

@@ -1,6 +1,6 @@
 """The `fkl` command.
 
-A command is a short function below; what it needs is imported inside it, so that help and refusals come at once.
+A command is a short function below. It imports what it needs inside, so help and error messages appear at once.
 """
 
 import gc
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "markdown", "csv", "json")
 AS_GIVEN = {"ignore_unknown_options": True}
-"""Of a command whose words are names: one that begins with a dash is refused as a name."""
+"""Settings of a command whose words are names: a word that begins with a dash is refused as a name."""
 
 
 SECTIONS = {
@@ -42,13 +42,13 @@ EXAMPLES = [
 
 
 def main() -> None:
-    """Entry point: exit code 2 and one line for whatever the user can mend."""
-    gc.set_threshold(50_000)  # 700 would look for garbage hundreds of times among imports, a tenth of a refusal's time
+    """Entry point: exit code 2 and one line for every error that the user can correct."""
+    gc.set_threshold(50_000)  # 700 would collect garbage hundreds of times during imports
     try:
         _require_text(sys.argv)
         with suppress(click.exceptions.Exit), commands.make_context("fkl", _words(*sys.argv[1:])) as context:
             commands.invoke(context)
-        print(end="", flush=True)  # here, where an error can still be said
+        print(end="", flush=True)  # flush here, because an error can still be reported
     except FklError as error:
         sys.exit(_refuse(error))
     except click.ClickException as error:
@@ -56,12 +56,12 @@ def main() -> None:
     except KeyboardInterrupt:
         print("error: interrupted; the same command continues from where it was", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:  # the reader of our output went away, as `head` does
+    except BrokenPipeError:  # the reader of our output has closed the pipe, as `head` does
         _forget_output()
     except OSError as error:
         try:
             sys.stdout.flush()
-        except OSError:  # or Python would try once more when it ends, and end with a code of its own
+        except OSError:  # otherwise Python would flush again when it ends, and end with another exit code
             _forget_output()
         where = f"{in_one_line(error.filename)}: " if error.filename else ""
         sys.exit(_refuse(FklError(f"{where}{error.strerror or error}")))
@@ -74,17 +74,17 @@ def _refuse(error: FklError) -> int:
 
 
 def _forget_output() -> None:
-    """Let what is still to be written go nowhere."""
+    """Discard the rest of the output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _words(command: str = "help", *rest: str) -> list[str]:
-    """What was written, where `fkl help COMMAND` is `fkl COMMAND --help`."""
+    """The words of the command line, with `fkl help COMMAND` replaced by `fkl COMMAND --help`."""
     return [*rest, "--help"] if command == "help" else [command, *rest]
 
 
 def _require_text(words: list[str]) -> None:
-    """Refuse bytes that are no text, which no file of ours could hold."""
+    """Refuse bytes that are not text, because our files could not hold them."""
     for word in words:
         try:
             word.encode()
@@ -93,12 +93,12 @@ def _require_text(words: list[str]) -> None:
 
 
 class Command(click.Command):
-    """A command that refuses a word that it does not understand in a line of fkl's own."""
+    """A command that refuses an unknown word with one of fkl's messages."""
 
     allow_extra_args = True
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words, and refuse those that are left."""
+        """Read the words, and refuse the remaining ones."""
         try:
             left = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -111,7 +111,7 @@ class Command(click.Command):
 
 
 class RunCommand(Command):
-    """`fkl run`, whose help goes on with choices and keys."""
+    """`fkl run`, whose help also lists choices and keys."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Choices, and the keys that every run has."""
@@ -122,7 +122,7 @@ class RunCommand(Command):
 
 
 class Group(click.Group):
-    """A command that is several, whose help shows how each is written."""
+    """A group of commands; its help shows the usage of each."""
 
     command_class = Command
     kind = "command"
@@ -137,7 +137,7 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or say which there are."""
+        """Find the command, or list the commands that exist."""
         if args[0] not in self.commands and not ctx.resilient_parsing:
             raise self._no_such(args[0])
         return super().resolve_command(ctx, args)
@@ -150,11 +150,11 @@ class Group(click.Group):
         )
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which they are written below."""
+        """Commands in the order in which they are defined below."""
         return list(self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """One line a command: its name, and what it does; in groups, where there are any."""
+        """One line per command: its name and its purpose; in groups if there are any."""
         for title, names in (SECTIONS if ctx.parent is None else {"Actions": [*self.commands]}).items():
             with formatter.section(title):
                 rows = [(name, self.commands[name].get_short_help_str(limit=200)) for name in names]
@@ -169,7 +169,7 @@ class Group(click.Group):
 
 
 class Actions(Group):
-    """What there is to do with data."""
+    """Commands for data."""
 
     kind = "action"
 
@@ -417,7 +417,7 @@ def data_verify(names: tuple[str, ...]) -> None:
 
 
 def _tell(action: str, states: "Iterable[FileState]") -> None:
-    """One line a file."""
+    """One line per file."""
     from fkl.screen.messages import say
 
     wrong = 0

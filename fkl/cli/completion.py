@@ -1,4 +1,4 @@
-"""What the Tab key offers: commands, options and names, which click knows, and the words of `fkl run`."""
+"""Completion for the Tab key: click completes commands, options and names; this module the words of `fkl run`."""
 
 from collections.abc import Iterator
 
@@ -9,11 +9,11 @@ from fkl.config import choices
 from fkl.config.compose import keys_of
 
 OPTIONS = ("-m", "--fail-fast", "--help", "--cfg", "--config-dir")
-"""Of `fkl run`; the others of Hydra's are left to those who know them."""
+"""Options of `fkl run` that are offered; Hydra has more."""
 ADDED = ("experiment", "as_published")
-"""Groups that a word adds with a plus, the papers' own."""
+"""Groups that need a plus in a word; these belong to the papers."""
 SCRIPTS = {
-    # bash begins another word at each = and inserts what comes behind the last one
+    # bash starts a new word at each =, and inserts only the text after the last one
     "bash": """\
 _fkl_completion() {
     local IFS=$'\\n' line="${COMP_LINE:0:COMP_POINT}" word
@@ -42,11 +42,11 @@ compdef _fkl_completion fkl
 complete --no-files --command fkl --arguments '(fkl completion fish --line (commandline -cp | string collect))'
 """,
 }
-"""What each shell is told; all ask for the words that may end a line."""
+"""Setup code for each shell; all shells ask for the words that may end a line."""
 
 
 def offered(line: str, commands: Command) -> list[str]:
-    """Words that may stand instead of the last one of a line, which is empty behind a space."""
+    """Words that may replace the last word of a line, which is empty after a space."""
     words = split_arg_string(line)[1:]
     given = words.pop() if words and not line[-1].isspace() else ""
     if words[:1] == ["run"]:
@@ -79,7 +79,7 @@ def _of_run(words: list[str], given: str) -> Iterator[str]:
 
 
 def _keys(group: str, words: list[str]) -> dict[str, object]:
-    """Keys of a node; of a group, those of the choice that the words before make, or that there is without them."""
+    """Keys of a node. For a group these are the keys of the choice in the earlier words, or of the default choice."""
     primary = choices.primary()
     if group not in choices.GROUPS:
         node = primary.get(group)

@@ -1,6 +1,6 @@
 """Metadata of a data set in MLCommons' format Croissant: `fkl describe NAME --format=croissant`.
 
-It says what fkl knows of the data set. Nothing is fetched and no data file is read.
+It holds everything that fkl knows about the data set. Nothing is fetched and no data file is read.
 """
 
 from typing import Any
@@ -39,13 +39,13 @@ KINDS |= {".csv": "text/csv", ".xls": "application/vnd.ms-excel", ".mat": "appli
 def croissant(name: str) -> Node:
     """Title, licence, files with their addresses and hashes, and columns of a data set, as JSON-LD.
 
-    The hashes are of unpacked files. Where fkl knows none of what an address serves, the data set counts as a live one:
-    Croissant demands a hash of every other.
+    The hashes are those of unpacked files. If fkl knows no hash for an address, the data set is marked as live, because
+    Croissant requires a hash otherwise.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        If there is no data set of this name, or it has no file that is published.
+        If there is no data set of this name, or it has no published file.
     """
     found = registry.dataset(name.removeprefix("dataset="))
     if not found.files:
@@ -73,7 +73,7 @@ def croissant(name: str) -> Node:
 
 
 def _file(file: DataFile) -> list[Node]:
-    """A file, and before it the archive that holds it."""
+    """A file, preceded by the archive that holds it."""
     node: Node = {"@type": "cr:FileObject", "@id": file.name, "name": file.name, "encodingFormat": _kind(file.name)}
     node |= {"contentSize": f"{file.size} B"} if file.size is not None else {}
     if file.sha256 is not None:

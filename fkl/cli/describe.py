@@ -1,4 +1,4 @@
-"""What `fkl describe NAME` tells of anything that `fkl list` names: made from docstrings and YAMLs, nothing else."""
+"""Output of `fkl describe NAME` for every name in `fkl list`, made only from docstrings and YAML files."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from fkl.screen.columns import COLUMNS, KINDS, kind_meaning, meaning
 from fkl.screen.similar import did_you_mean
 
 GROUPS = (*choices.GROUPS, "as_published", "experiment")
-"""Where a name is looked for, in this order; GROUP=NAME says which is meant."""
+"""Groups in which a name is looked up, in this order; GROUP=NAME selects one."""
 PAPERS = GROUPS[-2:]
 CITATION = re.compile(r"\b(?:19|20)\d\d\b|of [A-Z]\w+ and [A-Z]|et al\.")
 EQUATION = re.compile(r"\beqs?\. (\(\d+\w?\)(?:(?:,| and| to|-) ?\(\d+\w?\))*)")
@@ -27,16 +27,16 @@ NODES = {
     "network": ("fkl.network.Network", "network", "What messages cost, and which are lost"),
     "paths": ("fkl.config.settings.Paths", "paths", "Folders"),
 }
-"""Parts of the configuration that have no choices: class, where its keys stand, and what it is."""
+"""Parts of the configuration without choices: class, place of its keys, and description."""
 MADE = {
     "_target_": "the class of fkl that takes the other keys of its node; each choice brings its own",
     "table": "where the data set's file is, and how its columns are read; each data set brings its own",
 }
-"""What config.yaml has besides keys that are set."""
+"""Entries of config.yaml that are not keys."""
 PLACES = (*(name for name in NODES if name != "settings"), *choices.GROUPS)
-"""Where a key can stand of which only the end is said."""
+"""Prefixes of a key that is given only by its last part."""
 MOST_NAMED, MOST_MEANINGS = 6, 4
-"""Choices that are named of a key, and meanings that are told of it."""
+"""Maximum number of choices named for a key, and of meanings shown for it."""
 TABLE_SET = "fkl.data.table_set.TableSet"
 """Class of the data sets that their YAML describes."""
 
@@ -51,9 +51,9 @@ class Key:
         Its name on a command line, for example ``"algo.M"``.
     type : str
     default : str
-        As YAML writes it.
+        Default as in YAML.
     limits : str
-        What the value must be besides; may be empty.
+        Further limits of the value; may be empty.
     meaning : str
     """
 
@@ -66,21 +66,21 @@ class Key:
 
 @dataclass(frozen=True)
 class Description:
-    """What can be told of a choice.
+    """Description of a choice.
 
     Parameters
     ----------
     group, name : str
     what : str
-        In one line.
+        Summary in one line.
     details : str
         Paragraphs; may be empty.
     paper : str
-        Where it was published; empty where the source does not say.
+        Where it was published; empty if the source has no reference.
     equations : str
         Numbers of the paper's equations and algorithms that its source follows.
     brings : tuple of str
-        Choices of other groups that come with it, as words of a command line.
+        Choices of other groups that it sets, as words of a command line.
     usage : str
         A command line.
     keys : tuple of Key
@@ -101,7 +101,7 @@ class Description:
 
 
 def explained(name: str, width: int) -> str:
-    """All that has this name, for a terminal so many columns wide: column, kind of message, key, group, choice.
+    """Everything with this name, for a terminal of this width: column, kind of message, key, group, choice.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def explained(name: str, width: int) -> str:
 
 
 def _wrapped(text: str, width: int) -> str:
-    """Lines of text, those behind the first indented, as wide as a terminal."""
+    """Text wrapped to the width of a terminal, with indented continuation lines."""
     lines = [
         fill(line, width, initial_indent="  " * (at > 0), subsequent_indent="  ", break_on_hyphens=False)
         for at, line in enumerate(text.split("\n"))
@@ -129,7 +129,7 @@ def _wrapped(text: str, width: int) -> str:
 
 
 def _keys_named(name: str) -> list[str]:
-    """What a key means, and of which choices it is, where these differ; the choice of the default comes first."""
+    """Meanings of a key, and the choices that have it if these differ; the default choice comes first."""
     group, dot, _ = name.partition(".")
     if not dot or group in NODES:
         keys = of_node(group if dot else "settings").keys
@@ -155,19 +155,19 @@ def _keys_named(name: str) -> list[str]:
 
 
 def _of_group(group: str) -> str:
-    """What is chosen in a group, and from what."""
+    """Purpose of a group, and its choices."""
     words = "methods" if group == "algo" else WORDS[group]
     names = ", ".join(choices.files(group))
     return f"{group}={_yaml(choices.primary()[group])}: {words}\none of {names}\nwhat each is: fkl list {group}"
 
 
 def describe(name: str) -> Description:
-    """What there is to tell of a choice.
+    """Description of a choice.
 
     Parameters
     ----------
     name : str
-        NAME, or GROUP=NAME where several groups have a choice with this name.
+        NAME, or GROUP=NAME if several groups have a choice with this name.
 
     Raises
     ------
@@ -197,11 +197,11 @@ def _choices(group: str) -> list[str]:
 
 
 def of_choice(group: str, name: str) -> Description:
-    """What a YAML of the configuration and the class that it names tell."""
+    """Description from a YAML file of the configuration and its class."""
     node, comments = keys_of(group, name), choices.comments(group, name)
     made = _class(str(node["_target_"]))
     by_yaml = node["_target_"] == TABLE_SET
-    place = f"{group}.{name}" if group == "logger" else group  # of which there can be several
+    place = f"{group}.{name}" if group == "logger" else group  # there can be several
     return Description(
         group=group,
         name=name,
@@ -222,7 +222,7 @@ def _keys_of_table_set(node: dict[str, Any], comments: dict[str, str]) -> Iterat
 
 
 def of_paper(group: str, name: str) -> Description:
-    """What a paper's file of experiments tells."""
+    """Description from a paper's file of experiments."""
     node: dict[str, Any] = dict(experiments.choice(f"{group}/{name}") or {})
     sweep = [f"{key}={value}" for key, value in node.get("sweep", {}).items()]
     config = experiments.for_runs({key: value for key, value in node.items() if key not in ("sweep", "defaults")})
@@ -267,7 +267,7 @@ def _flat(node: dict[str, Any], start: str = "") -> Iterator[tuple[str, object]]
 
 
 def of_node(name: str) -> Description:
-    """What there is to tell of the keys outside every group."""
+    """Description of the keys outside every group."""
     primary, (target, group, what) = choices.primary(), NODES[name]
     own = {key: value for key, value in primary.items() if key not in choices.GROUPS and not isinstance(value, dict)}
     made, node = _class(target), primary[group] if group else own
@@ -288,7 +288,7 @@ def _class(target: str) -> Class:
 
 
 def _keys(group: str, made: Class, node: dict[str, Any]) -> Iterator[Key]:
-    """Keys of a node in the order of its YAML, and then those of its class that the YAML leaves out."""
+    """Keys of a node in the order of its YAML, followed by those of its class that the YAML omits."""
     fields = {name: field for one in reversed(made.family) for name, field in one.fields.items()}
     start = f"{group}." if group else ""
     for name in dict.fromkeys([*(key for key in node if key != "_target_"), *fields]):
@@ -308,13 +308,13 @@ def _yaml(value: object) -> str:
 
 
 def _plain(text: str) -> str:
-    """A docstring's words for those who write YAML."""
+    """A docstring's text for authors of YAML."""
     text = re.sub(r"\bNone\b", "null", text.replace("``", ""))
     return text.replace("True", "true").replace("False", "false")
 
 
 def _paper(made: Class) -> str:
-    """The first paragraph that cites somebody, of the class's module or of one that it extends."""
+    """The first paragraph with a citation in the class's module, or in a module that it extends."""
     for one in made.family:
         for paragraph in (*one.module.docstring.split("\n\n"), *one.sections[""].split("\n\n")):
             if CITATION.search(paragraph):
@@ -366,7 +366,7 @@ def as_text(description: Description, width: int) -> str:
 
 
 def overview(width: int) -> str:
-    """What `fkl run` takes: choices, and the keys that every run has."""
+    """Arguments of `fkl run`: choices, and the keys of every run."""
     from click import HelpFormatter
 
     page = HelpFormatter(width=width)

@@ -1,4 +1,4 @@
-"""What a data set is, and who would hold what of it: figures and a picture, before any method runs."""
+"""Description of a data set and its distribution over clients: figures and a picture, before any method runs."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -19,18 +19,18 @@ from fkl.data.vertical import Vertical
 from fkl.tasks import run_samples as samples
 
 QUANTILES = 5
-"""Classes of equal size that a target of numbers is shown by."""
+"""Number of ranges with equally many samples in which a numeric target is shown."""
 FEW = 10
-"""Values of a target that are classes by themselves."""
+"""Maximum number of target values that are shown as classes."""
 ROWS_SHOWN = 30
 WIDTH = 0.9
-"""Of a bar."""
+"""Width of a bar."""
 NAMES_SHOWN = 12
-"""Sites in a legend."""
+"""Maximum number of sites in a legend."""
 
 
 def describe(words: tuple[str, ...]) -> str:
-    """Tell what ``fkl run`` would see with these words, and draw the partition.
+    """Describe the data that ``fkl run`` would use with these words, and draw the partition.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def _of_table(run: Run, table: Table) -> str:
 
 
 def _of_features(table: Table) -> str:
-    """A line a feature, in the units of the file."""
+    """One line per feature, in the units of the file."""
     if not isinstance(table.x, np.ndarray):
         return f"features are stored sparse: {table.x.nnz} of {table.x.shape[0] * table.x.shape[1]} cells"
     x = table.x * table.scale.x_unit + table.scale.x_low
@@ -90,7 +90,7 @@ def _of_features(table: Table) -> str:
 
 
 def _of_partition(run: Run, given: Problem) -> list[str]:
-    """Clients and how many samples they have, and the picture."""
+    """Clients, their numbers of samples, and the picture."""
     held = given.present.sum(axis=0)
     spread = f"{held.min()} to {held.max()} samples each, median {np.median(held):g}"
     words = f"{plural(given.clients, 'client')}, {plural(given.rounds, 'round')}, {spread}"
@@ -98,7 +98,7 @@ def _of_partition(run: Run, given: Problem) -> list[str]:
 
 
 def _parties(table: Table, given: Vertical) -> list[str]:
-    """Which party has which features."""
+    """The features of each party."""
     lines = []
     for number, group in enumerate(given.groups):
         names = [table.feature_names[feature] for feature in group[:NAMES_SHOWN]]
@@ -109,7 +109,7 @@ def _parties(table: Table, given: Vertical) -> list[str]:
 
 
 def _classes(of: Table | Problem, y: NDArray[np.float64]) -> tuple[list[str], NDArray[np.int64]]:
-    """Names of the target's classes, or of ranges with as many samples each, and the class of each value."""
+    """Names of the target's classes, or of ranges with equally many samples, and the class of each value."""
     values, number = np.unique(y, return_inverse=True)
     labels = of.encoder.labels if of.encoder is not None else ()
     if len(values) <= FEW or labels:
@@ -121,7 +121,7 @@ def _classes(of: Table | Problem, y: NDArray[np.float64]) -> tuple[list[str], ND
 
 
 def _drawn(run: Run, given: Problem) -> str:
-    """The picture's files: how many samples clients have, by site, and which targets these have."""
+    """The picture's files: numbers of samples of clients, by site, and their targets."""
     import matplotlib
     from matplotlib.ticker import MaxNLocator
 

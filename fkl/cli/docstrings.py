@@ -1,7 +1,7 @@
-"""What the source of a class says of it, read without importing it: docstrings, fields, and the limits it requires.
+"""Documentation of a class from its source, without importing it: docstrings, fields, and required limits.
 
-The modules of methods take a second to be imported, since they bring compilers and solvers with them; their text is
-read in a few milliseconds.
+Importing the modules of methods takes a second, because they import compilers and solvers. Reading their text takes a
+few milliseconds.
 """
 
 import ast
@@ -20,7 +20,7 @@ import fkl
 ENTRY = re.compile(r"^(\w+(?:, \w+)*) ?:(?: (.*))?$|^(\w+(?:, \w+)*)$")
 """Names of a numpy docstring's parameters, and their type, which may be left out."""
 POINTER = re.compile(r"(See|As in) `")
-"""How the meaning of a parameter starts that a base class has."""
+"""Beginning of a parameter's meaning that refers to a base class."""
 SECTION = re.compile(r"\n(\w+)\n-{3,}\n")
 
 ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Pow: operator.pow}
@@ -42,7 +42,7 @@ class Module:
 
     @cached_property
     def text(self) -> str:
-        """What its file holds."""
+        """Text of its file."""
         path = Path(fkl.__file__).parent.joinpath(*self.name.split(".")[1:])
         return (path.with_suffix(".py") if not path.is_dir() else path / "__init__.py").read_text(encoding="utf-8")
 
@@ -53,12 +53,12 @@ class Module:
 
     @cached_property
     def docstring(self) -> str:
-        """What the module says of itself."""
+        """The module's docstring."""
         return ast.get_docstring(self.tree) or ""
 
     @cached_property
     def constants(self) -> Names:
-        """What names at its top stand for."""
+        """Values of names at module level."""
         found: Names = {}
         for line in self.tree.body:
             if isinstance(line, ast.Assign) or (isinstance(line, ast.AnnAssign) and line.value is not None):
@@ -74,7 +74,7 @@ class Module:
         return {alias.asname or alias.name: (str(line.module), alias.name) for line in ours for alias in line.names}
 
     def function(self, name: str) -> ast.FunctionDef | None:
-        """A function at its top."""
+        """A function at module level."""
         functions = (line for line in self.tree.body if isinstance(line, ast.FunctionDef))
         return next((function for function in functions if function.name == name), None)
 
@@ -92,7 +92,7 @@ class Class:
     Parameters
     ----------
     module : Module
-        Where it stands.
+        Module that contains it.
     tree : ast.ClassDef
     """
 
@@ -101,7 +101,7 @@ class Class:
 
     @cached_property
     def sections(self) -> dict[str, str]:
-        """Parts of its docstring by their headings; what comes before the first has none."""
+        """Parts of its docstring by their headings; the part before the first heading has none."""
         first, *others = SECTION.split("\n" + cleandoc(ast.get_docstring(self.tree) or "") + "\n")
         return {"": first.strip(), **dict(zip(others[::2], others[1::2], strict=True))}
 
@@ -132,13 +132,13 @@ class Class:
 
     @cached_property
     def attributes(self) -> dict[str, Any]:
-        """Values of its class variables that are written out."""
+        """Values of its class variables that are literals."""
         found = {}
         for line in self.tree.body:
             if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value is not None:
                 try:
                     found[line.target.id] = ast.literal_eval(line.value)
-                except ValueError:  # which depends on something else
+                except ValueError:  # the value depends on something else
                     continue
         return found
 
@@ -151,7 +151,7 @@ class Class:
 
     @cached_property
     def limits(self) -> dict[str, list[str]]:
-        """What `require` asks of each field when the object is made."""
+        """Limits of each field that `require` checks when the object is made."""
         found: dict[str, list[str]] = {}
         for line in self.tree.body:
             if isinstance(line, ast.FunctionDef) and line.name == "__post_init__":
@@ -163,7 +163,7 @@ class Class:
 
 @cache
 def found_class(module_name: str, name: str) -> Class | None:
-    """A class by the module where it stands or is imported; None where it is not of fkl."""
+    """A class by the module that defines or imports it; None if it is not in fkl."""
     here = module(module_name)
     for line in here.tree.body:
         if isinstance(line, ast.ClassDef) and line.name == name:
@@ -172,7 +172,7 @@ def found_class(module_name: str, name: str) -> Class | None:
 
 
 def _assigned(target: ast.expr, value: ast.expr) -> Names:
-    """What names of an assignment stand for."""
+    """Values of the names in an assignment."""
     if isinstance(target, ast.Name):
         return {target.id: value}
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
@@ -184,7 +184,7 @@ def _required(function: ast.FunctionDef, here: Module, given: Names) -> Iterator
     """Key and what is allowed, of each `require` of a function and of those of its module that it calls."""
     names = dict(given)
     lines = [line for line in ast.walk(function) if isinstance(line, ast.Assign | ast.Call)]
-    for line in sorted(lines, key=lambda line: (line.lineno, line.col_offset)):  # a name may be given anew
+    for line in sorted(lines, key=lambda line: (line.lineno, line.col_offset)):  # a name may be assigned again
         if isinstance(line, ast.Assign):
             names |= _assigned(line.targets[0], line.value)
             continue
@@ -201,12 +201,12 @@ def _required(function: ast.FunctionDef, here: Module, given: Names) -> Iterator
 
 
 def _known(expression: ast.expr, names: Names) -> ast.expr:
-    """What a name stands for, where that is known."""
+    """Value of a name, if it is known."""
     return names.get(expression.id, expression) if isinstance(expression, ast.Name) else expression
 
 
 def _value(expression: ast.expr, here: Module, names: Names) -> Any:
-    """A literal, or what a name stands for that is one."""
+    """A literal, or the literal value of a name."""
     if isinstance(expression, ast.Name):
         if expression.id in names:
             others = {name: one for name, one in names.items() if name != expression.id}
@@ -216,7 +216,7 @@ def _value(expression: ast.expr, here: Module, names: Names) -> Any:
         if expression.id in here.imports:
             where, name = here.imports[expression.id]
             return _value(ast.Name(name), module(where), {})
-    if isinstance(expression, ast.Dict):  # of which the keys are told
+    if isinstance(expression, ast.Dict):  # only its keys are reported
         return [_value(key, here, names) for key in expression.keys if key is not None]
     if isinstance(expression, ast.BinOp) and type(expression.op) in ARITHMETIC:
         left, right = (_value(one, here, names) for one in (expression.left, expression.right))
@@ -227,7 +227,7 @@ def _value(expression: ast.expr, here: Module, names: Names) -> Any:
 
 
 def _words(expression: ast.expr, here: Module, names: Names) -> str:
-    """Text that an expression makes; of the object's own fields, which are not known here, their names."""
+    """Text of an expression; the object's own fields, whose values are unknown here, appear by name."""
     if isinstance(expression, ast.JoinedStr):
         text = ""
         for part in expression.values:

@@ -1,4 +1,4 @@
-"""What `fkl list` shows: all names on one screen, or the choices of one group with what each is."""
+"""Output of `fkl list`: all names on one screen, or the choices of one group with a description of each."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ FAMILIES = {
     "online": "one learner, no clients",
     "parsimonious": "one message of few samples",
 }
-"""By the package of fkl.algorithms that a method's class lies in."""
+"""Headings of methods, by the package of fkl.algorithms with their class."""
 WORDS = {
     "dataset": "data sets",
     "partition": "which client has which rows",
@@ -38,7 +38,7 @@ ALL = ("algo", *WORDS)
 
 
 def show_list(group: str | None, format: str = "table") -> None:
-    """Print the names of all groups, or with a group its choices and what each is."""
+    """Print the names of all groups, or with a group its choices and their descriptions."""
     if group is None:
         _show_groups(format)
         return
@@ -46,7 +46,7 @@ def show_list(group: str | None, format: str = "table") -> None:
         raise FklError(
             f"{in_one_line(group)}: no such group", help=did_you_mean(group, ALL, f"groups: {', '.join(ALL)}")
         )
-    # A choice without words is a part of another one
+    # A choice without a description is a part of another one
     known = {name: words for name, words in abouts(group).items() if words}
     families = by_family(list(known)) if group == "algo" else {WORDS[group]: list(known)}
     if format != "table":
@@ -61,7 +61,7 @@ def show_list(group: str | None, format: str = "table") -> None:
 
 
 def by_family(names: Sequence[str]) -> dict[str, list[str]]:
-    """Methods by what kind of parties they have."""
+    """Methods by their kind of parties."""
     made: dict[str, list[str]] = {family: [] for family in FAMILIES.values()}
     for name in names:
         package = str(keys_of("algo", name)["_target_"]).split(".")[2]
@@ -71,7 +71,7 @@ def by_family(names: Sequence[str]) -> dict[str, list[str]]:
 
 def _show_groups(format: str) -> None:
     names = {group: [name for name, words in abouts(group).items() if words] for group in ALL}
-    # The papers' runs are a hundred: their folders will do
+    # There are a hundred runs of papers, so only their folders are listed
     names["experiment"] = sorted({f"{name.partition('/')[0]}/..." for name in names["experiment"]})
     rows = [("algo", family, found) for family, found in by_family(names["algo"]).items()]
     rows += [(group, words, names[group]) for group, words in WORDS.items()]

@@ -1,4 +1,4 @@
-"""`fkl replay`: play a finished run again from what it left behind, and compare its tables digit by digit."""
+"""`fkl replay`: play a finished run again from its folder, and compare its tables digit by digit."""
 
 import csv
 import re
@@ -22,18 +22,18 @@ from fkl.screen.messages import say
 DIGEST = re.compile("[0-9a-f]{12}")
 FILES = tuple(f"{name}.csv" for name in TABLES)
 PLACES = ("replicate", "round", "client")
-"""Columns that say where a cell is."""
+"""Columns that identify a row."""
 SURROUNDINGS = ("fkl", "code", "data", "python", "processor", "blas")
-"""What decides numbers, by its key of provenance.json, besides the versions of packages and the configuration."""
+"""Things that decide numbers, by key of provenance.json, in addition to package versions and the configuration."""
 
 
 class Replay(NamedTuple):
-    """What came out of a run that was played again.
+    """Result of playing a run again.
 
     Parameters
     ----------
     first : str
-        Where the first difference is, and how large it is; empty where there is none.
+        Place and size of the first difference; empty if there is none.
     words : str
         One line for people.
     """
@@ -48,7 +48,7 @@ class Replay(NamedTuple):
 
 
 def command(which: str, outputs: Path = Path("outputs")) -> bool:
-    """Play a run again, print one line about it, and tell whether its digits are the same."""
+    """Play a run again, print one line about it, and return whether its digits are the same."""
     replayed = replay(found(which, outputs))
     say(f"{'✓' if replayed.same else '✗'} {replayed.words}")
     return replayed.same
@@ -57,7 +57,7 @@ def command(which: str, outputs: Path = Path("outputs")) -> bool:
 def found(which: str, outputs: Path) -> FinishedRun:
     """Find a run by its digest or its folder.
 
-    Its tables may have changed since it ended, which is what `replay` shall tell; its configuration may not.
+    Its tables may have changed since it ended, because `replay` reports that; its configuration must not have.
     """
     folders = [Path(which)]
     if DIGEST.fullmatch(which) and not folders[0].exists():
@@ -71,10 +71,10 @@ def found(which: str, outputs: Path) -> FinishedRun:
 
 
 def replay(run: FinishedRun, progress: bool = True) -> Replay:
-    """Play a run again in a temporary folder, and compare every cell of its tables as it is written.
+    """Play a run again in a temporary folder, and compare every cell of its tables as text.
 
-    Data are read from FKL_DATA, or where the run read them; files and modules of the user's own from the current
-    folder, as the run read them.
+    Data are read from FKL_DATA, or from the run's own data folder. The user's own files and modules are read from the
+    current folder, as in the run.
     """
     start = time.monotonic()
     with TemporaryDirectory(prefix="fkl-replay-") as place:
@@ -101,7 +101,7 @@ def replay(run: FinishedRun, progress: bool = True) -> Replay:
 
 
 def _differences(then: Path, now: Path) -> Iterator[str]:
-    """Where two tables of one name differ, and by how much, from the top."""
+    """First difference between two tables of one name, from the top, and its size."""
     name = then.name
     rows = zip_longest(_rows(then), _rows(now))
     before, after = next(rows, (None, None))
@@ -127,7 +127,7 @@ def _differences(then: Path, now: Path) -> Iterator[str]:
 
 
 def _rows(file: Path) -> Iterator[list[str]]:
-    """Cells of a table as they are written, the headings first."""
+    """Cells of a table as text, starting with the headings."""
     try:
         with file.open(encoding="utf-8", newline="") as stream:
             yield from csv.reader(stream)
@@ -136,7 +136,7 @@ def _rows(file: Path) -> Iterator[list[str]]:
 
 
 def _apart(then: str, now: str) -> str:
-    """What a cell is when it is played again, and how far that is from what it was."""
+    """The new value of a cell, and its difference to the old one."""
     try:
         old, new = float(then), float(now)
     except ValueError:
@@ -146,8 +146,8 @@ def _apart(then: str, now: str) -> str:
 
 
 def _surroundings(then: dict[str, Any], now: dict[str, Any]) -> str:
-    """Which of code, data and versions are others than when the run was made."""
-    if then["digest"] == now["digest"]:  # which is of code and data, too
+    """Which of code, data and versions have changed since the run."""
+    if then["digest"] == now["digest"]:  # which also covers code and data
         then = {**then, **{key: now[key] for key in ("code", "data")}}
     known = [key for key in SURROUNDINGS if key in then]
     differ = [_change(key, then, now) for key in known]
@@ -161,11 +161,11 @@ def _surroundings(then: dict[str, Any], now: dict[str, Any]) -> str:
 
 
 def _change(key: str, then: dict[str, Any], now: dict[str, Any]) -> str:
-    """One thing then and now; empty where it is the same."""
+    """One thing then and now; empty if it is unchanged."""
     old, new = then.get(key), now.get(key)
     if old == new:
         return ""
-    if key == "code" and then.get("commit") != now.get("commit"):  # which tells people more than a hash
+    if key == "code" and then.get("commit") != now.get("commit"):  # more useful for people than a hash
         old, new = (str(one.get("commit"))[:12] for one in (then, now))
     return f"{key} ({_text(old)} then, {_text(new)} now)"
 

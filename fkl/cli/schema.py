@@ -1,6 +1,6 @@
 """A JSON Schema of the configuration, for editors: `fkl describe --format=schema`.
 
-It is made of what `fkl describe` tells of each key.
+It uses the same facts about each key as `fkl describe`.
 """
 
 import re
@@ -18,7 +18,7 @@ FROM = re.compile(rf"(?:[\w ]+,? from )?{NUMBER} to {NUMBER}(?:, or null.*)?")
 AT_LEAST = re.compile(rf"[\w ]+ (>=?) {NUMBER}(?:(?: and|,) (<|at most) {NUMBER})?(?:, or null.*)?")
 HALF_OPEN = re.compile(rf"a number in \({NUMBER}, {NUMBER}\]")
 WORDS = re.compile(r"one of (\w+(?:, \w+)*)")
-"""Limits that hold whatever the other keys are; a schema leaves all others to the run."""
+"""Limits that do not depend on other keys; the run checks all others."""
 TYPES: dict[str, Schema] = {
     "bool": {"type": "boolean"},
     "int": {"type": "integer"},
@@ -26,13 +26,13 @@ TYPES: dict[str, Schema] = {
     "str": {"type": ["string", "number"]},
     "dict": {"type": "object"},
 }
-"""JSON's types of those that a docstring names. The run takes a number as a word."""
+"""JSON types for the types in docstrings. The run accepts a number as a word."""
 INTERPOLATION: Schema = {"type": "string", "pattern": r"\$\{.+\}|^\?\?\?$"}
-"""A value that Hydra's syntax takes from elsewhere, or leaves to the command line."""
+"""A value that Hydra's syntax takes from another key, or requires on the command line."""
 
 
 def schema(name: str | None = None) -> Schema:
-    """The JSON Schema of a whole configuration, or with a group's name that of a choice's file, ``conf/GROUP/*.yaml``.
+    """The JSON Schema of a configuration, or with a group's name that of a choice's file, ``conf/GROUP/*.yaml``.
 
     A node is checked by the class that its ``_target_`` names, or by that of the choice that it extends. A class of
     the user's own may have any keys.
@@ -63,7 +63,7 @@ def schema(name: str | None = None) -> Schema:
 
 
 def _group(group: str) -> Schema:
-    """What a node of a group may have: keys of the class that it names."""
+    """Allowed keys of a node in a group: those of its class."""
     names: dict[str, list[str]] = {}
     for choice in choices.files(group):
         names.setdefault(str(keys_of(group, choice)["_target_"]), []).append(choice)
@@ -80,8 +80,8 @@ def _group(group: str) -> Schema:
 
 
 def _of_class(group: str, target: str, names: list[str]) -> Schema:
-    """The keys of a class, and the defaults on which its choices agree."""
-    if target == TABLE_SET:  # whose YAML says in `table` which keys stand beside it
+    """The keys of a class, and the defaults that all its choices share."""
+    if target == TABLE_SET:  # whose YAML names in `table` the keys next to it
         keys = class_keys("dataset.table", "fkl.data.table_layout.Layout")
         table = {"description": MADE["table"], "type": "object", **_closed(keys)}
         return {"properties": {"table": table}, "required": ["table"], "allOf": [_of_table(name) for name in names]}
@@ -115,7 +115,7 @@ def _key(key: Key) -> Schema:
 
 
 def _typed(told: str) -> Schema:
-    """JSON's type of the words that a docstring has for one; any value where they are of no such type."""
+    """JSON type for a docstring's type; any value if there is no such type."""
     if told.startswith("{"):
         return {"enum": re.findall(r'"([^"]*)"', told)}
     inner = TYPES.get(re.sub(r",? or null$", "", told).rpartition(" ")[2], {})
@@ -125,7 +125,7 @@ def _typed(told: str) -> Schema:
 
 
 def _limits(key: Key) -> Schema:
-    """Bounds that hold whatever the other keys are."""
+    """Bounds that do not depend on other keys."""
     made: Schema = {}
     for part in key.limits.split("; "):
         if key.type.startswith(("int", "float")):
@@ -145,7 +145,7 @@ def _limits(key: Key) -> Schema:
 
 
 def _as_json(default: str, value: Schema) -> Any:
-    """A default as a JSON value; None if it is null, differs between choices or is no single value."""
+    """A default as a JSON value; None if it is null, differs between choices or is not a single value."""
     kind = value.get("type", "string" if "enum" in value else "")
     if default in ("", "null", "true", "false"):
         return {"true": True, "false": False}.get(default)

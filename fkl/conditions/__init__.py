@@ -1,7 +1,7 @@
-"""Conditions: what a network does to messages and parties, the same for every method.
+"""Conditions: effects of a network on messages and parties, the same for every method.
 
-A condition is a wrapper: put around a method it is a method again, so the simulation, checkpoints and the conformance
-suite need not know of it.
+A condition is a wrapper: a wrapped method is again a method, so the simulation, checkpoints and the conformance suite
+need no special cases.
 """
 
 from fkl.conditions.wrapped import OnMessages, Wrapped, wrap

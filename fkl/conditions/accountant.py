@@ -1,4 +1,4 @@
-"""What noise is worth: epsilon of Gaussian mechanisms, as dp-accounting computes it, and never without it."""
+"""Privacy accounting: epsilon of Gaussian mechanisms, always computed by dp-accounting."""
 
 from functools import cache
 from importlib.util import find_spec
@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from fkl.basics.errors import install_hint
 
 INSTALLED = find_spec("dp_accounting") is not None
-"""Whether dp-accounting is installed; it is not imported for this, since that takes seconds."""
+"""Whether dp-accounting is installed; this does not import it, because the import takes seconds."""
 MISSING = f"no epsilon is computed: dp-accounting, which does it, comes with {install_hint('privacy')}"
 
 
 def epsilons(noise: float, times: NDArray[np.integer], delta: float) -> NDArray[np.float64]:
     """Epsilon of a number of Gaussian mechanisms, one after another.
 
-    Each may depend on what those before it told. n of them, of a noise multiplier sigma, tell as much as one of
+    Each may depend on the outputs of earlier ones. n of them with noise multiplier sigma reveal as much as one with
     sigma / sqrt(n) (Dong, Roth and Su, Gaussian Differential Privacy, 2022, corollary 3.3), whose epsilon for delta is
     exact: Balle and Wang, Improving the Gaussian Mechanism for Differential Privacy (2018), theorem 8.
 
@@ -25,7 +25,7 @@ def epsilons(noise: float, times: NDArray[np.integer], delta: float) -> NDArray[
     noise : float
         Sigma > 0: standard deviation over sensitivity.
     times : int array
-        How many; of none, epsilon is 0.
+        Number of mechanisms; for 0, epsilon is 0.
     delta : float
 
     Returns
@@ -35,7 +35,7 @@ def epsilons(noise: float, times: NDArray[np.integer], delta: float) -> NDArray[
     Raises
     ------
     ImportError
-        Where dp-accounting is not installed.
+        If dp-accounting is not installed.
     """
     counts, place = np.unique(times, return_inverse=True)
     told = np.array([_epsilon_of_count(noise, int(count), delta) for count in counts])

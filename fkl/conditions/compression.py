@@ -1,10 +1,11 @@
-"""Few bits: what parties send, in fewer bits than it has, of every method alike.
+"""Compression: messages of any method with fewer bits.
 
 On a star a rounding with a bias has error feedback (Seide et al., 1-Bit Stochastic Gradient Descent, Interspeech 2014;
-Karimireddy et al., Error Feedback Fixes SignSGD, ICML 2019, Algorithm 1): what it leaves out of a message is added to
-the sender's next one, so that all that was sent and what is left come to all that was to be sent. On a graph an agent
-sends its change since what its neighbours hold of it, which is all that it has sent before: there what is left out
-remains in the next change, whatever the rounding (as in CHOCO-SGD, Koloskova et al., ICML 2019).
+Karimireddy et al., Error Feedback Fixes SignSGD, ICML 2019, Algorithm 1): the rounding error of a message is added to
+the sender's next message, so the sum of all sent messages plus the remaining error equals the sum of the original
+messages. On a graph an agent sends the difference to its neighbours' copy, which is the sum of its earlier messages.
+The rounding error then remains in the next difference, for every kind of rounding (as in CHOCO-SGD, Koloskova et al.,
+ICML 2019).
 """
 
 from collections.abc import Callable, Mapping
@@ -28,19 +29,22 @@ ROUNDINGS = ("stochastic", "nearest")
 FULL = 32
 """Bits that stand for full precision."""
 ANOTHER_EXCHANGE = 2**32
-"""Draws between those of two exchanges of a round: more than a message has payloads."""
+"""Offset between the draws of two exchanges in a round: more than the payloads of a message."""
 
 
 @dataclass
 class Memory:
-    """Arrays (R, K, ...) by kind and place: what is left to send on a star, what the neighbours hold on a graph."""
+    """Arrays (R, K, ...) by kind and place: remaining errors on a star, the neighbours' copies on a graph."""
 
     held: Mapping[str, Array]
 
 
 @dataclass(frozen=True)
 class Compression(OnMessages):
-    """What all kinds of rounding share. Whole numbers, such as a kernel's, and single scalars travel as they are."""
+    """Base class of all kinds of rounding.
+
+    Integers, such as a kernel's number, and single scalars travel uncompressed.
+    """
 
     up: bool = True
     down: bool = False
@@ -51,7 +55,7 @@ class Compression(OnMessages):
 
     @property
     def on_a_graph(self) -> bool:  # type: ignore[override]
-        """An agent's messages are its own, as a client's."""
+        """An agent's messages count as a client's."""
         return self.up
 
     @property
@@ -60,52 +64,52 @@ class Compression(OnMessages):
         return ("uplink", "broadcast") * self.up + ("downlink",) * self.down
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
-        """Refuse a server that sends each client its own: only what messages to all leave out is kept."""
+        """Refuse a server with a separate message for each client: only errors of messages to all are stored."""
         alike = not self.down or self.full or not getattr(method, "draws_for_clients", False)
         require(alike, "compression.down", self.down, f"false for {method.label}, whose server sends each its own")
 
     @property
     def full(self) -> bool:
-        """Whether everything travels as it is."""
+        """Whether everything travels uncompressed."""
         return False
 
     @property
     def on_lossy_links(self) -> bool:  # type: ignore[override]
-        """A difference that is lost is never made up."""
+        """Only in full precision: a lost difference is never corrected."""
         return self.full
 
     @property
     def unbiased(self) -> bool:
-        """Whether the mean of what arrives is what was sent."""
+        """Whether the rounding is unbiased."""
         return False
 
     def code(
         self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]
     ) -> Quantised | Sparse:
-        """What travels for values (R, K, ...); `draw` gives a number in [0, 1) for each scalar."""
+        """The code that travels for values (R, K, ...); `draw` gives a number in [0, 1) for each scalar."""
         raise NotImplementedError
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
-        """Add what earlier messages left out; an absent client sends nothing and keeps it for later."""
+        """Add the errors of earlier messages; an absent client sends nothing and keeps its errors."""
         if not self.up:
             return memory, message
         return self._with_error_feedback(common, memory, message, samples.present, turn, Role.COMPRESSION)
 
     def server_sends(self, common: Common, memory: Any, message: Any, turn: Turn) -> tuple[Any, Any]:
-        """What is for all clients."""
+        """Compress the messages to all clients."""
         if not self.down:
             return memory, message
         return self._with_error_feedback(common, memory, message, np.ones(1, np.bool_), turn, Role.COMPRESSION_DOWN)
 
     def agent_starts(self, known: Any, agents: int) -> Any:
-        """What all neighbours hold of each agent."""
+        """The copy of each agent that all its neighbours hold."""
         shared: dict[str, Any] = {kind: payload for kind, (payload,) in kinds(known)}
         return Memory({f"{kind} 0": np.repeat(one.values[:, None], agents, axis=1) for kind, one in shared.items()})
 
     def agent_sends(
         self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
     ) -> tuple[Any, Any, NDArray[np.bool_]]:
-        """Its change since what the neighbours hold."""
+        """Send the difference to the neighbours' copy."""
         held = dict(memory.held)
 
         def coded(name: str, values: Array, chosen: Any, draw: Callable[[], Array]) -> Quantised | Sparse:
@@ -118,14 +122,14 @@ class Compression(OnMessages):
     def _code_received(
         self, common: Common, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]
     ) -> Quantised | Sparse:
-        """The code as it arrives, which the sender has to know to make up for what is missing."""
+        """The code as it arrives; the sender needs it to compute the error."""
         axes = dict(zip("RK", values.shape, strict=False))
         return self.code(values, chosen, adds, draw).as_received(axes, np.dtype(common.precision).itemsize)
 
     def _with_error_feedback(
         self, common: Common, memory: Memory | None, message: Any, present: NDArray[np.bool_], turn: Turn, role: Role
     ) -> tuple[Memory | None, Any]:
-        """A message (K,) who are present send, and what is then left."""
+        """A message from the present parties (K,), and the remaining errors."""
         held = {} if memory is None else dict(memory.held)
 
         def coded(
@@ -145,7 +149,7 @@ class Compression(OnMessages):
         return (Memory(held) if held else memory), message
 
     def _coded_message(self, message: Any, turn: Turn, role: Role, coded: Any, prefix: str) -> Any:
-        """The message with codes instead of the payloads that are to be short."""
+        """The message with codes instead of the payloads to compress."""
         if self.full or message is None:
             return message
 
@@ -157,7 +161,7 @@ class Compression(OnMessages):
         for kind, payloads in kinds(message):
             new = []
             for j, payload in enumerate(payloads):
-                draw += 1  # also of those that travel as they are, so that a payload's numbers are its own
+                draw += 1  # also for uncompressed payloads, to give each payload its own numbers
                 new.append(payload)
                 if self.kinds is not None and kind not in self.kinds:
                     continue
@@ -176,24 +180,23 @@ class Compression(OnMessages):
 
 @dataclass(frozen=True)
 class Uniform(Compression):
-    """Scalars in even steps over their vector's range, 0 among them, each rounded to the step below or above.
+    """Scalars in even steps over their vector's range, including 0, each rounded to the step below or above.
 
-    With s = 2^(bits - 1) - 1 steps on either side it is Q_s of QSGD (Alistarh et al., NeurIPS 2017, section 3.1), but
-    for max |v_i| instead of |v|_2, as in their experiments: then Q_s is unbiased, Lemma 3.1 holds, and no step is
-    longer. A vector is what lies along the last axis of an array, such as a kernel's theta, and has a scale of its own,
-    one scalar.
+    With s = 2^(bits - 1) - 1 steps on either side it is Q_s of QSGD (Alistarh et al., NeurIPS 2017, section 3.1), with
+    max |v_i| instead of |v|_2, as in their experiments: then Q_s is unbiased, Lemma 3.1 holds, and no step is longer. A
+    vector is the last axis of an array, such as a kernel's theta, and has its own scale, one scalar.
 
     Parameters
     ----------
     bits : int
-        A scalar, from 2 to 16; 32 for full precision.
+        Bits per scalar, from 2 to 16; 32 for full precision.
     rounding : {"stochastic", "nearest"}
-        To the step below or above at random, without bias, or to the nearer one.
+        Randomly to the step below or above, without bias, or to the nearest step.
     up, down : bool
-        Whether what clients send, to the server or, as agents, to neighbours, is in few bits; and what the server sends
-        to all clients.
+        Whether to compress clients' messages, to the server or, as agents, to neighbours; and the server's messages to
+        all clients.
     kinds : list of str or None
-        Kinds of message that are, such as theta or losses; None for all.
+        Kinds of message to compress, such as theta or losses; None for all.
     """
 
     bits: int = 8
@@ -224,20 +227,20 @@ class Uniform(Compression):
 
 @dataclass(frozen=True)
 class TopK(Compression):
-    """The largest entries of all that a party sends of a kind, as they are; with error feedback.
+    """The largest entries of a party's message of a kind, uncompressed, with error feedback.
 
-    Which entries these are is told by a mask, a bit an entry, or by their numbers, ceil(log2 entries) bits each: by
-    whichever is less. Both ends know which from how many there are.
+    Their positions travel as a mask, one bit per entry, or as numbers of ceil(log2 entries) bits each, whichever is
+    shorter. Both ends know the format from the number of entries.
 
     Parameters
     ----------
     share : float
-        Of the entries, in (0, 1], rounded up; 1 for all.
+        Share of the entries to send, in (0, 1], rounded up; 1 for all.
     up, down : bool
-        Whether of what clients send, to the server or, as agents, to neighbours, the largest entries travel alone; and
-        of what the server sends to all clients.
+        Whether to compress clients' messages, to the server or, as agents, to neighbours; and the server's messages to
+        all clients.
     kinds : list of str or None
-        Kinds of message of which they do, such as theta or losses; None for all.
+        Kinds of message to compress, such as theta or losses; None for all.
     """
 
     share: float = 0.1
@@ -266,18 +269,18 @@ class TopK(Compression):
 
 @dataclass(frozen=True)
 class Sign(Compression):
-    """One bit a scalar, its sign, and the mean of the magnitudes for each vector; with error feedback.
+    """One bit per scalar, its sign, and the mean magnitude of each vector, with error feedback.
 
-    As EF-SignSGD (Karimireddy et al., 2019, Algorithm 1): sign(p) |p|_1 / d of each vector p of d scalars, what lies
-    along the last axis of an array, such as a kernel's theta. The sign of 0 is taken to be 1.
+    As in EF-SignSGD (Karimireddy et al., 2019, Algorithm 1): sign(p) |p|_1 / d for each vector p of d scalars, which is
+    the last axis of an array, such as a kernel's theta. The sign of 0 is 1.
 
     Parameters
     ----------
     up, down : bool
-        Whether what clients send, to the server or, as agents, to neighbours, is signs; and what the server sends to
+        Whether to compress clients' messages, to the server or, as agents, to neighbours; and the server's messages to
         all clients.
     kinds : list of str or None
-        Kinds of message that are, such as theta or losses; None for all, [] for none.
+        Kinds of message to compress, such as theta or losses; None for all, [] for none.
     """
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Quantised:

@@ -1,4 +1,4 @@
-"""Late: updates that reach the server some rounds after they were sent, and labels that clients hear of late."""
+"""Late: updates that reach the server some rounds after they were sent, and labels that reach clients late."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -20,12 +20,12 @@ DRAWN = ("all", "client", "message")
 
 
 class NoBank:
-    """Stands where the bank of the run belongs, so that it is not kept twice."""
+    """Placeholder for the run's bank, which is then not stored twice."""
 
 
 @dataclass(frozen=True)
 class Sent:
-    """The updates of one round, some of which have not reached the server yet.
+    """The updates of one round while some have not reached the server yet.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class Sent:
         The round in which they were sent.
     message : any
     share : (n,)
-        Of each in the mean of that round.
+        Share of each update in the mean of that round.
     due : (n,) int64
-        The round in which each is there.
+        The round in which each arrives.
     """
 
     t: int
@@ -46,13 +46,13 @@ class Sent:
 
 @dataclass(frozen=True)
 class OnTheWay:
-    """What has not reached the server yet, the oldest first."""
+    """Updates that have not reached the server yet, oldest first."""
 
     sent: tuple[Sent, ...]
 
 
 class Part(NamedTuple):
-    """A payload of one round, and how many clients' it is."""
+    """A payload of one round, and its number of clients."""
 
     payload: Any
     clients: int
@@ -60,21 +60,21 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Together:
-    """Payloads of several rounds that reach the server in one, one beside the other; they travelled one by one."""
+    """Payloads of several rounds that reach the server in one round, side by side; each travelled by itself."""
 
     parts: tuple[Part, ...]
 
     def wire_size(self, width: int) -> Size:
-        """Scalars and bytes of all values together; nothing is booked of it."""
+        """Scalars and bytes of all values together; these are not booked."""
         return self.dense().wire_size(width)
 
     def dense(self) -> PerClient:
-        """The values (R, n, ...) of all."""
+        """The values (R, n, ...) of all payloads."""
         dense: list[Any] = [part.payload.dense() for part in self.parts]
         return PerClient(np.concatenate([one.values for one in dense], axis=1))
 
     def mean(self, share: Array) -> Any:
-        """The sum over all of them, weighted by their share."""
+        """The sum over all payloads, weighted by their share."""
         ends = np.cumsum([part.clients for part in self.parts])[:-1]
         means = [part.payload.mean(own) for part, own in zip(self.parts, np.split(share, ends), strict=True)]
         return sum(means[1:], means[0])
@@ -82,21 +82,21 @@ class Together:
 
 @dataclass(frozen=True)
 class LateUpdates(OnMessages):
-    """What clients send in a round reaches the server a number of rounds later, and it goes on without it.
+    """Updates reach the server some rounds after clients send them, and the server continues without them.
 
-    The server steps by the mean over those updates that arrive in a round, whatever their age. One of age a counts
-    s(a) = (1 + a)^-staleness times: the polynomial weight of FedAsync (Xie, Koyejo and Gupta, Asynchronous Federated
-    Optimization, 2019, section 5.2), where it shrinks the share of a late model, and of FedBuff (Nguyen et al.,
-    AISTATS 2022) with the exponent 1/2, where as here it shrinks a late update's step. The weights are not divided by
-    their sum. A round in which nothing arrives leaves the server as it is. What is late is a property of the network,
-    as who takes part is: the same in all replicates.
+    The server steps by the mean over the updates that arrive in a round, whatever their age. An update of age a has the
+    weight s(a) = (1 + a)^-staleness: the polynomial weight of FedAsync (Xie, Koyejo and Gupta, Asynchronous Federated
+    Optimization, 2019, section 5.2), where it shrinks the share of a late model. FedBuff (Nguyen et al., AISTATS 2022)
+    has it with the exponent 1/2, where as here it shrinks a late update's step. The weights are not divided by their
+    sum. A round without arrivals does not change the server. Delays are a property of the network, as participation is:
+    they are the same in all replicates.
 
     Parameters
     ----------
     rounds : int
-        Rounds that an update is late, or the most where this is drawn.
+        Delay of an update in rounds, or the maximum delay if it is drawn.
     drawn : {"all", "client", "message"}
-        All updates are late alike; each client has a delay of its own, drawn once from 0 to `rounds`; or each message.
+        All updates have the same delay, or each client has its own, drawn once from 0 to `rounds`, or each message has.
     staleness : float
         Exponent of the weights; 0 for none.
     """
@@ -113,7 +113,7 @@ class LateUpdates(OnMessages):
         require(0 <= self.staleness <= 100, "staleness", self.staleness, "a number from 0 to 100")
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
-        """Refuse servers that answer within a round, and what is true of the messages of one round only."""
+        """Refuse servers that answer within a round, and conditions on the messages of a single round."""
         require_one_exchange(self, method)
         at_once = f"labels or null for {method.label}, whose server weighs what comes up by what it drew in the round"
         require(not method.draws_for_clients, "late", "LateUpdates", at_once)
@@ -126,11 +126,11 @@ class LateUpdates(OnMessages):
     def server_takes(
         self, common: Common, memory: OnTheWay | None, message: Any, share: Array, turn: Turn
     ) -> tuple[OnTheWay, Any, Array]:
-        """What arrives now, of this and of earlier rounds."""
+        """Updates of this and earlier rounds that arrive now."""
         sent = () if memory is None else memory.sent
         if message is not None and share.any():
             sent = (*sent, Sent(turn.t, message, share, turn.t + self._delays_of_senders(turn, len(share))))
-        # The bank of the run is in every gradient: it is left out of what is kept, and put back into what arrives.
+        # Every gradient contains the run's bank: it is removed from stored updates, and restored in arriving ones.
         late = OnTheWay(
             tuple(
                 replace(one, message=_with_replaced(one.message, FeatureBank, NoBank()))
@@ -151,7 +151,7 @@ class LateUpdates(OnMessages):
         if len(messages) == 1:
             return late, messages[0], shares[0]
 
-        # One message of several rounds' messages: their payloads one beside the other.
+        # One message from those of several rounds, with their payloads side by side.
         joined = {}
         for name, payloads in kinds(messages[0]):
             of_each = [dict(kinds(message))[name] for message in messages]
@@ -163,7 +163,7 @@ class LateUpdates(OnMessages):
         return late, type(messages[0])(**joined), np.concatenate(shares)
 
     def _delays_of_senders(self, turn: Turn, clients: int) -> NDArray[np.int64]:
-        """Rounds that the update of each sender is late, (n,)."""
+        """Delay of each sender's update in rounds, (n,)."""
         if self.drawn == "all":
             return np.full(clients, self.rounds)
         senders = np.arange(clients) if turn.senders is None else turn.senders
@@ -174,17 +174,17 @@ class LateUpdates(OnMessages):
 
 @dataclass(frozen=True)
 class Unlabelled:
-    """A client's samples whose labels it does not know yet, and the one that it hears of now; the oldest first."""
+    """A client's samples with unknown labels, and the one whose label arrives now; oldest first."""
 
     samples: tuple[Samples, ...]
 
 
 @dataclass(frozen=True)
 class LateLabels(OnMessages):
-    """The label of a round is known some rounds later: a client predicts its sample of t and learns from that of t - d.
+    """Labels arrive some rounds later: a client predicts its sample of round t and learns from that of round t - d.
 
-    What it sends is what its method makes of the older sample with the parameters and weights that it has now. In the
-    first d rounds there is nothing to learn from, and nothing is sent up.
+    Its message is computed from the older sample with its current parameters and weights. In the first d rounds there
+    is no label, and nothing is sent up.
 
     Parameters
     ----------
@@ -200,30 +200,30 @@ class LateLabels(OnMessages):
         require(0 <= self.rounds <= MOST_ROUNDS, "rounds", self.rounds, f"an integer from 0 to {MOST_ROUNDS}")
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
-        """Refuse methods whose clients speak more than once about a sample."""
+        """Refuse methods whose clients send more than one message about a sample."""
         require_one_exchange(self, method)
 
     def require_samples(self, problem: Any) -> None:
-        """Refuse clients that miss a round: of them some would know a label, and others none."""
+        """Refuse clients that miss a round, because then only some would know a label."""
         everybody = bool(problem.present.all())
         require(everybody, "late", "LateLabels", "null where clients miss rounds")
 
     def client_learns(
         self, common: Common, memory: Unlabelled | None, samples: Samples, turn: Turn
     ) -> tuple[Unlabelled, Samples | None]:
-        """The sample whose label comes in now."""
+        """The sample whose label arrives now."""
         queue = (() if memory is None else memory.samples) + (samples,)
         return Unlabelled(queue[-self.rounds :] if self.rounds else ()), queue[0] if len(queue) > self.rounds else None
 
 
 def require_one_exchange(condition: OnMessages, method: Any) -> None:
-    """Refuse a method whose server, within a round, answers what clients sent in it."""
+    """Refuse a method whose server answers clients' messages within their round."""
     within = f"null for {method.label}, whose server answers within a round"
     require(method.exchanges == 1, "late", type(condition).__name__, within)
 
 
 def _with_replaced(value: Any, kind: type, by: Any) -> Any:
-    """A copy of a message with what is of this kind replaced; by the bank of all, where `by` knows it."""
+    """A copy of a message in which objects of this type are replaced; by the bank of all, if `by` knows it."""
     if isinstance(value, kind):
         return by.bank if isinstance(by, Common) else by
     if isinstance(value, tuple):

@@ -1,8 +1,9 @@
-"""Privacy: what clients send is made short, and noise hides what any one of them sent.
+"""Privacy: clients' messages are clipped, and noise hides the message of any single client.
 
-A client's message is one vector, whatever it is made of; it is clipped to a norm C, and Gaussian noise of a standard
-deviation that is sigma times what one client can change makes it, or the clients' mean, differentially private.
-McMahan et al., Learning Differentially Private Recurrent Language Models (2018), without its sampling of clients.
+A client's message counts as one vector, whatever its parts, and is clipped to a norm C. Gaussian noise with a standard
+deviation of sigma times the largest change by one client makes the message, or the clients' mean, differentially
+private. McMahan et al., Learning Differentially Private Recurrent Language Models (2018), without its sampling of
+clients.
 """
 
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ from fkl.contract.world import Array, Common
 from fkl.wire.payloads import PerClient, payloads_of, rebuilt, with_axes_of
 
 PAYLOADS = 256
-"""More than a message holds: draws of one exchange are numbered apart from those of the next."""
+"""More than the payloads of a message: draws of one exchange and of the next have different numbers."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,12 @@ class Noise(OnMessages):
     Parameters
     ----------
     clip : float or None
-        C, the largest L2 norm of what a client sends in an exchange, all of it as one vector: whatever is longer is
-        made as short. None for no limit, where there is no noise.
+        C, the largest L2 norm of a client's whole message in an exchange; a longer message is scaled down. None for no
+        limit, only without noise.
     noise : float
-        Noise multiplier sigma: standard deviation over what one client can change; 0 for none.
+        Noise multiplier sigma: standard deviation divided by the largest change by one client; 0 for none.
     delta : float
-        For which epsilon is told.
+        Delta for which epsilon is reported.
     """
 
     clip: float | None = None
@@ -52,19 +53,19 @@ class Noise(OnMessages):
         require(bounded, "clip", None, "a norm > 0 where noise is above 0: noise hides what is bounded")
 
     def columns(self, method: Any, problem: Any) -> dict[str, NDArray[np.float64]]:
-        """Epsilon for delta up to every round, of a sample and of a client; none where there is no noise to tell of.
+        """Epsilon for delta up to every round, of a sample and of a client; none without noise.
 
-        Neighbours are two data sets of which one lacks a sample, or a client. Who is present, and when, is the same in
-        both.
+        Neighbours are two data sets that differ by one sample, or one client, which one of them lacks. Presence in each
+        round is the same in both.
 
         epsilon_sample
-            Of the sample that is told most of. Where a message is of one sample, it is 0 without it, which changes it
-            by C at most. A message of many samples, such as theta, stays, and changes by up to 2 C: from one end of the
-            ball of clipped messages to the other. Where a sample is in one message only, epsilon is that of one
-            mechanism, however long the run: what others send is of other samples.
+            Epsilon of the sample that affects most messages. A message about one sample is 0 without it, so it changes
+            by at most C. A message about many samples, such as theta, remains and changes by up to 2 C, from one end of
+            the ball of clipped messages to the other. If a sample affects only one message, epsilon is that of one
+            mechanism, however long the run, because the other messages depend on other samples.
         epsilon_client
-            Of the client that was present most often, whose messages are 0 in the other data set: one mechanism of
-            sensitivity C for each exchange so far in which clients send.
+            Epsilon of the client that was present most often. Its messages are 0 in the other data set: this is one
+            mechanism of sensitivity C for each exchange so far in which clients send.
         """
         if self.noise == 0 or not accountant.INSTALLED:
             return {}
@@ -78,11 +79,11 @@ class Noise(OnMessages):
         }
 
     def warnings(self) -> tuple[str, ...]:
-        """A warning where there is noise but the package that computes epsilon is missing."""
+        """A warning if there is noise but the package that computes epsilon is missing."""
         return (accountant.MISSING,) if self.noise and not accountant.INSTALLED else ()
 
     def clipped(self, message: Any) -> Any:
-        """The message g, or C g / |g| where that is shorter."""
+        """The message g, or C g / |g| if that is shorter."""
         if self.clip is None or message is None:
             return message
         payloads = payloads_of(message)
@@ -93,15 +94,15 @@ class Noise(OnMessages):
 
 @dataclass(frozen=True)
 class Central(Noise):
-    """Clients clip; the server, whom they trust, adds noise to the mean before it makes use of it.
+    """Clients clip; the server, which they trust, adds noise to the mean before it uses the mean.
 
-    The mean with shares s_k is given N(0, (sigma C max_k s_k)^2), the same in every entry. Parameters: see `Noise`.
+    The noise on the mean with shares s_k is N(0, (sigma C max_k s_k)^2) in every entry. Parameters: see `Noise`.
     """
 
     on_a_graph = False
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
-        """Fewer bits make some messages longer than they were clipped to."""
+        """Refuse compression: it makes some messages longer than the clipping norm."""
         allowed = "null, or local, where compression comes after clipping: it makes some messages longer"
         require("compression" not in conditions, "privacy", type(self).__name__, allowed)
 
@@ -112,7 +113,7 @@ class Central(Noise):
     def server_takes(
         self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
     ) -> tuple[Any, Any, Array]:
-        """Payloads whose mean has noise on it."""
+        """Payloads whose mean has noise."""
         if self.noise == 0 or message is None:
             return memory, message, share
         assert self.clip is not None
@@ -124,7 +125,7 @@ class Central(Noise):
 
 @dataclass(frozen=True)
 class NoisyMean(SumOnly):
-    """A payload of which the server is given the mean, with noise.
+    """A payload whose mean the server receives with noise.
 
     Parameters
     ----------
@@ -134,7 +135,7 @@ class NoisyMean(SumOnly):
     turn : Turn
         The server's.
     number : int
-        Of the payload in its message.
+        Number of the payload in its message.
     """
 
     refusal: ClassVar[tuple[str, str, str]] = (
@@ -146,7 +147,7 @@ class NoisyMean(SumOnly):
     number: int
 
     def mean(self, share: Array) -> NDArray[np.float64]:
-        """Sum over clients weighted by their share (K,), and noise: once a round, as noise is drawn once."""
+        """Sum over clients weighted by their share (K,), plus noise; call it only once per round."""
         summed: NDArray[np.float64] = self.payload.mean(share)
         noise = gaussian(self.turn, Role.PRIVACY_OF_SERVER, summed[0].size, self.number)[:, 0]
         return summed + self.scale * share.max() * noise.reshape(summed.shape)
@@ -154,24 +155,24 @@ class NoisyMean(SumOnly):
 
 @dataclass(frozen=True)
 class Local(Noise):
-    """Every client, or agent, clips and adds noise N(0, (sigma C)^2) to every entry before it sends; trusts nobody.
+    """Every client, or agent, clips and adds noise N(0, (sigma C)^2) to every entry itself, before it sends.
 
     Parameters: see `Noise`.
     """
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
-        """Noise on what is sent hides nothing of the choice whether to send it."""
+        """Refuse methods with censoring: noise on a message does not hide the decision to send it."""
         allowed = f"null for {method.label}, which reveals its data by what it sends or not, whatever the noise"
         require(self.noise == 0 or not method.choices_reveal_data, "privacy", type(self).__name__, allowed)
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
-        """The message, clipped, with noise on it."""
+        """The message, clipped, with noise."""
         return memory, self._with_noise(self.clipped(message), turn)
 
     def agent_sends(
         self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
     ) -> tuple[Any, Any, NDArray[np.bool_]]:
-        """The message, clipped, with noise on it."""
+        """The message, clipped, with noise."""
         return memory, self._with_noise(self.clipped(message), turn), sends
 
     def _with_noise(self, message: Any, turn: Turn) -> Any:
@@ -182,7 +183,7 @@ class Local(Noise):
         for j, payload in enumerate(payloads_of(message)):
             dense: Any = payload.dense()
             noise = gaussian(turn, Role.PRIVACY, dense.values[0, 0].size, j).reshape(dense.values.shape)
-            if dense.chosen is not None:  # what does not travel stays 0
+            if dense.chosen is not None:  # entries that do not travel stay 0
                 noise *= with_axes_of(noise, dense.chosen)
             noisy.append(PerClient(dense.values + scale * noise, dense.chosen))
         return rebuilt(message, noisy)
@@ -191,5 +192,5 @@ class Local(Noise):
 def gaussian(turn: Turn, role: Role, size: int, number: int) -> NDArray[np.float64]:
     """Independent numbers of N(0, 1) for each party, (R, K, size), for the payload of this number in an exchange."""
     uniform = turn.vectors(role, size, PAYLOADS * turn.exchange + number)
-    drawn: NDArray[np.float64] = ndtri(np.maximum(uniform, 2.0**-54))  # 0, which 1 in 2^53 is, has none
+    drawn: NDArray[np.float64] = ndtri(np.maximum(uniform, 2.0**-54))  # 0, with probability 2^-53, has no logarithm
     return drawn

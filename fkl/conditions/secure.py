@@ -1,7 +1,7 @@
-"""Secure sums: the server is given the sum of what clients send, and no client's own.
+"""Secure sums: the server receives only the sum of the clients' messages.
 
-What the protocol of `fkl.conditions.secure_protocol` would give, bit for bit: a sum in fixed point modulo 2^k. Masks
-cancel in it, so a simulation draws none; it counts the bytes of vectors, keys, shares and unmasking.
+It is the result of the protocol in `fkl.conditions.secure_protocol`, bit for bit: a sum in fixed point modulo 2^k.
+Masks cancel in it, so a simulation draws none. It counts the bytes of vectors, keys, shares and unmasking.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from fkl.wire.payloads import payloads_of, rebuilt
 
 @dataclass(frozen=True)
 class Up:
-    """What a client sends, in fixed point and masked, and what it tells others of its masks."""
+    """A client's message, in fixed point and masked, and its messages to others about its masks."""
 
     message: Any
     keys: Padding
@@ -31,7 +31,7 @@ class Up:
 
 @dataclass(frozen=True)
 class Down:
-    """What the server tells, and what it passes on of the neighbours' keys, shares and absence."""
+    """The server's message, and the neighbours' keys, shares and absences that it passes on."""
 
     message: Any
     keys: Padding
@@ -41,10 +41,10 @@ class Down:
 
 @dataclass(frozen=True)
 class Pairwise(OnMessages):
-    """Pairs of clients add and subtract a common mask, which is gone from the sum; one protocol for each exchange.
+    """Pairs of clients add and subtract a common mask, which cancels in the sum; one protocol for each exchange.
 
-    Every entry is rounded to a multiple of 2^-fraction, and all are sent, also those that a client would have left out:
-    which these are would tell of it. A value that could make a sum overflow is refused.
+    Every entry is rounded to a multiple of 2^-fraction, and all entries are sent, even those that a client would leave
+    out, because the choice of entries would reveal data. A value that could make a sum overflow is refused.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ class Pairwise(OnMessages):
     fraction : int
         Bits after the point.
     neighbours : int or None
-        With how many others a client has masks and shares in common: an even number, as in SecAgg+ of Bell et al.
-        (2020), or null for all others, as Bonawitz et al. (2017).
+        Number of other clients with which a client shares masks: an even number, as in SecAgg+ of Bell et al. (2020),
+        or null for all others, as in Bonawitz et al. (2017).
     """
 
     on_a_graph = False
@@ -79,7 +79,7 @@ class Pairwise(OnMessages):
         return memory, Up(rebuilt(message, coded), *own)
 
     def server_sends(self, common: Common, memory: Any, message: Any, turn: Turn) -> tuple[Any, Any]:
-        """The message, and what is passed on."""
+        """The message, and the parts that are passed on."""
         if message is None:
             return memory, None
         R, sizes = len(turn.streams.replicates), overhead(turn.together, self.neighbours)
@@ -93,7 +93,7 @@ class Pairwise(OnMessages):
     def server_takes(
         self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
     ) -> tuple[Any, Any, Array]:
-        """Payloads that have a mean, and nothing else to be read."""
+        """Payloads whose mean is the only readable value."""
         if message is None:
             return memory, None, share
         sums = [SumAlone(payload, self.fraction) for payload in payloads_of(message.message)]
@@ -105,7 +105,7 @@ class Pairwise(OnMessages):
         Raises
         ------
         fkl.basics.errors.FklError
-            If as many clients as there are could not all send a value, since their sum would overflow.
+            If the sum would overflow in case all clients send such a value.
         """
         here = values.astype(np.float64)[:, present]
         most = np.abs(here).max(initial=0.0)
@@ -121,7 +121,7 @@ class Pairwise(OnMessages):
 
 @dataclass(frozen=True)
 class SumAlone(SumOnly):
-    """A payload of which the server has the sum over clients alone."""
+    """A payload that gives the server only the sum over clients."""
 
     refusal: ClassVar[tuple[str, str, str]] = (
         "secure", "Pairwise", "null for a method whose server reads what each client sent",
@@ -131,12 +131,12 @@ class SumAlone(SumOnly):
     fraction: int
 
     def mean(self, share: Array) -> NDArray[np.float64]:
-        """The sum of those whose share (K,) is above 0, over how many these are: (R, ...).
+        """The sum over clients with a share (K,) above 0, divided by their number: (R, ...).
 
         Raises
         ------
         fkl.basics.errors.BadValue
-            Where shares differ.
+            If shares differ.
         """
         here = share > 0
         n = int(here.sum())
@@ -146,7 +146,7 @@ class SumAlone(SumOnly):
 
 
 def decoded(total: NDArray[np.uint64], bits: int, fraction: int) -> NDArray[np.float64]:
-    """The number that a sum modulo 2^bits stands for, from -2^(bits - 1) on."""
+    """The number that a sum modulo 2^bits represents, at least -2^(bits - 1)."""
     residue = (total & np.uint64(2**bits - 1)).astype(np.int64)
     signed = np.where(residue >= 2 ** (bits - 1), residue - 2**bits, residue)
     return signed / 2.0**fraction

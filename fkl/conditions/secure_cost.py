@@ -1,4 +1,4 @@
-"""How many bytes the secure sum of `fkl.conditions.secure_protocol` takes beside the vectors, without playing it."""
+"""Bytes of the secure sum of `fkl.conditions.secure_protocol` in addition to the vectors, without playing it."""
 
 from typing import NamedTuple
 
@@ -9,11 +9,11 @@ NUMBER = 4
 SHARE = 33
 """A share of a secret of 32 bytes: a number below a prime that is just above 2^256."""
 CIPHERTEXT = 2 * SHARE + 16
-"""Two shares, encrypted, and what tells if they were changed."""
+"""Two encrypted shares, and their authentication tag."""
 
 
 class Overhead(NamedTuple):
-    """Bytes that one client sends and is sent, by kind, when all that began are there to the end."""
+    """Bytes that one client sends and receives, by kind, if no client drops out."""
 
     keys_up: int
     keys_down: int
@@ -24,7 +24,7 @@ class Overhead(NamedTuple):
 
 
 def degree(clients: int, neighbours: int | None) -> int:
-    """Neighbours that each of so many clients has: all others, or as many as SecAgg+ is given."""
+    """Number of neighbours of each of this many clients: all others, or the number for SecAgg+."""
     others = max(clients - 1, 0)
     return others if neighbours is None else min(neighbours, others)
 

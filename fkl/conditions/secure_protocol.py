@@ -1,9 +1,9 @@
-"""The sum of the clients' vectors, of which the server sees nothing else, message by message.
+"""Secure aggregation, message by message: the server sees only the sum of the clients' vectors.
 
 Bonawitz et al., Practical Secure Aggregation for Privacy-Preserving Machine Learning (CCS 2017), figure 4, without the
-signatures that keep off a server which departs from it; on a complete graph theirs, and on a sparse one SecAgg+, Bell
-et al., Secure Single-Server Aggregation with (Poly)Logarithmic Overhead (CCS 2020), algorithm 2, whose neighbours the
-server draws. Every party is a class, every message bytes.
+signatures against a server that deviates from the protocol. On a complete graph it is their protocol, and on a sparse
+one SecAgg+, Bell et al., Secure Single-Server Aggregation with (Poly)Logarithmic Overhead (CCS 2020), algorithm 2, in
+which the server draws the neighbours. Every party is a class, and every message is bytes.
 
 For experiments only: side channels were not examined, and there is no public-key infrastructure for identities.
 """
@@ -26,13 +26,13 @@ from fkl.wire.numbers import from_bits, to_bits
 
 Words = NDArray[np.uint64]
 PRIME = 2**256 + 297
-"""The smallest above all seeds and keys of 256 bits; a share is a number below it."""
+"""The smallest prime above all seeds and keys of 256 bits; a share is a number below it."""
 
 
 def shamir_shares(
     secret: bytes, places: Sequence[int], threshold: int, random: Callable[[int], bytes]
 ) -> dict[int, bytes]:
-    """Shares of a secret of 32 bytes, at these places > 0, any `threshold` of which make it and fewer say nothing.
+    """Shares of a secret of 32 bytes, at these places > 0: any `threshold` shares give it, and fewer reveal nothing.
 
     Shamir, How to Share a Secret (1979): a random polynomial of degree threshold - 1 whose value at 0 is the secret.
     """
@@ -62,7 +62,7 @@ def recovered_secret(shares: Mapping[int, bytes], threshold: int) -> bytes:
 
 
 def agreed_seed(own: X25519PrivateKey, other: bytes, use: bytes) -> bytes:
-    """A seed that two parties have in common, for one use."""
+    """A shared seed of two parties, for one use."""
     both = own.exchange(X25519PublicKey.from_public_bytes(other))
     return HKDF(SHA256(), KEY, None, use).derive(both)
 
@@ -74,7 +74,7 @@ def pseudorandom_words(seed: bytes, size: int) -> Words:
 
 
 def ring(order: Sequence[int], neighbours: int | None) -> dict[int, list[int]]:
-    """Neighbours of each client: all others, or the nearest ones in this order, half of them on either side."""
+    """Neighbours of each client: all others, or the nearest ones in this order, half on either side."""
     n = len(order)
     reach = n - 1 if neighbours is None else min(neighbours, n - 1)
     if reach >= n - 1:
@@ -85,18 +85,18 @@ def ring(order: Sequence[int], neighbours: int | None) -> dict[int, list[int]]:
 
 @dataclass
 class Client:
-    """One client, which is asked four times.
+    """One client, which answers in four rounds.
 
     Parameters
     ----------
     number : int
-        Its own, from 0.
+        Its number, from 0.
     bits : int
         k: sums are modulo 2^k.
     threshold : int
-        Shares that make a secret, t.
+        t, number of shares that determine a secret.
     random : callable
-        So many random bytes.
+        Returns this many random bytes.
     """
 
     number: int
@@ -108,12 +108,12 @@ class Client:
     """For each neighbour, a share of the key of its masks, and one of the seed of its own mask."""
 
     def advertise(self) -> bytes:
-        """Round 0: two public keys, one for what neighbours tell each other, one for masks."""
+        """Round 0: two public keys, one for messages between neighbours, one for masks."""
         self._talk, self._mask = (X25519PrivateKey.from_private_bytes(self.random(KEY)) for _ in range(2))
         return self._talk.public_key().public_bytes_raw() + self._mask.public_key().public_bytes_raw()
 
     def share(self, keys: bytes) -> bytes:
-        """Round 1, told the neighbours' keys: shares of the mask key and of b, for each neighbour to read alone."""
+        """Round 1, with the neighbours' keys: encrypted shares of the mask key and of b for each neighbour."""
         for record in records_of_message(keys, NUMBER + 2 * KEY):
             self._neighbours[number(record)] = record[NUMBER : NUMBER + KEY], record[NUMBER + KEY :]
         self._seed = self.random(KEY)
@@ -127,7 +127,7 @@ class Client:
         )
 
     def masked(self, shares: bytes, vector: Words) -> bytes:
-        """Round 2, told the neighbours' shares: x + PRG(b) + sum over v of +-PRG(s_uv), modulo 2^k."""
+        """Round 2, with the neighbours' shares: x + PRG(b) + sum over v of +-PRG(s_uv), modulo 2^k."""
         for record in records_of_message(shares, NUMBER + CIPHERTEXT):
             one = number(record)
             both = self._cipher_with(one).decrypt(nonce_of_sender(one), record[NUMBER:], None)
@@ -137,7 +137,7 @@ class Client:
         return to_bits(vector + self.mask(len(vector)), self.bits)
 
     def mask(self, size: int) -> Words:
-        """What hides a vector: of those who are still there, all pairs' masks cancel."""
+        """The mask of a vector; the pair masks of all remaining clients cancel."""
         total = pseudorandom_words(self._seed, size)
         for one in self._shares:
             total += signed_mask(
@@ -146,9 +146,9 @@ class Client:
         return total
 
     def unmask(self, survivors: bytes) -> bytes:
-        """Round 3, told whose masked vectors came: of each neighbour that share which is needed, never both.
+        """Round 3, with the list of masked vectors that arrived: one share for each neighbour, never both.
 
-        Of who is there, of the seed b; of who is gone, of the key that its masks with others follow from.
+        For a neighbour that is still there, it is the share of the seed b; for one that has left, of its mask key.
         """
         there = np.unpackbits(np.frombuffer(survivors, np.uint8), count=len(self._shares))
         return b"".join(self._shares[one][int(here)] for one, here in zip(sorted(self._shares), there, strict=True))
@@ -159,14 +159,14 @@ class Client:
 
 @dataclass
 class Server:
-    """The server, which passes on what it cannot read, and adds up masked vectors.
+    """The server, which passes on encrypted messages, and adds up masked vectors.
 
     Parameters
     ----------
     graph : dict of int to list of int
         Each client's neighbours.
     bits, threshold : int
-        As the clients'.
+        As in `Client`.
     size : int
         Entries of a vector.
     """
@@ -187,7 +187,7 @@ class Server:
         }
 
     def route(self, shares: Mapping[int, bytes]) -> dict[int, bytes]:
-        """Send each client what its neighbours wrote to it."""
+        """Send each client its neighbours' messages."""
         letters: dict[int, list[bytes]] = {one: [] for one in shares}
         for sender in sorted(shares):
             for record in records_of_message(shares[sender], NUMBER + CIPHERTEXT):
@@ -197,7 +197,7 @@ class Server:
         return {one: b"".join(found) for one, found in letters.items()}
 
     def survivors(self, masked: Mapping[int, bytes]) -> dict[int, bytes]:
-        """Tell each client which of its neighbours' masked vectors came, one bit for each neighbour."""
+        """Send each client one bit per neighbour: whether the neighbour's masked vector arrived."""
         self._masked = dict(masked)
         return {
             one: np.packbits([other in masked for other in self._neighbours_heard(one)]).tobytes()
@@ -205,13 +205,13 @@ class Server:
         }
 
     def total(self, unmasking: Mapping[int, bytes]) -> Words:
-        """The sum of the vectors that came, modulo 2^k, once masks are off that nothing cancels."""
+        """The sum of the vectors that arrived, modulo 2^k, after removing the masks that do not cancel."""
         total = np.zeros(self.size, np.uint64)
         for words in self._masked.values():
             total += from_bits(words, self.bits, self.size)
         for one in self._shared:
             secret = recovered_secret(self._shares_of_secret(one, unmasking), self.threshold)
-            if one in self._masked:  # its secret is the seed of its own mask; else the key of its masks with others
+            if one in self._masked:  # the secret is the seed of its own mask; otherwise the key of its pair masks
                 total -= pseudorandom_words(secret, self.size)
                 continue
             key = X25519PrivateKey.from_private_bytes(secret)
@@ -225,7 +225,7 @@ class Server:
         return [other for other in self.graph[one] if other in self._shared]
 
     def _shares_of_secret(self, one: int, unmasking: Mapping[int, bytes]) -> dict[int, bytes]:
-        """Shares of a client's secret, by their places."""
+        """Shares of a client's secret, by place."""
         found = {}
         for other in self._neighbours_heard(one):
             if other in unmasking:
@@ -245,14 +245,14 @@ def play(
     server : Server
     vectors : list of (size,) uint64
     gone : dict of int to int
-        Before which round, 0 to 3, a client is gone.
+        The round, 0 to 3, before which a client leaves.
 
     Returns
     -------
     (size,) uint64
-        The sum of those who were there in round 2.
+        The sum over the clients that were there in round 2.
     dict of str to dict
-        Bytes by kind of message, of each client that sent or was sent it.
+        Bytes by kind of message, for each client that sent or received it.
     """
     last = {client.number: (gone or {}).get(client.number, 4) for client in clients}
     sizes: dict[str, dict[int, int]] = {}
@@ -272,7 +272,7 @@ def play(
 
 
 def signed_mask(mask: Words, one: int, other: int) -> Words:
-    """A pair's mask as one of the two adds it: the other's is its opposite."""
+    """The mask of a pair as one of the two adds it; the other one adds its negative."""
     return mask if one > other else np.zeros_like(mask) - mask
 
 
@@ -287,7 +287,7 @@ def number_in_bytes(one: int) -> bytes:
 
 
 def number(record: bytes) -> int:
-    """The number that a record begins with."""
+    """The number at the beginning of a record."""
     return int.from_bytes(record[:NUMBER], "big")
 
 

@@ -1,4 +1,4 @@
-"""Methods inside a condition: what a party sends, or the server is given, passes the condition first."""
+"""Methods inside a condition: messages pass the condition before they are sent or received."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,82 +15,82 @@ from fkl.wire.inbox import Inbox
 
 
 class OnMessages:
-    """A condition of the network. Each of these functions is played by the party that its words name.
+    """A condition of the network. The party named in each function's docstring runs it.
 
-    What a party has to remember from round to round is its `memory`, any dataclass of arrays, the replicate first and
-    then, of clients and agents, the client; None before the first round, of agents what `agent_starts` makes it. No
-    function changes what it is given.
+    A party's `memory` is its state between rounds: any dataclass of arrays, with the replicate as the first axis and,
+    for clients and agents, the client as the second. Before the first round it is None, and for agents the result of
+    `agent_starts`. No function changes its arguments.
     """
 
     on_a_star = True
     on_a_graph = True
-    """Whether the condition works on a star, and on graphs where all neighbours are sent one message."""
+    """Whether the condition works on a star, and on graphs with one message to all neighbours."""
     on_lossy_links = True
-    """Whether it can be where messages between agents are lost."""
+    """Whether it works if messages between agents are lost."""
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
-        """Refuse a method, or what else the network does, by a `BadValue`."""
+        """Refuse a method, or other conditions of the network, with a `BadValue`."""
 
     def require_samples(self, problem: Any) -> None:
-        """Refuse data, by a `BadValue`; asked of the outermost condition."""
+        """Refuse data with a `BadValue`; called on the outermost condition."""
 
     def client_learns(self, common: Common, memory: Any, samples: Samples, turn: Turn) -> tuple[Any, Samples | None]:
-        """A client's memory, and the samples that it learns from when it has predicted these; None for none yet."""
+        """A client's memory, and the samples from which it learns after predicting these; None for none yet."""
         return memory, samples
 
     def columns(self, method: Any, problem: Any) -> dict[str, NDArray[np.float64]]:
-        """What is to be told of every round (T,), by name, that follows from the configuration and who is present."""
+        """Columns about every round (T,), by name, which follow from the configuration and the present clients."""
         return {}
 
     def warnings(self) -> tuple[str, ...]:
-        """What a user should know when a run ends, a line each."""
+        """Warnings for the user at the end of a run, one line each."""
         return ()
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
-        """A client's memory, and what travels up instead of its message."""
+        """A client's memory, and the message that travels up instead of its own."""
         return memory, message
 
     def server_sends(self, common: Common, memory: Any, message: Any, turn: Turn) -> tuple[Any, Any]:
-        """The server's memory, and what travels down instead of its message."""
+        """The server's memory, and the message that travels down instead of its own."""
         return memory, message
 
     def client_takes(self, common: Common, message: Any, turn: Turn) -> Any:
-        """What a client's method is given instead of what came down."""
+        """The message that a client's method receives instead of the one that came down."""
         return message
 
     def server_takes(
         self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
     ) -> tuple[Any, Any, Array]:
-        """The server's memory, and the message and the shares (K,) that its method is given.
+        """The server's memory, and the message and the shares (K,) that its method receives.
 
-        The message is None where no client has answered, or clients send nothing. The method learns nothing where there
-        is no message, or all shares are 0.
+        The message is None if no client has answered, or clients send nothing. The method learns nothing if there is no
+        message, or all shares are 0.
         """
         return memory, message, share
 
     def agent_starts(self, known: Any, agents: int) -> Any:
-        """The memory of all agents before the first round, when they hold the same of every neighbour: `known`."""
+        """The memory of all agents before the first round, when they hold the same `known` for every neighbour."""
         return None
 
     def agent_sends(
         self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
     ) -> tuple[Any, Any, NDArray[np.bool_]]:
-        """An agent's memory, and what travels to its neighbours, (R, K) if at all."""
+        """An agent's memory, the message that travels to its neighbours, and whether it does, (R, K)."""
         return memory, message, sends
 
 
 @dataclass(frozen=True)
 class SumOnly:
-    """A payload of which the server is given a sum over clients, and nothing else; it does not travel.
+    """A payload that gives the server only a sum over clients; it does not travel.
 
     Parameters
     ----------
     payload : Payload
-        What travels.
+        The payload that travels.
     """
 
     refusal: ClassVar[tuple[str, str, str]]
-    """Key, value and what is allowed, for a server that reads what each client sent."""
+    """Key, value and what is allowed, for a server that reads single clients' messages."""
 
     payload: Any
 
@@ -100,7 +100,7 @@ class SumOnly:
         raise BadValue(*self.refusal)
 
     def wire_size(self, width: int) -> Any:
-        """Scalars and bytes of what travels."""
+        """Scalars and bytes of the travelling payload."""
         return self.payload.wire_size(width)
 
     def dense(self) -> Any:
@@ -110,40 +110,40 @@ class SumOnly:
 
 @dataclass
 class Held:
-    """What a party holds: the method's own, and the condition's."""
+    """A party's state: the method's, and the condition's."""
 
     method: Any
     memory: Any
 
 
 class Wrapped:
-    """What is asked of a method in a condition, and is not the condition's, is the method's own to answer."""
+    """A method in a condition; attributes that the condition does not define come from the method."""
 
     method: Any
     condition: Any
     facts: ClassVar[tuple[str, ...]]
-    """What a family's base class says something of, and is the method's to say."""
+    """Attributes that the family's base class defines, but the method decides."""
 
     def __post_init__(self) -> None:
         vars(self).update({name: getattr(self.method, name) for name in self.facts})
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("method", "condition"):  # which copies ask for before there is a method
+        if name.startswith("__") or name in ("method", "condition"):  # copying asks for these before the method is set
             raise AttributeError(name)
         return getattr(self.method, name)
 
     @property
     def innermost(self) -> Any:
-        """The method itself, whatever it is in."""
+        """The method itself, without its conditions."""
         return getattr(self.method, "innermost", self.method)
 
     def columns(self, problem: Any) -> dict[str, NDArray[np.float64]]:
-        """What all conditions tell of every round (T,), by name."""
+        """Columns of all conditions about every round (T,), by name."""
         told: dict[str, NDArray[np.float64]] = self.condition.columns(self.method, problem)
         return (self.method.columns(problem) if isinstance(self.method, Wrapped) else {}) | told
 
     def warnings(self) -> tuple[str, ...]:
-        """What all conditions warn of."""
+        """Warnings of all conditions."""
         said: tuple[str, ...] = self.condition.warnings()
         return (self.method.warnings() if isinstance(self.method, Wrapped) else ()) + said
 
@@ -159,7 +159,7 @@ class WrappedStar(Wrapped, Federated):
     facts: ClassVar[tuple[str, ...]] = ("label", "exchanges", "draws_for_clients", "given")
 
     def start(self, common: Common, clients: int) -> tuple[Held, Held]:
-        """The method's states, and no memory yet."""
+        """The method's states, without memory."""
         server, client = self.method.start(common, clients)
         return Held(server, None), Held(client, None)
 
@@ -169,7 +169,7 @@ class WrappedStar(Wrapped, Federated):
         return super().init(world)
 
     def tell(self, common: Common, server: Held, turn: Turn) -> tuple[Held, Any]:
-        """What the server tells, through the condition."""
+        """The server's message, through the condition."""
         told, message = self.method.tell(common, server.method, turn)
         memory, message = self.condition.server_sends(common, server.memory, message, turn)
         return Held(told, memory), message
@@ -177,7 +177,7 @@ class WrappedStar(Wrapped, Federated):
     def client(
         self, common: Common, client: Held, down: Any, samples: Samples, turn: Turn
     ) -> tuple[Held, Any, Outcome | None]:
-        """What a client makes of it, and sends through the condition."""
+        """The client's step, with its message through the condition."""
         down = self.condition.client_takes(common, down, turn)
         own, up, outcome = self.method.client(common, client.method, down, samples, turn)
         memory, known = self.condition.client_learns(common, client.memory, samples, turn)
@@ -189,9 +189,9 @@ class WrappedStar(Wrapped, Federated):
         return Held(own, memory), up, outcome
 
     def server(self, common: Common, server: Held, up: Any, share: Array, turn: Turn) -> Held:
-        """What the server makes of what it is given."""
+        """The server's step, with messages through the condition."""
         memory, up, share = self.condition.server_takes(common, server.memory, up, share, turn)
-        if up is None or not share.any():  # nothing has come, and nothing is learned
+        if up is None or not share.any():  # no message has arrived, so nothing is learned
             return Held(server.method, memory)
         return Held(self.method.server(common, server.method, up, share, turn), memory)
 
@@ -210,7 +210,7 @@ class WrappedGraph(Wrapped, Decentralized):
     facts: ClassVar[tuple[str, ...]] = ("label", "online", "keep")
 
     def start(self, common: Common, agents: int) -> tuple[Held, Any]:
-        """The method's states, and what the condition has agents remember."""
+        """The method's states, and the agents' memory for the condition."""
         own, known = self.method.start(common, agents)
         return Held(own, self.condition.agent_starts(known, agents)), known
 
@@ -222,17 +222,17 @@ class WrappedGraph(Wrapped, Decentralized):
     def send(
         self, common: Common, own: Held, inbox: Inbox, samples: Any, turn: Turn
     ) -> tuple[Held, Any, NDArray[np.bool_]]:
-        """What an agent sends, through the condition."""
+        """An agent's message, through the condition."""
         state, message, sends = self.method.send(common, own.method, inbox, samples, turn)
         memory, message, sends = self.condition.agent_sends(common, own.memory, message, sends, turn)
         return Held(state, memory), message, sends
 
     def sent(self, common: Common, own: Held, message: Any, sends: NDArray[np.bool_]) -> Held:
-        """The method hears what really travels."""
+        """The method receives the message that really travels."""
         return Held(self.method.sent(common, own.method, message, sends), own.memory)
 
     def receive(self, common: Common, own: Held, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Held, Any]:
-        """What an agent makes of its neighbours' messages."""
+        """The agent's step with its neighbours' messages."""
         state, theta = self.method.receive(common, own.method, inbox, samples, turn)
         return Held(state, own.memory), theta
 
@@ -247,26 +247,26 @@ class WrappedGraph(Wrapped, Decentralized):
 
 
 def wrap(method: Any, conditions: Mapping[str, Any], loss: float = 0.0, deadline: float | None = None) -> Any:
-    """A method inside conditions, by the names of their groups; of those on messages the first is the innermost.
+    """A method inside conditions, given by group; the first condition on messages is the innermost.
 
     Parameters
     ----------
     loss : float
         Probability that a message between agents is lost.
     deadline : float or None
-        Seconds after which agents that compute are not waited for.
+        Seconds after which computing agents are skipped.
 
     Raises
     ------
     fkl.basics.errors.BadValue
-        Names a condition that the method's kind of network, or one that loses messages, cannot have.
+        For a condition that does not work on the method's kind of network, or with lost messages.
     """
     kept = loss == 0 or not getattr(method, "conserves", False)
     require(kept, "network.loss", loss, f"0 for {method.label}: what is lost is missing from what agents add up")
     for group, condition in conditions.items():
         if not isinstance(condition, OnMessages):
             continue
-        step = type(method).step  # whose round it is: the one that conditions are put into, or one of its own
+        step = type(method).step  # the class that defines its round: the one with conditions, or its own
         star = step is Federated.step and not method.in_turn and not method.silent and method.in_conditions
         graph = step is Decentralized.step and not method.on_links and not method.conserves
         fits = (star and condition.on_a_star) or (graph and condition.on_a_graph)

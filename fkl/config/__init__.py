@@ -1,4 +1,4 @@
-"""From the words of a command line, and a user's YAML files, to a checked `Run` and the digest that names it."""
+"""From the words of a command line, and a user's YAML files, to a checked `Run` and its digest."""
 
 from importlib import import_module
 from typing import Any
@@ -9,7 +9,7 @@ _MODULES = {
     "run": ("Run",),
     "settings": ("ENGINES", "MOST_REPLICATES", "NODES", "Paths", "Settings"),
 }
-"""Public names, by their modules, which are imported when they are first asked for: `fkl list` needs none of them."""
+"""Public names by module; a module is imported at the first use of a name, since `fkl list` needs none of them."""
 _ELSEWHERE = {name: f"fkl.config.{module}" for module, names in _MODULES.items() for name in names}
 
 

@@ -1,4 +1,4 @@
-"""What there is to choose from: groups and their choices, read from YAML files and from the papers' experiments."""
+"""Groups and their choices, read from YAML files and from the papers' experiments."""
 
 import re
 from collections.abc import Iterable
@@ -13,32 +13,32 @@ from fkl.config.yaml_file import read_mapping, read_text
 from fkl.screen.similar import did_you_mean
 
 CONDITIONS: tuple[str, ...] = ("participation", "privacy", "compression", "secure", "late", "links")
-"""Groups of what the network does, which may all be left out; what is put around messages in this order."""
+"""Groups of network conditions, which are all optional; those on messages apply in this order."""
 GROUPS = ("algo", "dataset", "partition", "kernels", "topology", *CONDITIONS, "logger")
-"""Folders of the configuration, a YAML a choice."""
+"""Folders of the configuration, with one YAML file per choice."""
 PATH = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
-"""Path of a group or a choice, which cannot lead out of its folder."""
+"""Path of a group or a choice; it cannot leave its folder."""
 MOST_LISTED = 16
-"""Names that are all listed where one does not exist."""
+"""Maximum number of names that an error about an unknown name lists completely."""
 PACKAGE = re.compile(r"_global_|\w+(\.\w+)*")
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What one file says, or a paper's experiments.yaml of one choice.
+    """Content of one file, or of one choice in a paper's experiments.yaml.
 
     Parameters
     ----------
     path : str
         For example ``algo/coke``.
     package : str or None
-        Where its keys stand, ``# @package PACKAGE`` in a file; None for its group.
+        Node of its keys, ``# @package PACKAGE`` in a file; None for its group.
     defaults : list
-        Other choices that it is made of.
+        Other choices on which it builds.
     config : dict
         Its keys.
     is_paper_s : bool
-        Whether it has a paper's other keys, see `fkl.config.experiments`.
+        Whether it has the additional keys of a paper, see `fkl.config.experiments`.
     """
 
     path: str
@@ -49,20 +49,20 @@ class Choice:
 
 
 class Choices:
-    """The choices of fkl, of the papers, and of folders of the user's; the first that has a name counts."""
+    """The choices of fkl, of the papers, and of the user's folders; the first one with a name counts."""
 
     def __init__(self, *folders: Path) -> None:
         self.folders = (conf_folder(), *folders)
 
     def names(self, group: str) -> list[str]:
-        """Names right in a group."""
+        """Names directly in a group."""
         if not PATH.fullmatch(group):
             return []
         files = (file.stem for folder in self.folders for file in (folder / group).glob("*.yaml"))
         return sorted({*files, *experiments.choices().get(group, ())})
 
     def is_group(self, path: str) -> bool:
-        """Whether there is a group of this name, or one that holds others."""
+        """Whether there is a group with this name, or one that contains other groups."""
         if not PATH.fullmatch(path):
             return False
         return experiments.is_group(path) or any((folder / path).is_dir() for folder in self.folders)
@@ -73,7 +73,7 @@ class Choices:
         Raises
         ------
         fkl.basics.errors.FklError
-            If there is none of this name, or its file is no configuration.
+            If there is none with this name, or its file is not a configuration.
         """
         if (node := experiments.choice(path)) is not None:
             config = dict(node)
@@ -87,7 +87,7 @@ class Choices:
         defaults = config.pop("defaults", [])
         if not isinstance(defaults, list):
             raise FklError(f"{found}: defaults={defaults}: must be a list")
-        # What its first comments say of where its keys stand
+        # The package named in its first comments
         package = None
         for line in text.splitlines():
             if line.strip() and not line.startswith("#"):
@@ -102,7 +102,7 @@ class Choices:
 
 
 def tuned_keys(method: str, folders: Iterable[Path] = ()) -> dict[str, Any]:
-    """Keys of a method that `fkl study` searches over, and their ranges as tune.yaml writes them; empty for none."""
+    """Keys of a method that `fkl study` searches over, and their ranges as in tune.yaml; empty for none."""
     for folder in (conf_folder(), *folders):
         if (file := folder / "tune.yaml").is_file():
             keys = read_mapping(read_text(file), file).get(method)
@@ -112,19 +112,19 @@ def tuned_keys(method: str, folders: Iterable[Path] = ()) -> dict[str, Any]:
 
 
 def primary() -> dict[str, Any]:
-    """Settings and nodes of conf/config.yaml by their keys, and the choices of its groups."""
+    """Settings and nodes of conf/config.yaml by key, and the choices of its groups."""
     content = Choices().read("config")
     chosen = {group: name for entry in content.defaults if isinstance(entry, dict) for group, name in entry.items()}
     return {group: chosen[group] for group in GROUPS} | content.config
 
 
 def files(group: str) -> dict[str, Path]:
-    """The YAML of each of fkl's own choices of a group; of those that are the papers', there is none."""
+    """The YAML of each of fkl's own choices in a group, without the papers' choices."""
     return {file.stem: file for file in sorted((conf_folder() / group).glob("*.yaml"))}
 
 
 def abouts(group: str) -> dict[str, str]:
-    """What each choice of a group is, in one line, by its name; the papers' choices are among them."""
+    """Description of each choice in a group in one line, by name, including the papers' choices."""
     found = {}
     for name, file in files(group).items():
         with file.open(encoding="utf-8") as lines:
@@ -134,13 +134,13 @@ def abouts(group: str) -> dict[str, str]:
 
 
 def comments(group: str, name: str) -> dict[str, str]:
-    """What a choice's YAML says in comments: over a key by that key, and of the whole, below its first line, by ""."""
+    """Comments in a choice's YAML: those above a key under that key, and those below the first line under ""."""
     lines = files(group)[name].read_text(encoding="utf-8").splitlines()[1:]
     found: dict[str, str] = {}
     waiting: list[str] = []
     for line in lines:
         if line[:1] == "#":
-            waiting.append(line[1:].strip() or "\n\n")  # an empty one ends a paragraph
+            waiting.append(line[1:].strip() or "\n\n")  # an empty comment ends a paragraph
             continue
         key = "" if "" not in found else line.partition(":")[0]
         if waiting or not key:
@@ -150,9 +150,9 @@ def comments(group: str, name: str) -> dict[str, str]:
 
 
 def not_known(path: str, names: Iterable[str]) -> FklError:
-    """The error about a choice GROUP/NAME that does not exist, with the names that are like it."""
+    """The error about a choice GROUP/NAME that does not exist, with similar names."""
     group, _, name = path.rpartition("/")
-    if group.startswith(f"{experiments.GROUP}/"):  # whose names have their paper before them
+    if group.startswith(f"{experiments.GROUP}/"):  # their names begin with their paper
         group, name = experiments.GROUP, path.removeprefix(f"{experiments.GROUP}/")
         names = [one for paper in experiments.files() for one in experiments.experiments(paper)]
         return FklError(f"{group}={name}: no such choice", help=did_you_mean(name, names, f"all: fkl list {group}"))
@@ -165,7 +165,7 @@ def not_known(path: str, names: Iterable[str]) -> FklError:
 
 
 def no_such_key(key: str, keys: Iterable[object]) -> FklError:
-    """The error about a key that does not exist, with the keys that are like it."""
+    """The error about a key that does not exist, with similar keys."""
     there = sorted(str(one) for one in keys if one != "_target_")
     start, _, last = key.rpartition(".")
     few = len(there) <= MOST_LISTED

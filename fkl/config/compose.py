@@ -1,8 +1,8 @@
-"""From words to a configuration: which files it is made of, in which order, and what the words change of it.
+"""From words to a configuration: the choice and order of files, and the changes by words.
 
-Files are what Hydra's are, with six forms of an entry in `defaults`: NAME, /GROUP/NAME, GROUP: NAME, /GROUP: NAME,
-override /GROUP: NAME and _self_. What is said first of a group holds: by a word, then by the outermost file that
-overrides it; of files beside each other, by the last. Later files change keys of earlier ones.
+Files are as in Hydra, with six forms of an entry in `defaults`: NAME, /GROUP/NAME, GROUP: NAME, /GROUP: NAME, override
+/GROUP: NAME and _self_. The first choice for a group counts: a word's, then that of the outermost file that overrides
+it; among files at the same level, the last one's. Later files change keys of earlier ones.
 """
 
 import re
@@ -18,40 +18,40 @@ from fkl.config.experiments import NO_CONFIGURATION
 from fkl.config.words import Word, read_words
 
 MOST_FILES = 1000
-"""Most files of one configuration; files that each name two others would have no end."""
+"""Maximum number of files in one configuration; files that each name two others might never end."""
 OPEN = "metrics"
-"""The node whose keys the user invents, so that a word need not say with + that it adds one."""
+"""The node with free keys, to which a word adds one without a +."""
 HYDRA_S = re.compile(r"hydra\b")
 FORMS = "NAME, /GROUP/NAME, GROUP: NAME, /GROUP: NAME, override /GROUP: NAME or _self_"
 
 
 def compose(*words: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
-    """Compose a run's configuration; `folders` have choices beside fkl's own, as ``--config-dir``.
+    """Compose a run's configuration; `folders` have choices in addition to fkl's own, as ``--config-dir``.
 
     Returns
     -------
     dict
-        As plain data, with interpolations as they are written; `fkl.config.load` checks it.
+        Plain data with unresolved interpolations; `fkl.config.load` checks it.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        In one line, about a word or a file.
+        With one line about a word or a file.
     """
     return compose_read(read_words(words), folders).config
 
 
 @dataclass
 class Composed:
-    """A configuration, and what a paper's choices or a user's say beside it.
+    """A configuration, and additional information from choices of a paper or a user.
 
     Parameters
     ----------
     config : dict
     sweep : dict of str to str
-        What the jobs of a sweep differ in.
+        Differences between the jobs of a sweep.
     cell : dict
-        Where a run stands in a paper's tables and figures.
+        Position of a run in a paper's tables and figures.
     """
 
     config: dict[str, Any] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Composed:
 
 
 def compose_read(words: Iterable[Word], folders: Sequence[Path] = ()) -> Composed:
-    """Compose of words that are read already; see `compose`."""
+    """Compose from parsed words; see `compose`."""
     files = _ChosenFiles(Choices(*folders))
     changes = [word for word in words if not files.chooses(word)]
     composed = files.composed()
@@ -70,7 +70,7 @@ def compose_read(words: Iterable[Word], folders: Sequence[Path] = ()) -> Compose
 
 
 def sweep_of(words: Iterable[Word], folders: Sequence[Path] = ()) -> dict[str, str]:
-    """What the choices that these words make say of a sweep: by key, what its jobs differ in."""
+    """Differences between the jobs of a sweep, by key, from the choices in these words."""
     files = _ChosenFiles(Choices(*folders))
     for word in words:
         files.chooses(word)
@@ -78,7 +78,7 @@ def sweep_of(words: Iterable[Word], folders: Sequence[Path] = ()) -> dict[str, s
 
 
 def keys_of(group: str, name: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
-    """Keys and values of a choice, those of the choices that it extends, too; `folders` as for `compose`."""
+    """Keys and values of a choice, including the choices that it extends; `folders` as for `compose`."""
     node: dict[str, Any] = {}
     for choice, _ in _ChosenFiles(Choices(*folders)).expanded(f"{group}/{name}", group):
         _merge_keys(node, choice.config)
@@ -86,7 +86,7 @@ def keys_of(group: str, name: str, folders: Sequence[Path] = ()) -> dict[str, An
 
 
 def brought_by(group: str, name: str) -> list[str]:
-    """Choices of other groups that a choice of fkl's brings with it, as words of a command line."""
+    """Choices of other groups that one of fkl's choices sets, as words of a command line."""
     files = _ChosenFiles(Choices())
     files.expanded(f"{group}/{name}", group)
     return [f"{brought}={'null' if value is None else value}" for brought, (value, _) in files.chosen.items()]
@@ -107,11 +107,11 @@ class _Entry(NamedTuple):
     package: str
     override: bool = False
     with_group: bool = True
-    """Whether others may choose another value; without, the value is the path of a choice."""
+    """Whether others may choose another value; if not, the value is the path of a choice."""
 
 
 class _ChosenFiles:
-    """Which choices a configuration is made of."""
+    """The choices in a configuration."""
 
     def __init__(self, choices: Choices) -> None:
         self.choices = choices
@@ -122,7 +122,7 @@ class _ChosenFiles:
         self.files_read = 0
 
     def chooses(self, word: Word) -> bool:
-        """Whether a word chooses from a group, or leaves one out; then that is noted."""
+        """Whether a word chooses from a group or removes one; if so, this is recorded."""
         group, value = word.key, word.value
         if HYDRA_S.match(group):
             raise FklError(f"{word.text}: a key of hydra's is for a sweep, fkl run -m")
@@ -144,7 +144,7 @@ class _ChosenFiles:
         return True
 
     def composed(self) -> Composed:
-        """The configuration that all choices are, each put in after those whose keys it changes."""
+        """The configuration from all choices, each merged after those whose keys it changes."""
         made = Composed()
         for choice, package in self.expanded("config", "", self.added):
             _add_choice(made, choice, package)
@@ -161,7 +161,7 @@ class _ChosenFiles:
     def expanded(
         self, path: str, package: str, added: Sequence[_Entry] = (), above: tuple[str, ...] = ()
     ) -> list[tuple[Choice, str]]:
-        """A choice, with those of its defaults."""
+        """A choice, with its defaults."""
         self.files_read += 1
         if path in above or self.files_read > MOST_FILES:
             raise FklError(f"{path}.yaml: its defaults lead back to itself, or have no end")
@@ -169,7 +169,7 @@ class _ChosenFiles:
         if choice.package is not None:
             package = choice.package.removeprefix("_global_")
         entries = [_read_entry(raw, path, package) for raw in choice.defaults]
-        if None not in entries:  # which is _self_
+        if None not in entries:  # stands for _self_
             entries.append(None)
         if entries.count(None) > 1:
             raise FklError(f"{path}.yaml: defaults: _self_ is there twice")
@@ -178,13 +178,13 @@ class _ChosenFiles:
             if entry is not None and entry.override:
                 self.chosen.setdefault(entry.group, _Chosen(entry.value, f"{path}.yaml: override /{entry.group}"))
         parts = []
-        for entry in reversed(entries):  # the last one has the first word about a group
+        for entry in reversed(entries):  # the last one decides about a group first
             if entry is None:
                 parts.append([(choice, package)])
                 continue
             if entry.override:
                 continue
-            # Paths of what the entry stands for, once others have had their say
+            # Paths of the entry's choices, after overrides by others
             group, paths = entry.group, [entry.value]
             if entry.with_group:
                 value = self.chosen[group].value if group in self.chosen else entry.value
@@ -221,7 +221,7 @@ def _read_entry(raw: Any, path: str, package: str) -> _Entry | None:
 
 
 def _add_choice(composed: Composed, choice: Choice, package: str) -> None:
-    """Put a choice's keys into a configuration, at the node that its package is."""
+    """Merge a choice's keys into a configuration, at the node of its package."""
     content = choice.config
     if choice.is_paper_s:
         composed.sweep |= content.get("sweep", {})
@@ -243,7 +243,7 @@ def _add_choice(composed: Composed, choice: Choice, package: str) -> None:
 
 
 def _sweep_params(choice: Choice) -> dict[str, str]:
-    """What a user's own experiment says of its sweep; a file says nothing else to Hydra, which could run code."""
+    """Sweep of a user's own experiment; other settings for Hydra are refused, because they could run code."""
     node = choice.config.get("hydra")
     match node:
         case {"sweeper": {"params": {**params}, **others}, **more} if not others and not more:
@@ -259,7 +259,7 @@ def _sweep_params(choice: Choice) -> dict[str, str]:
 
 
 def _merge_keys(node: dict[str, Any], part: dict[str, Any]) -> None:
-    """Put a part's keys into a node."""
+    """Merge a part's keys into a node."""
     for key, value in part.items():
         if isinstance(value, dict) and isinstance(node.get(key), dict):
             _merge_keys(node[key], value)
@@ -268,7 +268,7 @@ def _merge_keys(node: dict[str, Any], part: dict[str, Any]) -> None:
 
 
 def _apply_word(config: dict[str, Any], word: Word) -> None:
-    """Do with a configuration what a word says."""
+    """Apply a word to a configuration."""
     *path, last = word.key.replace("[", ".").replace("]", "").split(".")
     node: Any = config
     adds = word.sign in ("+", "++") or path == [OPEN]
@@ -294,14 +294,14 @@ def _apply_word(config: dict[str, Any], word: Word) -> None:
 
 
 def _get_key(node: Any, name: str) -> Any:
-    """What a node has under a name; None where it has nothing."""
+    """Value under a name in a node; None if there is none."""
     if isinstance(node, list):
         return node[int(name)] if name.isdecimal() and int(name) < len(node) else None
     return node.get(name, node.get(int(name)) if name.isdecimal() else None)
 
 
 def _set_key(node: Any, name: str, value: Any, key: str, *, new: bool) -> None:
-    """Give a key another value, and the keys of a mapping theirs; without `new`, only those that are there."""
+    """Set a key, or the keys of a mapping; without `new`, only existing keys."""
     if isinstance(node, list) and name.isdecimal() and int(name) < len(node):
         node[int(name)] = value
     elif isinstance(node, list) or (name not in node and not new):

@@ -1,4 +1,4 @@
-"""What of a configuration decides a run's numbers, and the hashes that name it."""
+"""The part of a configuration that decides a run's numbers, and its hashes."""
 
 import hashlib
 import json
@@ -11,19 +11,19 @@ from fkl.config.settings import Settings
 from fkl.data import renamed
 
 NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective", "save_model", "figures", "logger")
-"""Keys that change where or how fast a run goes, but no number of it."""
+"""Keys that change the place or speed of a run, but none of its numbers."""
 WITHOUT_NULL = ("metrics", "stop_when")
-"""Keys that decide nothing where they are null, and that runs without them are made with, too."""
+"""Keys that have no effect if they are null; older runs without them have the same numbers."""
 
 
 def decisive(resolved: dict[str, Any], idle: Iterable[str] = ()) -> dict[str, Any]:
-    """What of a resolved configuration decides numbers; idle are keys that its method has no use for."""
+    """The part of a resolved configuration that decides numbers; `idle` are keys that its method does not use."""
     keys = {key: value for key, value in resolved.items() if key not in NOT_RESULTS}
     keys = {key: value for key, value in keys.items() if value is not None or key not in (*CONDITIONS, *WITHOUT_NULL)}
     if isinstance(keys.get("dataset"), dict):
         keys["dataset"] = renamed.identifying(keys["dataset"])
     network = keys.get("network")
-    if isinstance(network, dict) and network.get("_target_") == "fkl.network.Network":  # whose null and 0 do nothing
+    if isinstance(network, dict) and network.get("_target_") == "fkl.network.Network":  # null and 0 have no effect
         keys["network"] = {key: value for key, value in network.items() if value}
     for group in {key.partition(".")[0] for key in idle}:
         keys[group] = {key: value for key, value in keys[group].items() if f"{group}.{key}" not in idle}
@@ -31,15 +31,15 @@ def decisive(resolved: dict[str, Any], idle: Iterable[str] = ()) -> dict[str, An
 
 
 def identity(resolved: dict[str, Any], free: Iterable[str] = ()) -> str:
-    """Digest of the decisive configuration, whatever some free keys of it are, for example ``dataset.rows``.
+    """Digest of the decisive configuration without some free keys, for example ``dataset.rows``.
 
-    A number is the same with and without a point: ``algo.gamma=0`` and ``algo.gamma=0.0``. A setting that was not there
-    yet when a run was made has its default, and a key of the kernels that had another name has the one of today.
+    A number is the same with and without a point: ``algo.gamma=0`` and ``algo.gamma=0.0``. A setting that did not exist
+    yet when a run was made has its default, and a renamed key of the kernels has its new name.
     """
     settings = {one.name: one.default for one in fields(Settings)}
     keys = _without_points(decisive(settings | resolved))
     kernels = keys.get("kernels")
-    if isinstance(kernels, dict) and "orthogonal" in kernels:  # what is kernels.draw now
+    if isinstance(kernels, dict) and "orthogonal" in kernels:  # now kernels.draw
         kernels["draw"] = "orthogonal" if kernels.pop("orthogonal") else "iid"
     for key in free:
         *nodes, last = key.split(".")
@@ -52,7 +52,7 @@ def identity(resolved: dict[str, Any], free: Iterable[str] = ()) -> str:
 
 
 def _without_points(value: Any) -> Any:
-    """A copy of plain data, in which integers are written as such."""
+    """A copy of plain data with whole numbers as integers."""
     if isinstance(value, dict):
         return {key: _without_points(item) for key, item in value.items()}
     if isinstance(value, list):

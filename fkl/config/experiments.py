@@ -1,20 +1,20 @@
-"""The papers' experiments and the choices that they are made of, each paper's in one file: its experiments.yaml.
+"""The papers' experiments and their choices, in one file per paper, experiments.yaml.
 
-Such a file has, under `options`, groups of choices like those of conf/, each a configuration that belongs to no package
-(``+graph_omkl/data=concrete``); under `experiments`, the choices of the group `experiment`; and under `variants`, what
-the readings of the paper besides its text change; under `builds_on`, which of them share the runs of another one where
-they have none of their own; under `readings_tried`, how many were tried, named or not; and under `tried`, which item of
-differences.md tells of cells that differ. Some keys of a choice are no configuration:
+Such a file has six parts. `options` has groups of choices as in conf/, each a configuration without a package
+(``+graph_omkl/data=concrete``). `experiments` has the choices of the group `experiment`. `variants` has the changes of
+each reading of the paper other than its text. `builds_on` names the reading whose runs another reading uses if it has
+none of its own. `readings_tried` is the number of readings that were tried, named or not. `tried` names the item of
+differences.md about cells that differ. Some keys of a choice are not configuration:
 
 about
-    What it is, in one line; `fkl list` shows it.
+    Description in one line; `fkl list` shows it.
 sweep
-    Of an experiment: what its jobs differ in, in the words of a command line (``hydra.sweeper.params``).
+    In an experiment: the differences between its jobs, as words of a command line (``hydra.sweeper.params``).
 needed
-    Of an experiment: false where no published number waits for it, but differences.md tells of other readings.
+    In an experiment: false if no published number needs it, but differences.md reports other readings.
 cell
-    Of a job's run, where it stands in the paper's tables and figures; see `fkl.papers.our_runs`. One at the top of the
-    file holds for all of the paper's experiments, unless they or their choices have another value.
+    Position of a job's run in the paper's tables and figures; see `fkl.papers.our_runs`. An entry at the top of the
+    file is for all of the paper's experiments, unless they or their choices have another value.
 """
 
 from functools import cache
@@ -25,12 +25,12 @@ import yaml
 
 import fkl
 
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the compiled one, where there is one, is ten times faster
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the compiled loader, if it exists, is ten times faster
 GROUP = "experiment"
 NO_CONFIGURATION = ("about", "sweep", "needed", "cell")
 
 Choices = dict[str, dict[str, dict[str, Any]]]
-"""Groups, by their path; their choices, by name."""
+"""Groups by path, and their choices by name."""
 
 
 def files() -> dict[str, Path]:
@@ -41,7 +41,7 @@ def files() -> dict[str, Path]:
 
 @cache
 def of_paper(paper: str) -> dict[str, Any]:
-    """What a paper's file holds."""
+    """Content of a paper's file."""
     content: dict[str, Any] = yaml.load(files()[paper].read_text(encoding="utf-8"), LOADER)
     return content
 
@@ -54,27 +54,27 @@ def experiments(paper: str) -> dict[str, dict[str, Any]]:
 
 
 def not_needed(paper: str) -> list[str]:
-    """The paper's experiments that no published number waits for."""
+    """The paper's experiments that no published number needs."""
     return [name for name, node in experiments(paper).items() if not node.get("needed", True)]
 
 
 def variants(paper: str) -> dict[str, str]:
-    """Readings of a paper besides its text, in their order, and what each changes."""
+    """Readings of a paper other than its text, in order, and their changes."""
     return dict(of_paper(paper).get("variants", {}))
 
 
 def builds_on(paper: str) -> dict[str, str]:
-    """For each reading of a paper, the reading whose runs it uses where it has none; the others use the text's."""
+    """For each reading of a paper, the reading whose runs it uses if it has none; the others use the text's."""
     return dict(of_paper(paper).get("builds_on", {}))
 
 
 def readings_tried(paper: str) -> int:
-    """How many readings of a paper were tried, its text and those without a name among them."""
+    """Number of readings of a paper that were tried, including its text and those without a name."""
     return int(of_paper(paper).get("readings_tried", 1))
 
 
 def tried(paper: str) -> dict[str, str]:
-    """What is told of cells that differ, by algorithm or ``ALGORITHM on DATASET``: an item's first words."""
+    """First words of the item about cells that differ, by algorithm or ``ALGORITHM on DATASET``."""
     return dict(of_paper(paper).get("tried", {}))
 
 
@@ -92,18 +92,18 @@ def choices() -> Choices:
 
 
 def groups_in(group: str) -> set[str]:
-    """Names of the groups right inside a group, the topmost ones for an empty name."""
+    """Names of the groups directly inside a group; the top-level ones for an empty name."""
     start = f"{group}/" if group else ""
     return {path.removeprefix(start).partition("/")[0] for path in choices() if path.startswith(start)}
 
 
 def is_group(path: str) -> bool:
-    """Whether a path is that of a group, or of one that holds others."""
+    """Whether a path belongs to a group, or to one that contains other groups."""
     return any(f"{group}/".startswith(f"{path}/") for group in choices())
 
 
 def choice(path: str) -> dict[str, Any] | None:
-    """A choice by its path, for example ``graph_omkl/data/concrete``; None where there is none."""
+    """A choice by its path, for example ``graph_omkl/data/concrete``; None if there is none."""
     group, _, option = path.removesuffix(".yaml").rpartition("/")
     return choices().get(group, {}).get(option)
 
@@ -115,7 +115,7 @@ def for_runs(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def abouts(group: str) -> dict[str, str]:
-    """What the choices of a group and of those inside it are, by their names from the group on."""
+    """Descriptions of the choices in a group and its subgroups, by name relative to the group."""
     found = {}
     for path, options in choices().items():
         if f"{path}/".startswith(f"{group}/"):

@@ -1,4 +1,4 @@
-"""Interpolations, ``${KEY}``, and how much they may stand for: forty lines can double to a terabyte."""
+"""Interpolations, ``${KEY}``, and a limit of their size: forty lines can expand to a terabyte."""
 
 import re
 from copy import deepcopy
@@ -12,14 +12,14 @@ from fkl.basics.errors import FklError
 from fkl.data.dealt_rows import parts_of_all
 
 MOST = 30_000
-"""Keys, values and hundreds of letters that all interpolations together may stand for."""
+"""Limit for all interpolations together: keys, values and hundreds of letters."""
 DEEPEST = 50
 LETTERS_EACH = 100
 INNERMOST = re.compile(r"\$\{([^${}]*)\}")
 OF_A_KEY = re.compile(r"\s*(?:oc\.select|oc\.deprecated|oc\.dict\.keys|oc\.dict\.values|hydra)\s*:([^,]*)")
 
 OmegaConf.register_new_resolver(
-    "full_or_half",  # the number for rows=all, else half of it, and of a portion a share
+    "full_or_half",  # the number for rows=all, otherwise half of it, and for a portion a share
     lambda number, *, _root_: number // parts_of_all(_root_.get("rows", "all")),
     replace=True,
 )
@@ -27,12 +27,12 @@ OmegaConf.register_new_resolver("variable", variable, replace=True)
 
 
 def resolved(config: dict[str, Any]) -> dict[str, Any]:
-    """A copy of a composed configuration in which interpolations are what they stand for.
+    """A copy of a composed configuration with interpolations replaced by their values.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        If one cannot be replaced, stands for too much, or a value is missing; names the key.
+        If one cannot be replaced, is too large, or a value is missing; names the key.
     """
     written = str(config)
     if "${" not in written and "???" not in written:
@@ -48,20 +48,20 @@ def resolved(config: dict[str, Any]) -> dict[str, Any]:
 def _size_when_replaced(
     config: Any, path: tuple[str, ...], value: Any, depth: int, sizes: dict[tuple[str, ...], int]
 ) -> int:
-    """What a value stands for, in keys, values and hundreds of letters, once its interpolations are replaced."""
+    """Size of a value in keys, values and hundreds of letters, once its interpolations are replaced."""
     if path in sizes:
         return sizes[path]
     key = ".".join(path)
     if depth > DEEPEST:
         raise FklError(f"{key}: stands for another key, and so on, for more than {DEEPEST} keys")
-    sizes[path] = 0  # what stands for itself is for OmegaConf to refuse
+    sizes[path] = 0  # OmegaConf refuses an interpolation of itself
     size = 1 + sum(
         _size_when_replaced(config, (*path, name), inner, depth, sizes) for name, inner in _items_by_name(value).items()
     )
     if isinstance(value, str):
         size += len(value) // LETTERS_EACH
         for name in _named_keys(value, key):
-            # From the place of an interpolation, .b is a key beside it and ..b one beside that.
+            # Relative to an interpolation, .b is a sibling key and ..b a sibling of its parent.
             dots = len(name) - len(name.lstrip("."))
             parts = (part.strip("'\" ") for part in re.split(r"[.\[\]]", name[dots:]))
             wanted = (*path[: len(path) - dots if dots else 0], *filter(None, parts))
@@ -77,13 +77,13 @@ def _size_when_replaced(
 
 
 def _items_by_name(value: Any) -> dict[str, Any]:
-    """Values inside a mapping or a list, by the names that an interpolation has for them."""
+    """Values inside a mapping or a list, by their names in an interpolation."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return {str(name): inner for name, inner in items}
 
 
 def _named_keys(text: str, key: str) -> list[str]:
-    """Keys that the interpolations of a text name, the innermost first; a zero byte takes the place of each."""
+    """Keys that the interpolations of a text name, the innermost first; a zero byte replaces each."""
     names = []
     while match := INNERMOST.search(text):
         words = match[1]

@@ -1,8 +1,8 @@
 """From a composed configuration to checked objects.
 
-A configuration node with `_target_` names a dataclass; the dataclass's fields are the node's keys, its types their
-types, its `__post_init__` their limits. That is the whole schema: data sets, partitions, kernels, networks and
-algorithms (also a user's own, by import path) all follow it.
+A configuration node with `_target_` names a dataclass. The dataclass's fields are the node's keys, its annotations
+their types, and its `__post_init__` checks their limits. Data sets, partitions, kernels, networks and algorithms (also
+a user's own, by import path) all follow this schema.
 """
 
 import math
@@ -39,7 +39,7 @@ PARTS = {
     "links": ("always_up", "up"),
     "logger": ("begin", "round", "end", "fail"),
 }
-"""What the class of a node is known by."""
+"""Attribute that identifies the class of a node."""
 RENAMED_FACTS = {
     "choices_tell": "choices_reveal_data",
     "engines": "compiled_only",
@@ -47,16 +47,16 @@ RENAMED_FACTS = {
     "not_scanned": "not_traceable",
     "over_ranks": "means_only",
 }
-"""What a class of a method said until 1.0.0rc1, and what it says today: an old one would be passed over."""
+"""Class attributes of methods in 1.0.0rc1, and their new names: an old one would be ignored."""
 
 
 def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
-    """Check a composed configuration, which stays as it is; `words` are those of the user that it was composed of.
+    """Check a composed configuration without changing it; `words` are the user's words in it.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        Names the key and what it may be.
+        Names the key and its allowed values.
     """
     plain = resolved(config)
     groups = (*NODES, *OPTIONAL_NODES, "paths", "logger")
@@ -104,18 +104,18 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
 
 
 def engine(name: str) -> Any:
-    """The `fkl.engines.base.Engine` of this name, whose module is imported when it is first asked for."""
+    """The `fkl.engines.base.Engine` of this name, whose module is imported at the first use."""
     module, _, kind = ENGINES[name].rpartition(".")
     return getattr(import_module(module), kind)()
 
 
 def instantiate(node: dict[str, Any] | None, group: str) -> Any:
-    """Make the object that a node's `_target_` names."""
+    """Make the object named by a node's `_target_`."""
     return _make_from_node(node, group)[0]
 
 
 def _make_from_node(node: dict[str, Any] | None, group: str) -> tuple[Any, dict[str, Any]]:
-    """Make the object that a node's `_target_` names, and the node with all its keys."""
+    """Make the object named by a node's `_target_`, and the node with all its keys."""
     if not isinstance(node, dict) or "_target_" not in node:
         raise BadValue("_target_", None, "the import path of a class")
     node = node | renamed.as_today(node)
@@ -132,15 +132,15 @@ def _make_from_node(node: dict[str, Any] | None, group: str) -> tuple[Any, dict[
 
 
 def _imported(key: str, path: str, what: str) -> Any:
-    """What an import path leads to, in a module of fkl's or of the user's."""
+    """The object at an import path, in a module of fkl or of the user."""
     try:
         with _own_modules():
             module, _, name = path.rpartition(".")
             return getattr(source.import_module(module), name)
-    except (Exception, SystemExit) as error:  # whatever the user's own module does wrong is said in one line
+    except (Exception, SystemExit) as error:  # any error in the user's own module is reported in one line
         *_, last = traceback.extract_tb(error.__traceback__)
         ours = "importlib" in last.filename or last.filename in (__file__, source.__file__, fkl.__file__)
-        if ours or isinstance(error, SyntaxError):  # no module to run, or an error that names its place itself
+        if ours or isinstance(error, SyntaxError):  # not a runnable module, or an error that already names its place
             said = str(error)
         else:
             said = f"{last.filename}, line {last.lineno}: {type(error).__name__}: {error}"
@@ -149,10 +149,9 @@ def _imported(key: str, path: str, what: str) -> Any:
 
 @contextmanager
 def _own_modules() -> Iterator[None]:
-    """Find a user's own modules in the current folder, after whatever is installed, and only in this block.
+    """Find a user's own modules in the current folder, after installed ones, and only in this block.
 
-    For longer, a file there could pass for any module that some library would like to have, Hydra's plugins among
-    them.
+    Outside the block, a file there could be mistaken for an optional module of some library, such as a plugin of Hydra.
     """
     here = str(Path.cwd())
     added = [here] if here not in sys.path else []
@@ -170,7 +169,7 @@ def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...
     Returns
     -------
     object, dict
-        What was made, and the values, with the defaults of those that were left out: so that they name the same run.
+        The object, and the values with defaults for omitted keys, which then name the same run.
     """
     schema = OmegaConf.structured(target)
     OmegaConf.set_readonly(schema, False)
@@ -182,16 +181,16 @@ def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...
         try:
             schema[key] = value
             if isinstance(schema[key], bool) and isinstance(value, int | float):
-                require(value in (0, 1), key, value, "true or false")  # OmegaConf takes any integer for true
+                require(value in (0, 1), key, value, "true or false")  # OmegaConf converts any integer to true
         except ConfigKeyError:
             known = ", ".join(sorted([*map(str, schema), *also]))
             raise FklError(f"{group + '.' if group else ''}{key}: no such key; there are {known or 'none'}") from None
         except (ValidationError, OmegaConfBaseException, OverflowError) as error:
             raise BadValue(key, value, _allowed_by_type(target, key, error)) from None
     plain: dict[str, Any] = OmegaConf.to_container(schema)  # type: ignore[assignment]
-    built = target(**plain)  # whose own limits say more than those that hold for all
+    built = target(**plain)  # its own limits are more specific than the general ones
     for key, value in plain.items():
-        # What no number can be, also inside lists: so no class has to think of it
+        # General limits of numbers, also inside lists, so no class has to check them
         for number in _single_values(value):
             if isinstance(number, float):
                 require(math.isfinite(number), key, value, "a finite number" if number is value else "finite numbers")
@@ -209,7 +208,7 @@ def _single_values(value: Any) -> Iterator[Any]:
 
 
 def _allowed_by_type(target: type, key: str, error: Exception) -> str:
-    """The values that a field's type allows, in words."""
+    """The values that a field's type allows, as text."""
     annotation = str(next(one.type for one in target.__dataclass_fields__.values() if one.name == key))  # type: ignore[attr-defined]
     words = {
         "dict": "names with words",

@@ -1,4 +1,4 @@
-"""A checked configuration, and the folder that it names."""
+"""A checked configuration, and its folder."""
 
 import hashlib
 import json
@@ -23,16 +23,16 @@ class Run:
     ----------
     settings, paths : the keys outside every group
     algo, dataset, partition, kernels, network, topology : objects
-        Instances of the dataclasses that the nodes name; topology is None for a method with a server, kernels for one
-        that has no use for them.
+        Instances of the nodes' dataclasses. topology is None for a method with a server, kernels for a method that does
+        not use them.
     resolved : dict
-        The configuration as plain data, as `config.yaml` keeps it.
+        The configuration as plain data, as in `config.yaml`.
     conditions : dict of str to object
-        What the network does, by the names of `CONDITIONS`; those that are left out are not there.
+        Network conditions, by the names in `CONDITIONS`, without those that are not set.
     loggers : dict of str to object
         Loggers that follow the run, `fkl.loggers.logger.Logger`, by name.
     words : tuple of str
-        What the user set, as KEY=VALUE words.
+        The user's settings, as KEY=VALUE words.
     """
 
     settings: Settings
@@ -50,7 +50,7 @@ class Run:
 
     @cached_property
     def digest(self) -> str:
-        """Hash of everything that decides numbers: configuration, data files' checksums, source of fkl and the user."""
+        """Hash of everything that decides numbers: configuration, checksums of data files, source of fkl and user."""
         all_of_it = [
             __version__,
             source.of_fkl(),
@@ -62,24 +62,24 @@ class Run:
 
     @property
     def parts(self) -> dict[str, str]:
-        """Hashes of the code and of the data behind the run, which tell which of them differs where the digest does."""
+        """Hashes of the run's code and data, which show the cause of a different digest."""
         return {"code": _hash([source.of_fkl(), self._modules]), "data": _hash(self._checksums)}
 
     @property
     def data_digest(self) -> str:
-        """Hash of the data set's files, whatever keys it is read with; of its name where it comes without files."""
+        """Hash of the data set's files, whatever the keys for reading; of its name if it has no files."""
         return _hash(self._checksums_of({"dataset": self.dataset}) or [self.dataset.name])
 
     @property
     def _modules(self) -> list[str | None]:
-        """Hash of the source of each node's class, and of each metric; None for one of fkl's own."""
+        """Hash of the source of each node's class and of each metric; None for fkl's own."""
         targets = [str(node["_target_"]) for name in (*NODES, *OPTIONAL_NODES) if (node := self.resolved.get(name))]
         targets += (self.settings.metrics or {}).values()
         return [source.of_module(target.rpartition(".")[0]) for target in targets]
 
     @property
     def _checksums(self) -> list[str]:
-        """Those of the data files, the user's own among them."""
+        """Checksums of the data files, including the user's own."""
         return self._checksums_of({"dataset": self.dataset, "topology": self.topology, **self.conditions})
 
     def _checksums_of(self, nodes: dict[str, Any]) -> list[str]:
@@ -87,23 +87,23 @@ class Run:
         for name, node in nodes.items():
             with key_prefix(name):
                 fingerprint = getattr(node, "fingerprint", None)
-            if fingerprint is not None:  # a file of the user's own; without one a digest stays what it was
+            if fingerprint is not None:  # the user's own file; without one the digest does not change
                 checksums.append(fingerprint)
         return checksums
 
     @cached_property
     def folder(self) -> Path:
-        """Where the run's files go."""
+        """Folder of the run's files."""
         return self._folder("runs", "")
 
     @cached_property
     def failed_folder(self) -> Path:
-        """Where the run leaves its error, and what rows it has, when it fails."""
+        """Folder for the error, and the rows so far, of a failed run."""
         return self._folder("failed", ".failed")
 
     @cached_property
     def broken_folder(self) -> Path:
-        """Where a damaged folder goes that lies in the place of this run."""
+        """Folder to which a damaged folder of this run is moved."""
         return self._folder("broken", ".broken")
 
     def _folder(self, kind: str, suffix: str) -> Path:
@@ -118,5 +118,5 @@ def _hash(values: list[Any]) -> str:
 
 
 def _without_parents(folder: str) -> Path:
-    """A folder's path; one with `..` in it, which leads nowhere where a part is missing, from the root."""
+    """A folder's path; with `..` in it, which fails if a part is missing, the absolute path."""
     return Path(os.path.realpath(folder)) if ".." in Path(folder).parts else Path(folder)

@@ -11,7 +11,7 @@ from fkl.data.normalise import SCALINGS
 from fkl.screen.columns import meaning
 
 LEARNERS = ("federated", "alone", "pooled")
-"""Who learns together: the clients as the method says, each by itself, or one that has all samples."""
+"""Who learns together: the clients as in the method, each by itself, or one learner with all samples."""
 NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 STOP_WHEN = re.compile(r"\s*(\w+)\s*([<>])\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*", re.ASCII)
 NODES: tuple[str, ...] = ("algo", "dataset", "partition", "network")
@@ -22,7 +22,7 @@ ENGINES = {
     "mpi": "fkl.engines.mpi.Mpi",
     "jax": "fkl.engines.jax.Jax",
 }
-"""Import paths of what plays the rounds, see `fkl.engines.base.Engine`, as `_target_` is one of a node's class."""
+"""Import paths of the engines that play the rounds, see `fkl.engines.base.Engine`."""
 MOST_REPLICATES = 1_000_000
 LONGEST_NAME = 200
 
@@ -38,7 +38,7 @@ class Paths:
     outputs : str
         Runs, tables and figures.
     cache : str
-        What is computed once for many runs; by default the environment's FKL_CACHE, else ``~/.cache/fkl``.
+        Results that many runs share; by default the environment's FKL_CACHE, else ``~/.cache/fkl``.
     """
 
     data: str = "data"
@@ -65,45 +65,47 @@ class Settings:
     replicates : int
         Independent sets of random features.
     precision : {"float32", "float64"}
-        Of random features, of the parameters that go with them, and of scalars on the wire.
+        Precision of random features, of their parameters, and of scalars on the wire.
     engine : {"numba", "numpy", "mpi", "jax"}
         Compiled loops, or the slow reference in numpy; a method whose loops exist only compiled refuses the latter.
         With mpi, for methods whose clients have a server, the processes that mpirun has started play the clients in
-        parts, by the compiled loops, and come to the same bytes. With jax, for methods whose rounds can be traced, they
-        are played by one compiled scan, on the device that JAX finds.
+        parts, with the compiled loops, and give the same bytes. With jax, for methods whose rounds can be traced, one
+        compiled scan plays them on the device that JAX finds.
     scaling : {"unit_ball", "unit_box", "none"}
-        Of features and target, see `fkl.data.normalise.normalise`.
+        Scaling of features and target, see `fkl.data.normalise.normalise`.
     rows : str
         Which of the data set's rows there are: all; even or odd, every other block of 50 in their order; early or late,
-        the first half of each site's rows and the others; tune_N or judge_N, half of the blocks, dealt anew for each
-        number N; tune_N_of_G or judge_N_of_G, the same of portion N of G; sealed_0.3, three tenths of the blocks, the
-        same in every run, open_0.3, the others, and tune_N_but_0.3 or judge_N_but_0.3, half of these others. What is
-        chosen on the one half has seen nothing of the other, not even its scale. A partition's default rounds (of
-        by_site, own and other) are then half as many, and of a portion a G-th of that, of sealed rows their share;
-        values that you give are taken as they are. With judge and sealed, ``losses.npz`` keeps the loss of each row.
+        the first half of each site's rows and the others; tune_N or judge_N, half of the blocks, with a new split for
+        each number N; tune_N_of_G or judge_N_of_G, the same of portion N of G; sealed_0.3, three tenths of the blocks,
+        the same in every run, open_0.3, the others, and tune_N_but_0.3 or judge_N_but_0.3, half of these others. A
+        choice made on one half does not depend on the other half, not even on its scale. A partition's default rounds
+        (of by_site, own and other) are then half as many, and of a portion a G-th of that, of sealed rows their share;
+        your own values are used unchanged. With judge and sealed, ``losses.npz`` keeps the loss of each row.
     learners : {"federated", "alone", "pooled"}
-        Whether clients learn together as the method says, each by itself, or one learner has all samples. What the
-        others reach tells what federating is worth: they send nothing, so that no condition of the network matters.
+        Whether clients learn together as in the method, each by itself, or one learner has all samples. A comparison
+        with the last two shows the benefit of federation. They send nothing, so conditions of the network have no
+        effect.
     stop_when : str or None
-        A column of rounds.csv and a number, as ``mse<0.01`` or ``uplink_bytes>1e6``: the run ends after the first round
-        at which this holds for the mean over replicates, which all run together.
+        A column of rounds.csv and a number, such as ``mse<0.01`` or ``uplink_bytes>1e6``: the run ends after the first
+        round in which this holds for the mean over replicates, which all run together.
     metrics : dict of str to str, or None
         Metrics of your own, as ``metrics.mae=my_module.mae``: a function of two arrays (n,), the scaled targets y and
         the predictions y_hat, that returns the loss of each sample. The mean becomes a column of rounds.csv and
-        summary.csv: of a stream ``mae``, of all predictions so far; of other methods ``test_mae``, of the test samples.
+        summary.csv: for streams ``mae``, over all predictions so far; for other methods ``test_mae``, over the test
+        samples.
     threads : int or None
         Threads of the compiled kernels; None for all.
     chunk : int or None
-        Replicates that run together; None for as many as a gigabyte holds.
+        Replicates that run together; None for as many as fit in a gigabyte.
     checkpoint_s : float or None
-        Seconds between two savings of what a run has done so far; 0 for every round, None for never.
+        Seconds between two checkpoints of a run; 0 for every round, None for never.
     objective : str or None
-        Column of the summary whose mean a search for hyper-parameters is to make small.
+        Column of the summary whose mean a hyperparameter search minimises.
     save_model : bool
-        Whether to keep what was learned, in ``model.npz``.
+        Whether to save the learned model in ``model.npz``.
     figures : {"all", "paper", "none"}
-        Whether a run draws its figures, which takes longer than the rounds of a small one; with paper they have the
-        width of a paper's column, letters of 8 pt, and their captions in .txt files beside them.
+        Whether a run draws its figures, which takes longer than the rounds of a small run. With paper, they have the
+        width of a paper's column, letters of 8 pt, and captions in .txt files next to them.
     out : str or None
         Folder for this run's files; None for one named after the configuration.
     """
@@ -154,9 +156,9 @@ class Settings:
 
 
 def _require_folder(key: str, value: str, allowed: str) -> None:
-    """Refuse what names no folder that a file system could hold, with our own files beside it."""
+    """Refuse names that are impossible for a folder and for our files next to it."""
     short = all(len(part.encode()) <= LONGEST_NAME for part in Path(value).parts)
     require(value.strip() != "" and short, key, value, f"{allowed}; no name longer than {LONGEST_NAME} bytes")
     require(value.isprintable(), key, value, f"{allowed}, without control characters")
-    home = value.startswith("~") and key != "cache"  # some libraries would take it for a home folder, others not
+    home = value.startswith("~") and key != "cache"  # some libraries would expand it to a home folder, others would not
     require(not home, key, value, f"{allowed}; write $HOME for ~")

@@ -1,4 +1,4 @@
-"""Hashes of the code that decides numbers: fkl's own, and that of a user's modules."""
+"""Hashes of the code that decides numbers: fkl's own, and the user's modules."""
 
 import ast
 import hashlib
@@ -17,12 +17,13 @@ SUFFIXES = (".py", *EXTENSION_SUFFIXES)
 INSTALLED = {"site-packages", "dist-packages"}
 
 _known: dict[str, dict[str, str]] = {}
-"""For each user module that this process imported: the modules behind it and the hashes of their files then."""
+"""For each user module that this process imported: the modules that it imports, and the hashes of their files at that
+time."""
 
 
 @cache
 def of_fkl() -> str:
-    """Hash of fkl's own source, read once in a process: the same in every folder and with every kind of line end."""
+    """Hash of fkl's own source, computed once per process; it does not depend on the folder or on line endings."""
     files = sorted(file.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.py"))
     return _joint_hash(
         {
@@ -41,18 +42,18 @@ def of_files(pattern: str) -> str:
 
 
 def of_module(name: str) -> str | None:
-    """Hash of a module that `import_module` imported, and of all local ones behind it; None for one of fkl's own.
+    """Hash of a module that `import_module` imported, and of its local imports; None for one of fkl's own.
 
-    Found without running anything: by `import` statements anywhere in a file, also inside functions, and calls of
-    `import_module` and `__import__` with the name written out. Local is the folder that the module was found in and
-    every other one on Python's path, but not installed packages and the standard library; a module that is installed
-    has its own package behind it. What a module reads, but does not import, is not seen.
+    Imports are found without running code: `import` statements anywhere in a file, also inside functions, and calls of
+    `import_module` and `__import__` with a literal name. Local means in the module's folder or any other folder on
+    Python's path, except for installed packages and the standard library. For an installed module, its own package
+    counts as local. Files that a module reads, but does not import, are not covered.
     """
     return None if _is_fkl(name) else _joint_hash(_known[name])
 
 
 def import_module(name: str) -> ModuleType:
-    """Import a module; one of a user's that was changed since this process did so before is imported anew.
+    """Import a module; a user's module that has changed since this process imported it is imported again.
 
     Raises
     ------
@@ -64,8 +65,8 @@ def import_module(name: str) -> ModuleType:
         return module
     found = _hashes_behind(name)
     if _known.setdefault(name, found) != found:
-        for each in set(found).union(*_known.values()):  # one that is as it was may hold objects of one that is not
-            if _is_local(sys.modules.get(each)):  # and not the one of Python that a user's file has the name of
+        for each in set(found).union(*_known.values()):  # an unchanged module may hold objects of a changed one
+            if _is_local(sys.modules.get(each)):  # but not the module of Python with the name of a user file
                 del sys.modules[each]
         for other, files in [*_known.items()]:
             if any(found.get(each, content) != content for each, content in files.items()):
@@ -90,8 +91,8 @@ def _content_of_file(file: Path) -> bytes:
 
 
 def _hashes_behind(name: str) -> dict[str, str]:
-    """Hash of the file of every local module behind one that is imported, by module."""
-    # Where modules are looked for: first where this one was found
+    """Hash of the file of every local module that an imported one needs, by module."""
+    # Folders in which modules are searched: first the one with this module
     place = Path(getattr(sys.modules[name], "__file__", None) or "nowhere").absolute()
     folders = [place.parents[name.count(".") + (place.stem == "__init__")]]
     if not _is_installed(folders[0]):
@@ -105,10 +106,10 @@ def _hashes_behind(name: str) -> dict[str, str]:
         if _is_fkl(wanted) or (top is not None and wanted.partition(".")[0] != top):
             continue
         parts = wanted.split(".")
-        for module in (".".join(parts[:count]) for count in range(1, len(parts) + 1)):  # a and a.b are run for a.b.c
+        for module in (".".join(parts[:count]) for count in range(1, len(parts) + 1)):  # importing a.b.c runs a and a.b
             if module in hashes:
                 continue
-            # Its file, in the first folder that has it, in the order in which Python looks
+            # Its file, in the first folder that has it, in Python's order
             inner = Path(*module.split("."))
             names = [inner / "__init__.py", *(inner.with_name(inner.name + suffix) for suffix in reversed(SUFFIXES))]
             files = (folder / one for folder in folders for one in names)
@@ -136,7 +137,7 @@ def _is_installed(folder: Path) -> bool:
 
 @cache
 def _imported_names(content: bytes, package: str) -> tuple[str, ...]:
-    """Names of what a file of a package may import; nothing of one that is no Python, which says so when it is run."""
+    """Names that a file of a package may import; none for a file that is not Python, which fails when it is run."""
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError):

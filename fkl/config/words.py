@@ -1,4 +1,4 @@
-"""Words of a command line, KEY=VALUE, by Hydra's grammar; most are so plain that Hydra need not be imported."""
+"""Words of a command line, KEY=VALUE, in Hydra's grammar; most are simple and do not need an import of Hydra."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from fkl.basics.errors import FklError, in_one_line
 
 LONGEST = 8192
-"""Most letters of a word; Hydra's parser takes seconds for longer ones."""
+"""Maximum length of a word; Hydra's parser takes seconds for longer ones."""
 PLAIN = re.compile(
     r"""
     (?P<sign>\+{0,2})
@@ -20,7 +20,7 @@ PLAIN = re.compile(
     """,
     re.VERBOSE | re.ASCII | re.IGNORECASE,
 )
-"""Words that can be read without Hydra: names, paths and numbers."""
+"""Words that can be parsed without Hydra: names, paths and numbers."""
 PIECE = re.compile(
     r"""
     \s*+(?:
@@ -32,12 +32,12 @@ PIECE = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""Parts of a value: quoted text, what lists, sweeps and functions are written with, and text without quotes."""
+"""Parts of a value: quoted text, the characters of lists, sweeps and functions, and text without quotes."""
 INTERPOLATION = re.compile(r"\$\{[^}]*+\}")
 ESCAPED = re.compile(r"\\([\\()\[\]{}:=, \t])")
 AROUND = re.compile(r"^[ \t]+|(?<!\\)[ \t]+$")
 ODD = re.compile(r"[^A-Za-z0-9_/\-\\+.$%*@?|:= \t]")
-"""What text without quotes may not hold."""
+"""Characters that text without quotes must not contain."""
 
 
 class Word(NamedTuple):
@@ -46,12 +46,12 @@ class Word(NamedTuple):
     Parameters
     ----------
     sign : {"", "+", "++", "~"}
-        Change what there is, add, do either, leave out.
+        Change, add, change or add, remove.
     key : str
-        Of the configuration, or a group.
+        Key of the configuration, or a group.
     value : object
     text : str
-        As it was written.
+        The word as the user wrote it.
     """
 
     sign: str
@@ -66,7 +66,7 @@ def read_words(words: Iterable[str]) -> list[Word]:
     Raises
     ------
     fkl.basics.errors.FklError
-        If one is not understood, or has several values, as those of a sweep.
+        If one cannot be parsed, or has several values, as in a sweep.
     """
     read = []
     for word in words:
@@ -90,7 +90,7 @@ def read_words(words: Iterable[str]) -> list[Word]:
 
 
 def each_value(word: str, names: Callable[[str], list[str]]) -> list[str]:
-    """A word for each value of one that is swept over; `names` tells a group's choices, for glob(*)."""
+    """One word for each value of a swept word; `names` returns a group's choices, for glob(*)."""
     from hydra.core.override_parser.types import Glob
 
     [override] = parsed([word])
@@ -102,12 +102,12 @@ def each_value(word: str, names: Callable[[str], list[str]]) -> list[str]:
 
 
 def parsed(words: Iterable[str]) -> list[Any]:
-    """What Hydra's parser makes of words.
+    """Words parsed by Hydra.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        If one is not understood.
+        If one cannot be parsed.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
@@ -127,7 +127,7 @@ def parsed(words: Iterable[str]) -> list[Any]:
 
 
 def quoted(word: str) -> str:
-    """A word as Hydra can read it, so that a user need not quote ``out=größe``; most are what they were."""
+    """A word in a form that Hydra can parse: the user does not need to quote ``out=größe``. Most do not change."""
     key, equals, value = word.partition("=")
     return key + equals + PIECE.sub(_quoted_piece, value) if ODD.search(value) else word
 

@@ -1,4 +1,4 @@
-"""A user's YAML, read with limits: what no configuration can be is told by file and line, and nothing hangs."""
+"""A user's YAML, read with limits: errors name the file and line, and no file can block the program."""
 
 from functools import cache, lru_cache
 from pathlib import Path
@@ -9,9 +9,9 @@ import yaml
 from fkl.basics.errors import FklError
 
 LONGEST = 2**18
-"""Most bytes of a file; all of fkl's own files together have a fifth of that."""
+"""Maximum size of a file in bytes; all of fkl's own files together have a fifth of that."""
 MOST = 30_000
-"""Keys, values and hundreds of letters, once every alias stands for what it names."""
+"""Maximum number of keys, values and hundreds of letters, after replacing every alias."""
 DEEPEST = 50
 PLAIN = ("bool", "float", "int", "map", "merge", "null", "seq", "str")
 TAGS = {f"tag:yaml.org,2002:{name}" for name in PLAIN}
@@ -19,7 +19,7 @@ LETTERS_EACH = 100
 
 
 def read_text(file: Path) -> str:
-    """Text of a file, or a line about what it is instead."""
+    """Text of a file, or one line about why it is not text."""
     try:
         with file.open("rb") as opened:
             raw = opened.read(LONGEST + 1)
@@ -34,14 +34,14 @@ def read_text(file: Path) -> str:
         raise FklError(f"{file}, line {line}: byte {raw[error.start]:#x} is not text in UTF-8") from None
 
 
-@lru_cache(maxsize=256)  # a sweep composes the same files for every job
+@lru_cache(maxsize=256)  # a sweep reads the same files for every job
 def read_mapping(text: str, file: Path) -> dict[str, Any]:
-    """Keys and values of a YAML text, to be left as they are.
+    """Keys and values of a YAML text; callers must not change them.
 
     Raises
     ------
     FklError
-        If it is something else, names file and line.
+        If it is something else; names file and line.
     """
     try:
         loader = _loader()(text)
@@ -63,7 +63,7 @@ def read_mapping(text: str, file: Path) -> dict[str, Any]:
 
 @cache
 def _loader() -> Any:
-    """OmegaConf's loader, which stops where there is too much."""
+    """OmegaConf's loader, with a limit of size."""
     from omegaconf._utils import get_yaml_loader
 
     class Loader(get_yaml_loader()):  # type: ignore[misc]
@@ -88,7 +88,7 @@ def _place_in_file(file: Path, mark: yaml.Mark | None) -> str:
 
 
 def _require_small(root: yaml.Node, file: Path) -> None:
-    """Refuse tags that name types, aliases that contain themselves, and those that stand for too much."""
+    """Refuse tags that name types, aliases that contain themselves, and aliases that are too large."""
     sizes: dict[int, int | None] = {}
 
     def size(node: yaml.Node) -> int:

@@ -1,4 +1,4 @@
-"""What every algorithm promises besides its numbers; see `fkl.conformance.promises`."""
+"""Promises of every algorithm, in addition to its numbers; see `fkl.conformance.promises`."""
 
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance.by_hand import Round, round_by_hand

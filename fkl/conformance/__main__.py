@@ -1,4 +1,4 @@
-"""`python -m fkl.conformance`: a module of its own, so that parties in processes do not take it for theirs."""
+"""`python -m fkl.conformance`: a separate module, because parties in processes must not mistake it for theirs."""
 
 from fkl.conformance.promises import main
 

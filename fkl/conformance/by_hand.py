@@ -1,4 +1,4 @@
-"""One round by hand: what a method's functions are given, for a unit test against numbers of your own."""
+"""One round by hand: arguments of a method's functions, for a unit test against your own numbers."""
 
 from dataclasses import dataclass
 
@@ -12,16 +12,16 @@ from fkl.kernels import Dictionary
 
 @dataclass(frozen=True)
 class Round:
-    """What the server and the clients of a `Federated` method are given in one round.
+    """Arguments of the server and the clients of a `Federated` method in one round.
 
     Parameters
     ----------
     common : Common
-        With a bank of N kernels, each of which has P = 2 D parameters.
+        With a bank of N kernels, with P = 2 D parameters each.
     samples : Samples
         x (K, d), y (K,) and present (K,).
     turn : Turn
-        Of the clients.
+        Turn of the clients.
     share : (K,) float64
         Each client's share in a mean over those present.
     """
@@ -50,7 +50,7 @@ def round_by_hand(
     clients, features, kernels, D, replicates : int
         K, d, N, random features of each kernel, R.
     absent : tuple of int
-        Numbers of the clients that do not take part.
+        Indices of the clients that do not take part.
     t, rounds : int
         The round, and how many there are.
     seed : int
@@ -58,7 +58,7 @@ def round_by_hand(
     Returns
     -------
     Round
-        Arrays are float64; to have samples of your own, use `dataclasses.replace`.
+        Arrays are float64; for your own samples, use `dataclasses.replace`.
 
     Examples
     --------

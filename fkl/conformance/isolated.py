@@ -1,4 +1,4 @@
-"""Compare parties on their own with all parties at once, whatever family their method is of."""
+"""Compare isolated parties with all parties at once, for methods of every family."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +19,7 @@ from fkl.contract.world import World
 
 
 def require_parties_agree(method: Any, world: Callable[[], World], party: Apart) -> None:
-    """Compare parties on their own with all of them at once: what they show, and the bytes they send.
+    """Compare isolated parties with all of them at once: their results, and the bytes they send.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def require_parties_agree(method: Any, world: Callable[[], World], party: Apart)
     Raises
     ------
     fkl.basics.errors.BrokenPromiseError
-        Names the party, the round, and what differs.
+        Names the party, the round, and the difference.
     """
     kinds = type(getattr(method, "innermost", method)).__mro__
     require = next((CHECKS[kind] for kind in kinds if kind in CHECKS), None)

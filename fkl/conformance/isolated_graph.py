@@ -1,4 +1,4 @@
-"""Agents of a graph on their own: each with its own samples, what it knows of the graph, and messages as bytes."""
+"""Isolated agents on a graph: each with its own samples, its view of the graph, and messages as bytes."""
 
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -53,7 +53,7 @@ class LoneAgent(LoneParty):
         raise NotImplementedError
 
     def send(self, t: int, awake: Awake | None) -> list[Packet | None]:
-        """What goes to all neighbours, or one after another to each; None for nothing."""
+        """The message to all neighbours, or one for each in turn; None for nothing."""
         self._inbox, samples = replace(self._inbox, awake=awake), self.samples_of_round(t)
         with self._unchanged(own := self._own, self._inbox.held, self._samples):
             self._own, outcome = self._method.learn(self._common, own, self._inbox, samples, self._turn_of_party(t))
@@ -69,10 +69,10 @@ class LoneAgent(LoneParty):
         return [self._packet_of(message, place) if sends[0, 0] else None for place in range(messages)]
 
     def receive(self, t: int, packets: list[Packet | None]) -> Shown:
-        """Hear what came in on each link, and tell what was shown: theta (P,), or what a prediction shows."""
+        """Receive the message on each link, and return the result: theta (P,), or the arrays of a prediction."""
         came = [packet for packet in packets if packet is not None]
         if came:
-            message = unpacked([packet or came[0] for packet in packets])  # any, where none came: it is not looked at
+            message = unpacked([packet or came[0] for packet in packets])  # any message if none arrived: it is ignored
             arrived = np.array([[packet is not None for packet in packets]])
             self._inbox = self._inbox.after(message, arrived, self._method.keep)
         samples = self.samples_of_round(t)
@@ -94,24 +94,24 @@ class LoneBatchAgent(LoneAgent):
             self._batch = BatchSamples.from_samples(self._common.bank, x, y, LOSSES[loss], agents)
 
     def samples_of_round(self, t: int) -> OwnSamples | BatchSamples:
-        """All of them."""
+        """All samples."""
         return self._batch
 
 
 class LoneStreamAgent(LoneAgent):
-    """One that sees a sample in every round: x (T, 1, d), y (T, 1) and whether it is there, (T, 1)."""
+    """One agent that sees a sample in every round: x (T, 1, d), y (T, 1) and whether it is present, (T, 1)."""
 
     def samples_of_round(self, t: int) -> Samples:
-        """The round's."""
+        """The samples of the round."""
         x, y, present = self._samples
         return Samples(x[t], y[t], present[t])
 
 
 def play_apart(method: Decentralized, world: World, party: Apart) -> Played:
-    """Play every agent on its own; what one tells another goes through bytes."""
+    """Play every agent in isolation, with messages as bytes."""
     topology = world.topology
     assert topology is not None
-    problem, common = world.problem, replace(world.common)  # without features that were drawn already
+    problem, common = world.problem, replace(world.common)  # without the features that were already drawn
     kind: type[LoneAgent] = LoneStreamAgent if method.online else LoneBatchAgent
     if method.online:
         samples = samples_of_rounds(world)
@@ -128,7 +128,7 @@ def play_apart(method: Decentralized, world: World, party: Apart) -> Played:
 
 
 class Graph(Carrier):
-    """Carries packets between agents; it loses what the channel would, and has the same links up."""
+    """Carries packets between agents; it loses the same messages as the channel, and has the same links up."""
 
     def __init__(self, world: World, topology: Topology, agents: list[Any]) -> None:
         super().__init__(world.problem, world.channel.ledger.tallies)
@@ -155,7 +155,7 @@ class Graph(Carrier):
         sent = [0 for _ in self._agents]
         for (receiver, sender), is_up, missing in zip(links, up, lost, strict=True):
             packet = packets[sender][sent[sender] % len(packets[sender])] if is_up else None
-            sent[sender] += 1  # its links come up here in the order of their receivers, which is its own
+            sent[sender] += 1  # its links appear here in the order of their receivers, which is its own order
             self.weigh("link", t, sender, packet)
             if missing:
                 self.weigh("lost", t, sender, packet)
@@ -165,12 +165,12 @@ class Graph(Carrier):
 
 
 def shown_by_agents(outcome: Any) -> Shown:
-    """What an iteration shows, of the one replicate: theta (K, P), or the arrays of an outcome."""
+    """Results of an iteration for the only replicate: theta (K, P), or the arrays of an outcome."""
     return shown_arrays(outcome) if is_dataclass(outcome) else {"theta": np.array(outcome[0])}
 
 
 def require_agents_agree(method: Decentralized, world: Callable[[], World], party: Apart) -> None:
-    """Compare agents on their own with all of them at once."""
+    """Compare isolated agents with all of them at once."""
     here = world()
     expected = play_together(method, world(), shown_by_agents)
     require_equal(expected, lambda: play_apart(method, here, party), here, party, "agent")

@@ -1,4 +1,4 @@
-"""A server and clients on their own: each with its own samples, and messages as bytes."""
+"""Isolated server and clients: each with its own samples, and messages as bytes."""
 
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -21,16 +21,16 @@ from fkl.wire.payloads import Ragged
 
 
 class LoneStreamClient(LoneClient):
-    """One client that sees a sample in every round: x (T, 1, d), y (T, 1), and whether it is there, (T, 1)."""
+    """One client that sees a sample in every round: x (T, 1, d), y (T, 1), and whether it is present, (T, 1)."""
 
     @staticmethod
     def dealt(world: World) -> tuple[Any, list[tuple[Any, ...]]]:
-        """What all parties know, without features that were drawn already, and what each client holds."""
+        """The parties' common knowledge, without the features that were already drawn, and each client's data."""
         return replace(world.common), samples_of_rounds(world)
 
     @staticmethod
     def shown_together(world: World) -> Callable[[Any], Shown]:
-        """The function that turns an outcome of all parties at once into what it shows."""
+        """The function from an outcome of all parties at once to its arrays."""
         return shown_arrays
 
 
@@ -47,16 +47,16 @@ class DealtBatchClient(LoneBatchClient, LoneStreamClient):
 
     @staticmethod
     def shown_together(world: World) -> Callable[[Any], Shown]:
-        """What all have learned."""
+        """The common model."""
         return lambda theta: {"theta": theta[0]}
 
 
 class LoneOneShotClient(LoneStreamClient):
-    """One client with all its samples, `Owned`, and points (n, d) where it shows what it predicts."""
+    """One client with all its samples, `Owned`, and points (n, d) for its predictions."""
 
     @staticmethod
     def dealt(world: World) -> tuple[Any, list[tuple[Any, ...]]]:
-        """Each client has its samples, and the points that the replicate is tested on."""
+        """Each client has its samples, and the replicate's test points."""
         samples, points = owned_samples(world), _test_points(world)
         own = [Owned(*(Ragged(((part.values[0][k],),)) for part in samples)) for k in range(world.problem.clients)]
         return common_with_classes(world), [(mine, points) for mine in own]
@@ -68,7 +68,7 @@ class LoneOneShotClient(LoneStreamClient):
         return lambda fitted: {"predictions": np.tile(fitted.predict[0](points), (world.problem.clients, 1))}
 
     def samples_of_round(self, t: int) -> Owned:
-        """All of them."""
+        """All samples."""
         samples, _ = self._samples
         return samples
 
@@ -81,14 +81,14 @@ class LoneOneShotClient(LoneStreamClient):
 def require_clients_agree(
     client: type[LoneStreamClient], method: Federated, world: Callable[[], World], party: Apart
 ) -> None:
-    """Compare a server and clients of this kind on their own with all of them at once."""
+    """Compare an isolated server and clients of this kind with all of them at once."""
     here, all_at_once = world(), world()
     expected = play_together(method, all_at_once, client.shown_together(all_at_once))
     require_equal(expected, lambda: play_apart(client, method, here, party), here, party, "client")
 
 
 def play_apart(client: type[LoneStreamClient], method: Federated, world: World, party: Apart) -> Played:
-    """Play every party on its own; what one tells another goes through bytes."""
+    """Play every party in isolation, with messages as bytes."""
     problem = world.problem
     common, own = client.dealt(world)
     with ExitStack() as stack:
@@ -124,7 +124,7 @@ class Star(Carrier):
                     sent, of_client = self._clients[k].ask("play", t, exchange, down, len(some))
                     self.weigh("uplink", t, k, sent, exchange)
                     seen |= {} if of_client is None else {k: of_client}
-                    if self._times is not None:  # the server may go on before the answer is there
+                    if self._times is not None:  # the server may continue before the answer arrives
                         size = np.zeros((2, len(self._clients)), np.int64)
                         size[:, k] = [0 if packet is None else packet.size for packet in (down, sent)]
                         if self._times.answer(t, *size)[k] > self._times.deadline:
@@ -138,6 +138,6 @@ class Star(Carrier):
 
 
 def _test_points(world: World) -> NDArray[np.float64]:
-    """Points that the replicate is tested on."""
+    """Test points of the replicate."""
     x: NDArray[np.float64] = world.problem.batches[world.streams.replicates[0]].part(False)[0]
     return x

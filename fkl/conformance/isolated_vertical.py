@@ -1,4 +1,4 @@
-"""Actors on a wire, each with its own features and letters as bytes, beside the pooled path."""
+"""Actors on a wire, each with its own features and letters as bytes, compared with the pooled path."""
 
 from collections import defaultdict, deque
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from fkl.wire.letters import Posted, read
 
 
 class LoneActor:
-    """One party, with what it holds and nothing else."""
+    """One party with only its own data."""
 
     who = "a party"
 
@@ -41,18 +41,18 @@ class LoneActor:
 
 
 class ActorInSight(LoneActor):
-    """A party that is at work in this process, where what it keeps can be read afterwards."""
+    """A party that runs in this process; its attributes can be read afterwards."""
 
     def __init__(self, actor: Actor, wire: Wire) -> None:
         self._actor, self._wire = actor, wire
 
     def ask(self, name: str, *arguments: Any) -> Any:
-        """Call a method of the party, which is no copy."""
+        """Call a method of the party itself, not of a copy."""
         return getattr(self, name)(*arguments)
 
 
 class Heard(NamedTuple):
-    """A letter as one hears it who listens on the wire."""
+    """A letter as an eavesdropper on the wire sees it."""
 
     sender: int
     receiver: int
@@ -62,7 +62,7 @@ class Heard(NamedTuple):
 
 
 class Mail:
-    """Carries letters between parties and weighs them; keeps them where `heard` is given."""
+    """Carries letters between parties and measures their bytes; stores them if `heard` is given."""
 
     def __init__(self, parties: list[Any], heard: list[Heard] | None = None) -> None:
         self._parties, self._heard = parties, heard
@@ -72,7 +72,7 @@ class Mail:
         self.sent: Booked = {}
 
     def deliver(self) -> list[Any]:
-        """Let all parties work until they have ended; what each has learned."""
+        """Run all parties to their end; return the result of each."""
         for party in range(len(self._parties)):
             self._let_party_work(party, None)
         while len(self._learned) < len(self._parties):
@@ -103,7 +103,7 @@ class Mail:
 
 
 class Watched(Channel):
-    """A channel that keeps what is booked, by kind and sender."""
+    """A channel that records all bookings, by kind and sender."""
 
     def __init__(self, channel: Channel, parties: int) -> None:
         vars(self).update(vars(channel))
@@ -111,23 +111,23 @@ class Watched(Channel):
         self._parties = parties
 
     def record_messages(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
-        """Keep what is booked, and book it."""
+        """Record a booking, and book it."""
         of_kind = self.booked.setdefault(kind, np.zeros((self._parties, 3), np.int64))
         of_kind += np.stack([messages[0], scalars[0], size[0]], axis=-1)
         super().record_messages(kind, messages, scalars, size, timed)
 
 
 def play_apart(method: VerticalMethod, parties: list[Own], party: Apart) -> tuple[list[Any], Booked]:
-    """What the parties learn on their own, and what they send."""
+    """Results and messages of isolated parties."""
     with ExitStack() as ends:
         mail = Mail([ends.enter_context(closing(party(LoneActor, method, own))) for own in parties])
         return mail.deliver(), mail.sent
 
 
 def require_actors_agree(method: VerticalMethod, world: Callable[[], World], party: Apart) -> None:
-    """Compare parties on their own with the pooled path: the same f, and all that is booked is sent, to the byte.
+    """Compare isolated parties with the pooled path: f is the same, and the booked bytes are exactly those sent.
 
-    Features are scaled to at most 1, so that no step is so long that the two paths' rounding grows without end.
+    Features are scaled to at most 1: otherwise long steps could amplify the rounding of the two paths without limit.
 
     Parameters
     ----------
@@ -139,12 +139,12 @@ def require_actors_agree(method: VerticalMethod, world: Callable[[], World], par
     Raises
     ------
     fkl.basics.errors.BrokenPromiseError
-        Names what differs.
+        Names the difference.
     """
     here = world()
     problem = replace(here.problem, x=here.problem.x / (abs(here.problem.x).max() or 1.0))
     channel = Watched(here.channel, problem.parties)
-    # The pooled path, to its last values f of the rows that are tested on.
+    # The pooled path, up to its final values f of the test rows.
     f, scored = np.zeros(0), Scored((), (), 0)
     for scored in outcomes(method, replace(here, channel=channel, problem=problem)):
         f = scored.f[0]()  # which a later round may change
@@ -165,7 +165,7 @@ def require_actors_agree(method: VerticalMethod, world: Callable[[], World], par
 
 
 def require_sent(booked: Booked, sent: Booked) -> None:
-    """Compare what was booked with what was sent, by kind and sender."""
+    """Compare bookings with messages, by kind and sender."""
     for kind in sorted(booked.keys() | sent.keys()):
         nothing = np.zeros_like(next(iter((booked | sent).values())))
         mine, theirs = booked.get(kind, nothing), sent.get(kind, nothing)

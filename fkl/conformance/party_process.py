@@ -1,6 +1,6 @@
-"""Where a party is kept apart from the others: in an object, or in a process, with bytes between them.
+"""Isolation of a party from the others: in an object, or in a process, with bytes between them.
 
-A party works in a temporary folder of its own, so that no file of a relative name is shared by accident.
+A party runs in its own temporary folder, so files with relative names are never shared by accident.
 """
 
 import multiprocessing
@@ -14,15 +14,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 PRELOADED = ["fkl.conformance", "fkl.conformance.isolated_graph", "fkl.kernels.compiled_bank", "sklearn.svm"]
-"""What parties need is imported once, not once a party: numba alone takes 0.4 s of CPU."""
+"""Modules that parties need are imported once, not once per party: numba alone takes 0.4 s of CPU."""
 
 
 class PartyError(Exception):
-    """A party that could not do its part."""
+    """A party that failed."""
 
 
 class PartyObject:
-    """A party that is an object of this process, made of copies: nothing is shared by accident."""
+    """A party as an object in this process, made from copies, so nothing is shared by accident."""
 
     apart = "alone"
     why = "a party sees more than its own state, its samples and what it is told"
@@ -47,7 +47,7 @@ class PartyObject:
 
 
 class PartyProcess:
-    """A party in a process of its own, that is asked through a pipe."""
+    """A party in its own process, called through a pipe."""
 
     apart = "in processes"
     why = "parties share something besides messages, such as a variable of a module"
@@ -59,7 +59,7 @@ class PartyProcess:
         made_of = _pickled_or_refused((kind, arguments))
         self._pipe, theirs = context.Pipe()
         self._folder = TemporaryDirectory(prefix="fkl-party-")
-        # Modules are found there as they are here, the method's own among them.
+        # The process finds the same modules as this one, including the method's own.
         module = type(arguments[0]).__module__
         file = getattr(sys.modules.get(module), "__file__", None)
         own = [] if file is None else [str(Path(file).resolve().parents[module.count(".")])]
@@ -98,11 +98,11 @@ class PartyProcess:
 
 
 Apart = type[PartyObject] | type[PartyProcess]
-"""How parties are kept apart."""
+"""Kinds of isolation."""
 
 
 def _answer_until_closed(pipe: Any, search_path: list[str], folder: str) -> None:
-    """Be a party until the pipe is closed."""
+    """Run a party until the pipe is closed."""
     sys.path[:] = search_path
     os.chdir(folder)
     party: Any = None
@@ -130,12 +130,12 @@ def _error_of_party(who: str, what: str, error: Exception) -> PartyError:
 
 
 def _pickled_or_refused(parts: Any) -> bytes:
-    """What a party is made of, as bytes.
+    """The parts of a party as bytes.
 
     Raises
     ------
     PartyError
-        Of what only this process can have, such as a function inside a function.
+        For objects that only exist in this process, such as a function inside a function.
     """
     try:
         return pickle.dumps(parts)

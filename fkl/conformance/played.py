@@ -1,4 +1,4 @@
-"""What the rounds of one replicate show and send, played by all parties at once or by parties on their own."""
+"""Results and messages of one replicate's rounds, played by all parties at once or by isolated parties."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ from fkl.wire.ledger import UNITS, Direction
 from fkl.wire.packets import Packet
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
-"""Relative, by precision: sums over clients are taken in another order, and factors are rounded only as bytes."""
+"""Relative tolerance by precision: the order of sums over clients differs, and factors are rounded only as bytes."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """What the rounds of one replicate showed, and the bytes that were sent.
+    """Results of one replicate's rounds, and the bytes sent.
 
     Parameters
     ----------
     shown : list of dict of str to (K, ...)
-        One a round, all clients; NaN what a client on its own does not know, such as losses of a server's kernels that
-        it was not sent.
+        One per round, for all clients; NaN for values that an isolated client does not know, such as losses of a
+        server's kernels that it has not received.
     by_round, by_client : dict of str to (T,) or (K,) int
         Bytes by direction.
     """
@@ -37,7 +37,7 @@ class Played:
 
 
 def outcomes(method: Any, world: World) -> Iterator[Any]:
-    """What a method shows, round after round."""
+    """Results of a method, round after round."""
     state = method.init(world)
     for t in range(world.problem.rounds):
         world.channel.open_round(t, world.problem.present[t])
@@ -53,7 +53,7 @@ def play_together(method: Any, world: World, shown: Callable[[Any], Shown]) -> P
     method : Federated or Decentralized
     world : World
     shown : callable
-        From an outcome to the arrays (K, ...) that it shows, by name.
+        From an outcome to its arrays (K, ...), by name.
     """
     seen = [shown(outcome) for outcome in outcomes(method, world)]
     tallies, size = world.channel.ledger.tallies, UNITS.index("bytes")
@@ -62,7 +62,7 @@ def play_together(method: Any, world: World, shown: Callable[[Any], Shown]) -> P
 
 
 class Carrier:
-    """Carries packets between parties, and weighs them."""
+    """Carries packets between parties, and measures their bytes."""
 
     def __init__(self, problem: Any, directions: Iterable[Direction]) -> None:
         self.by_round = {direction: np.zeros(problem.rounds, np.int64) for direction in directions}
@@ -71,12 +71,12 @@ class Carrier:
         self._forms: dict[tuple[Direction, int, int], Any] = {}
 
     def weigh(self, direction: Direction, t: int, k: int, packet: Packet | None, exchange: int = 0) -> None:
-        """Book what goes from, or to, party k; what both ends know beforehand is the same of all parties.
+        """Book the packet from or to party k; facts that both ends know beforehand are the same for all parties.
 
         Raises
         ------
         fkl.basics.errors.BrokenPromiseError
-            For a packet whose class, shapes or types are others: these are not paid for.
+            For a packet with another class, shapes or types, since these cost no bytes.
         """
         if packet is not None and self._forms.setdefault((direction, t, exchange), packet.form) != packet.form:
             said = f"{packet.kind.__name__} has another shape or type than those of others, which both ends must know"
@@ -86,8 +86,8 @@ class Carrier:
         self.by_client[direction][k] += size
 
     def all_shown(self, seen: Mapping[int, Shown]) -> Shown:
-        """What a round showed of all parties, of those that were there; NaN of the others."""
-        if not seen:  # no party is present, so nothing is shown
+        """Results of a round for all parties; NaN for absent ones."""
+        if not seen:  # no party is present, so there is no result
             return {}
         absent = {name: np.full(part.shape, np.nan) for name, part in next(iter(seen.values())).items()}
         every = [seen.get(k, absent) for k in range(self._parties)]
@@ -95,19 +95,19 @@ class Carrier:
 
 
 def samples_of_rounds(world: World) -> list[tuple[Any, ...]]:
-    """What each client holds of a stream."""
+    """Each client's part of a stream."""
     problem = world.problem
     parts = problem.x, problem.y, problem.present
     return [tuple(part[:, [k]] for part in parts) for k in range(problem.clients)]
 
 
 def require_equal(expected: Played, play: Callable[[], Played], world: World, party: Apart, who: str) -> None:
-    """Compare what `play` makes of parties on their own with what was expected of all at once.
+    """Compare isolated parties, run by `play`, with the expected results of all at once.
 
     Raises
     ------
     fkl.basics.errors.BrokenPromiseError
-        Names the party, the round, and what differs.
+        Names the party, the round, and the difference.
     """
     present, tolerance = world.problem.present, TOLERANCE[world.precision]
     try:
@@ -117,7 +117,7 @@ def require_equal(expected: Played, play: Callable[[], Played], world: World, pa
     for t, (one, other) in enumerate(zip(expected.shown, found.shown, strict=True)):
         for k in np.flatnonzero(present[t]):
             for place, (name, theirs) in enumerate((name, part) for name, part in other.items() if name in one):
-                known = ~np.isnan(theirs[k]) | (place == 0)  # the first is what the client predicts itself
+                known = ~np.isnan(theirs[k]) | (place == 0)  # the first is the client's own prediction
                 if not np.allclose(one[name][k][known], theirs[k][known], rtol=tolerance, atol=tolerance):
                     where = f"{name} of {who} {k} in round {t + 1}"
                     raise BrokenPromiseError(f"{where} is another {party.apart}: {party.why}")

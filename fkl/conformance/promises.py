@@ -1,8 +1,8 @@
-"""What every algorithm promises besides its numbers, checked on a small scenario; also of an algorithm of your own.
+"""Promises of every algorithm, in addition to its numbers, checked on a small scenario; also for your own algorithm.
 
     python -m fkl.conformance --config-dir my_conf algo=mine
 
-Each promise is a method of `Conformance` that raises `BrokenPromiseError`, so a test of your own is as short:
+Each promise is a method of `Conformance` that raises `BrokenPromiseError`, so your own test is one line:
 
     Conformance.from_overrides("algo=mine", folder="my_conf").replicates_are_independent()
 """
@@ -54,19 +54,19 @@ INTERRUPTED = 0.7
 
 
 def small(algorithm: type) -> tuple[str, ...]:
-    """Overrides under which an algorithm of this class runs in a moment: its own kind of data, and few rounds."""
+    """Overrides with which an algorithm of this class runs quickly: its own kind of data, and few rounds."""
     return task_of(algorithm).small(algorithm)
 
 
 def scenario(*overrides: str, folder: str | Path | None = None) -> Run:
-    """Compose `overrides` upon what `small` says of their algorithm.
+    """Compose `overrides` on top of the overrides of `small` for their algorithm.
 
     Parameters
     ----------
     overrides : str
-        As `fkl run` takes them; where they choose a data set, that comes as large as they say.
+        As for `fkl run`. If they choose a data set, they also decide its size.
     folder : path or None
-        A configuration folder beside fkl's own, `--config-dir` of `fkl run`.
+        A configuration folder in addition to fkl's own, `--config-dir` of `fkl run`.
     """
     folders = () if folder is None else (Path(folder).resolve(),)
     chosen = [override for override in overrides if override.startswith("algo=")]
@@ -78,12 +78,12 @@ def scenario(*overrides: str, folder: str | Path | None = None) -> Run:
 
 @dataclass(frozen=True)
 class Trace:
-    """What an algorithm did, in digests that are equal where the bytes are.
+    """Results of an algorithm, as digests that are equal if the bytes are equal.
 
     Parameters
     ----------
     shown : dict
-        By replicate, what each round showed, by name.
+        Results of each round, by replicate and name.
     last : Any
         Outcome of the last round.
     """
@@ -107,7 +107,7 @@ def play(experiment: Experiment, replicates: Sequence[int], watch: Callable[[Wor
 
 
 def require_same(one: Trace, other: Trace, why: str, rounds: int | None = None) -> None:
-    """Compare the replicates that both have, in the first rounds only where `rounds` says how many."""
+    """Compare the common replicates, only in the first `rounds` rounds if given."""
     for replicate in one.shown.keys() & other.shown.keys():
         pairs = zip(one.shown[replicate][:rounds], other.shown[replicate][:rounds], strict=True)
         for t, (mine, theirs) in enumerate(pairs):
@@ -124,7 +124,7 @@ def digest_of_array(array: Any) -> str:
 
 
 def arrays_of(holder: Any, name: str = "") -> Iterator[tuple[str, NDArray[Any]]]:
-    """All arrays in an object, with the names they go by: in its attributes, entries and what these hold."""
+    """All arrays in an object, with their names: in its attributes and entries, at any depth."""
     if isinstance(holder, np.ndarray):
         yield name, holder
     elif isinstance(holder, csr_array):
@@ -133,12 +133,12 @@ def arrays_of(holder: Any, name: str = "") -> Iterator[tuple[str, NDArray[Any]]]
         for number, entry in enumerate(holder):
             yield from arrays_of(entry, f"{name}[{number}]")
     elif is_dataclass(holder):
-        for key, entry in list(vars(holder).items()):  # attributes that are cached later are among them
+        for key, entry in list(vars(holder).items()):  # including attributes that are cached later
             yield from arrays_of(entry, f"{name}.{key}".lstrip("."))
 
 
 class Recorder(Channel):
-    """A channel that also counts by itself what it is asked to pass, one message after another.
+    """A channel that also counts independently all messages that it passes, one after another.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ class Recorder(Channel):
         return super().up(message)
 
     def send_to_neighbours(self, message: Any, sends: NDArray[np.bool_], topology: Any, awake: Any = None) -> Any:
-        """Count what goes over each link, and pass it."""
+        """Count the messages on each link, and pass them."""
         passing = sends[:, topology.links[:, 1]] & (True if awake is None else awake.up)
         links = np.stack([np.bincount(topology.links[one, 1], minlength=topology.agents) for one in passing])
         self._count_messages("link", message, links)
@@ -181,7 +181,7 @@ class Recorder(Channel):
         super().record_messages(kind, messages, scalars, size, timed)
 
     def _count_messages(self, direction: str, message: Any, times: NDArray[Any]) -> None:
-        """Count what travels, client by client; `times` says how often each client's message does."""
+        """Count a payload, client by client; `times` is the number of times that each client's message travels."""
         self.forms.append((f"{direction} of round {self._t + 1}", form_of_message(message)))
         messages = np.broadcast_to(times, self.ledger.shape)
         for _, payloads in kinds(message):
@@ -193,7 +193,7 @@ class Recorder(Channel):
 
 
 def form_of_message(message: Any) -> Any:
-    """All that is known of a message without its numbers: classes, shapes except for rows of `Ragged`, types."""
+    """Structure of a message without its numbers: classes, types, and shapes except for rows of `Ragged`."""
 
     def of_payload(payload: Any) -> Any:
         arrays = arrays_of(payload)
@@ -205,7 +205,7 @@ def form_of_message(message: Any) -> Any:
 
 
 def _count_numbers(part: Any, r: int, k: int, width: int) -> tuple[int, int]:
-    """How many numbers of client k travel, and bytes of them and of the mask that says which they are."""
+    """How many numbers of client k travel, and the bytes of these and of the mask with their positions."""
     if isinstance(part, Padding):
         return -(-part.size // width), part.size
     if isinstance(part, Residues):
@@ -247,7 +247,7 @@ class Conformance:
     Parameters
     ----------
     experiment : Experiment
-        Of 5 replicates.
+        An experiment with 5 replicates.
     cache : Path or None
         Keeps losses in hindsight, as `fkl run` does.
     """
@@ -257,17 +257,17 @@ class Conformance:
 
     @classmethod
     def from_overrides(cls, *overrides: str, folder: str | Path | None = None) -> "Conformance":
-        """Make the promises of a configuration's algorithm, in a small scenario; see `scenario`."""
+        """The promises of a configuration's algorithm in a small scenario; see `scenario`."""
         run = scenario(*overrides, folder=folder)
         given = prepare(run)
-        # Where the method allows it and no client is absent yet, some are made absent in some rounds.
+        # If the method allows it and no client is absent yet, some clients are absent in some rounds.
         if given.problem.present.all() and "links" not in run.conditions and "participation" not in run.conditions:
             with suppress(BadValue), without_output():
                 thinned = scenario(*overrides, *ABSENCE, folder=folder)
                 of_some = prepare(thinned)
-                of_some.algorithm.init(make_world(of_some, (0,))[0])  # which may refuse it, too
+                of_some.algorithm.init(make_world(of_some, (0,))[0])  # which may also refuse it
                 run, given = thinned, of_some
-        if given.redraw is not None:  # of replicates that run together all have what is drawn for the first
+        if given.redraw is not None:  # replicates that run together all have the draws of the first one
             problem, topology = given.redraw(0)
             given = replace(
                 given, problem=problem, topology=given.topology if topology is None else topology, redraw=None
@@ -286,7 +286,7 @@ class Conformance:
 
     @cached_property
     def tables(self) -> dict[str, str]:
-        """What a run leaves behind."""
+        """Files of a run."""
         return self._tables_as_text(simulate(self.experiment, chunk=CHUNK))
 
     def seeded_runs_repeat(self) -> None:
@@ -298,7 +298,7 @@ class Conformance:
         known: dict[int, tuple[str, NDArray[Any], str]] = {}
 
         def note_new_arrays(world: World) -> None:
-            """Hash each array when it first appears: features that are drawn later are shared by methods, too."""
+            """Hash each array when it first appears: methods also share features that are drawn later."""
             for name, array in arrays_of(world):
                 if id(array) not in known:
                     known[id(array)] = name, array, digest_of_array(array)
@@ -309,22 +309,22 @@ class Conformance:
             raise BrokenPromiseError(f"written to: {', '.join(changed)}")
 
     def replicates_are_independent(self) -> None:
-        """A replicate's bytes are the same alone, beside others, and beside others in another order."""
+        """A replicate's bytes are the same alone, with others, and with others in another order."""
         *_, other, last = self.everyone
         for some in ((other,), (last, 0, other)):
             require_same(self.together, play(self.experiment, some), f"only replicates {some}, in this order")
 
     def threads_and_chunks_do_not_matter(self) -> None:
-        """One thread and one replicate at a time give the tables that several of each do."""
+        """One thread and one replicate at a time give the same tables as several of each."""
         self._require_tables(simulate(self.experiment, 1, 1), "one thread, one replicate at a time")
-        worth, threads.ELEMENTS_A_THREAD = threads.ELEMENTS_A_THREAD, 1  # even the smallest work is shared
+        worth, threads.ELEMENTS_A_THREAD = threads.ELEMENTS_A_THREAD, 1  # even the smallest work is divided
         try:
             self._require_tables(simulate(self.experiment, 2), "two threads that share every product")
         finally:
             threads.ELEMENTS_A_THREAD = worth
 
     def state_survives_save_and_load(self) -> None:
-        """A run that is interrupted, and goes on from its checkpoint in a new world, leaves the same tables."""
+        """A run that is interrupted, and resumed from its checkpoint in a new world, writes the same tables."""
         most = INTERRUPTED * self.experiment.replicates * self.experiment.problem.rounds
         done = 0
 
@@ -348,7 +348,7 @@ class Conformance:
         self._require_tables(ended.values(), "saved, loaded and played on")
 
     def labels_are_not_known_before_they_are_shown(self) -> None:
-        """Other targets change nothing before they are revealed; those that are only tested on change nothing ever."""
+        """Other targets change nothing before they are revealed; targets of test samples never change anything."""
         for probe in self.experiment.task.probes(self.together.last):
             some = self.everyone if probe.replicates is None else probe.replicates
             before = self.together if probe.replicates is None else play(self.experiment, some)
@@ -362,9 +362,9 @@ class Conformance:
                     raise BrokenPromiseError(f"{probe.hidden} of {begins} differs with the targets of that round")
 
     def ledger_books_every_message(self) -> None:
-        """The ledger has all that was sent by round, client and kind; only numbers of messages carry information."""
+        """The ledger has all messages by round, client and kind; only the numbers in messages carry information."""
         recorder, ledger = self._record_messages(self.everyone)
-        # Classes, shapes and types of messages are not paid for: with other samples they have to be the same.
+        # Classes, shapes and types of messages cost no bytes, so they must be the same with other samples.
         one, other = (
             self._record_messages((0,), problem)[0].forms for problem in (None, self.experiment.task.other_samples())
         )
@@ -375,7 +375,7 @@ class Conformance:
                 )
         for direction, tally in ledger.tallies.items():
             counted = recorder.counted.get(direction)
-            if counted is None or direction == "lost":  # which messages are lost is the channel's own business
+            if counted is None or direction == "lost":  # the channel decides which messages are lost
                 continue
             of_kinds = sum(count for (way, _), count in ledger.kinds.items() if way == direction)
             same = (
@@ -388,7 +388,7 @@ class Conformance:
                 raise BrokenPromiseError(f"{direction}: the ledger's {', '.join(books)} are not the messages' sums")
 
     def _record_messages(self, replicates: Sequence[int], problem: Any = None) -> tuple[Recorder, Ledger]:
-        """What is sent, of this experiment or with other data."""
+        """Messages of this experiment, or of the same one with other data."""
         experiment = self.experiment if problem is None else replace(self.experiment, problem=problem)
         world, ledger = make_world(experiment, tuple(replicates))
         recorder = Recorder(world.channel, experiment.problem.rounds, np.dtype(experiment.precision).itemsize)
@@ -397,7 +397,7 @@ class Conformance:
         return recorder, ledger
 
     def parties_see_what_they_hold_alone(self) -> None:
-        """Each party as an object with its own data, and messages as bytes, shows and sends what all at once do."""
+        """Each party as an object with its own data, and messages as bytes, gives the same results and messages."""
         self.require_parties_agree(PartyObject)
 
     def parties_share_nothing_but_messages(self) -> None:
@@ -405,7 +405,7 @@ class Conformance:
         self.require_parties_agree(PartyProcess)
 
     def require_parties_agree(self, party: Apart) -> None:
-        """Compare parties on their own with all at once, in doubles and, of objects, in the run's precision."""
+        """Compare isolated parties with all at once, in doubles and, for objects, in the run's precision."""
         algorithm = self.experiment.algorithm
         doubles = replace(self.experiment, problem=self.experiment.task.in_doubles(), precision="float64")
         require_parties_agree(algorithm, lambda: make_world(doubles, (0,))[0], party)
@@ -441,11 +441,11 @@ PROMISES = (
 
 
 class _InterruptedError(Exception):
-    """What ends a run in the middle."""
+    """Interrupts a run in the middle."""
 
 
 def main() -> None:
-    """Check the algorithm that the command line chooses; exit code 1 where a promise is broken, 2 for bad input."""
+    """Check the algorithm that the command line chooses; exit code 1 if a promise is broken, 2 for bad input."""
     parser = ArgumentParser(prog="python -m fkl.conformance", description=__doc__.split("\n")[0])
     parser.add_argument("overrides", nargs="+", metavar="KEY=VALUE", help="as `fkl run` takes them, algo=NAME at least")
     parser.add_argument("--config-dir", "-cd", help="a configuration folder beside fkl's own")

@@ -1,1 +1,1 @@
-"""The contract of methods: parties see only what they hold, and messages know their own size on a wire."""
+"""The contract of methods: parties see only their own data, and messages know their size on a wire."""

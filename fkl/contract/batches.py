@@ -1,4 +1,4 @@
-"""Methods with a server whose clients have all samples from the start, and which are judged on held-out samples."""
+"""Methods with a server whose clients have all samples from the start, judged on held-out samples."""
 
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -14,9 +14,10 @@ from fkl.contract.world import World
 class OnBatches(Federated):
     """Base class of methods with a server whose clients have all their samples from the start.
 
-    You write `label`, `lam`, `start`, `broadcast`, `client` and `server` as for `Federated`, but that `client` gets
-    `Held` samples (all that a client has: x (n, d), y (n,), count (K,)), and returns theta (R, K, P), once a round, as
-    its outcome. You may write `judged_in` (where theta is of other features than the random ones) and `exchanges_up`.
+    You write `label`, `lam`, `start`, `broadcast`, `client` and `server` as for `Federated`, except that `client` gets
+    `Held` samples (all samples of a client: x (n, d), y (n,), count (K,)), and returns theta (R, K, P), once per round,
+    as its outcome. You may write `judged_in` (if theta belongs to other features than the random ones) and
+    `exchanges_up`.
 
     Its task is `fkl.tasks.batch.BatchTask`, which judges it in the same columns as agents on a graph.
     """
@@ -26,10 +27,10 @@ class OnBatches(Federated):
     not_traceable: ClassVar[str] = "its equations are factored on the host, by what clients have sent so far"
 
     def given(self, world: World, t: int) -> tuple[Held, NDArray[np.float64]]:
-        """All samples in every round, and an equal share of each client that is present."""
+        """All samples in every round, and an equal share for each present client."""
         here = world.problem.present[t]
         return replace(world.held, present=here), here / max(int(here.sum()), 1)
 
     def judged_in(self, world: World) -> tuple[Any, Any] | None:
-        """The training and the test samples as `Rows` of the space of theta; None for random features."""
+        """The training and the test samples as `Rows` in the space of theta; None for random features."""
         return None

@@ -1,4 +1,4 @@
-"""Methods on a graph: agents without a server, each a function of what it holds."""
+"""Methods on a graph: agents without a server, each a function of its own data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -18,62 +18,63 @@ Array = NDArray[np.floating]
 
 @dataclass
 class Agents:
-    """State of a decentralized method: the agents' own states, and the messages of neighbours that they hold."""
+    """State of a decentralized method: the agents' own states, and their stored messages from neighbours."""
 
     own: Any
     held: Mapping[str, Array]
 
 
 class Decentralized:
-    """Base class of methods whose agents speak to their neighbours on a graph: a frozen dataclass of keys.
+    """Base class of methods whose agents communicate with their neighbours on a graph: a frozen dataclass of keys.
 
-    You write `label`, a field `lam` (weight of the regulariser of all agents together), and
+    You write `label`, a field `lam` (weight of the regulariser in the sum over all agents), and
 
     - ``start(common, agents) -> (own, known)``: states before the first iteration, and the message of `SameForAll` that
-      everyone holds of every neighbour until that one sends.
+      every agent assumes for every neighbour until that one sends.
     - ``send(common, own, inbox, samples, turn) -> (own, message, sends)``: a message to all neighbours, `PerClient`
       arrays (R, K, P), and whether an agent sends it in this iteration, bool (R, K).
-    - ``receive(common, own, inbox, samples, turn) -> (own, theta)``: learn from what came; theta is (R, K, P).
+    - ``receive(common, own, inbox, samples, turn) -> (own, theta)``: learn from the received messages; theta is (R, K,
+      P).
 
     `samples` are `BatchSamples`, which know their gradients and minimisers; `inbox.sum(kind)`, `inbox.mix(kind, own)`
-    and `inbox.degree` say what the neighbours sent and how many they are. You may write `sent` (the state once the
-    message is known as it really travels), `keep` (what to hold of a neighbour), `learned` (theta, if the state names
-    it otherwise), and the facts below.
+    and `inbox.degree` give the neighbours' messages and their number. You may write `sent` (the state once the agent
+    knows the message that really travels), `keep` (the stored message of a neighbour), `learned` (theta, if the state
+    has another name for it), and the facts below.
 
     An iteration is `send`, the exchange of messages, `receive`: two functions, because papers have steps on both sides
     of the exchange. In DKLA's iteration k eq. (18a) has the neighbours' theta of k - 1, and eq. (18b) that of k.
 
-    A simulation calls each once for all agents, axis K, and a machine of its own with K = 1, so what they do for an
-    agent must not depend on the others. States are dataclasses of arrays, the replicate first; no function changes what
-    it is given.
+    A simulation calls each once for all agents, axis K, and an agent on its own machine calls it with K = 1, so the
+    results for an agent must not depend on the others. States are dataclasses of arrays, with the replicate first. No
+    function changes its arguments.
     """
 
     label: ClassVar[str]
     not_traceable: ClassVar[str]
-    """Why JAX cannot trace its iterations; empty where it can."""
+    """Why JAX cannot trace its iterations; empty if it can."""
     on_links: ClassVar[bool] = False
     """Whether an agent sends a different message on each link, `fkl.wire.payloads.OnLinks`."""
     choices_reveal_data: ClassVar[bool] = False
-    """Whether an agent's data decide if it sends."""
+    """Whether an agent's data decide whether it sends."""
 
     one_way: ClassVar[bool] = False
-    """Whether it can learn where links go one way."""
+    """Whether it can learn with one-way links."""
     conserves: ClassVar[bool] = False
-    """Whether messages have to arrive unchanged, since the sum over agents lacks whatever is lost or changed."""
+    """Whether messages have to arrive unchanged, because a lost or changed message would change the sum over agents."""
     told_once: ClassVar[bool] = False
-    """Whether agents send some messages once only, so that all links have to be up."""
+    """Whether agents send some messages only once; all links then have to be up."""
     online: ClassVar[bool] = False
-    """Whether agents see one sample in each iteration, and predict it first, as those of `OnStreams` do."""
+    """Whether agents see one sample in each iteration and predict it first, as in `OnStreams`."""
     own_features: ClassVar[bool] = False
-    """Whether agents draw features of their own, and hold `OwnSamples` instead of samples in features of all."""
+    """Whether agents draw their own features, and hold `OwnSamples` instead of samples in shared features."""
 
     def start(self, common: Common, agents: int) -> tuple[Any, Any]:
-        """States of so many agents, and the message that all hold of every neighbour before it sends.
+        """States of this many agents, and the message that all assume for every neighbour before it sends.
 
         Raises
         ------
         fkl.basics.errors.BadValue
-            For hyper-parameters that do not fit what all parties know.
+            For hyperparameters that do not fit the common knowledge.
         """
         raise NotImplementedError
 
@@ -88,15 +89,15 @@ class Decentralized:
         raise NotImplementedError
 
     def sent(self, common: Common, own: Any, message: Any, sends: NDArray[np.bool_]) -> Any:
-        """An agent's new state, once it knows the message that was really sent, which a condition may have changed."""
+        """An agent's new state, once it knows the message that was really sent; a condition may have changed it."""
         return own
 
     def keep(self, held: Array, came: Array) -> Array:
-        """What an agent holds of a neighbour from now on: here the message that came."""
+        """The message that an agent stores for a neighbour from now on: here the received one."""
         return came
 
     def receive(self, common: Common, own: Any, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Any, Any]:
-        """An agent's new state, once its neighbours' messages are in, and the theta (R, K, P) it has learned."""
+        """An agent's new state, once its neighbours' messages have arrived, and its theta (R, K, P)."""
         raise NotImplementedError
 
     def learned(self, own: Any) -> Array:
@@ -109,7 +110,7 @@ class Decentralized:
         return Agents(own, Inbox.before(self._known_graph(world), known).held)
 
     def step(self, world: World, state: Agents, t: int) -> tuple[Agents, Any]:
-        """One iteration of all agents that are present, whose messages pass the channel; other states do not change."""
+        """One iteration of all present agents, whose messages pass the channel; other states do not change."""
         samples: BatchSamples | OwnSamples | Samples
         if self.online:
             x, y, share = world.problem.round(t)
@@ -121,7 +122,7 @@ class Decentralized:
         inbox = Inbox(self._known_graph(world), state.held, awake)
         own, outcome = self.learn(world.common, state.own, inbox, samples, turn)
         own, message, sends = self.send(world.common, own, inbox, samples, turn)
-        # Conditions may change a message (noise, few bits), and `sent` tells the agent.
+        # Conditions may change a message (noise, few bits), and `sent` informs the agent.
         message, arrived = world.channel.send_to_neighbours(message, sends, _topology_of(world), awake)
         own = self.sent(world.common, own, message, sends)
         inbox = inbox.after(message, arrived, self.keep)
@@ -132,22 +133,22 @@ class Decentralized:
         return Agents(own, inbox.held), theta if outcome is None else outcome
 
     def _known_graph(self, world: World) -> Topology | Neighbours:
-        """The graph as agents know it: link by link where neighbours of one agent may hold different messages."""
+        """The graph as agents know it: link by link if neighbours of one agent may have different messages."""
         differs = self.on_links or world.changes or world.channel.network.loss > 0
         return _topology_of(world).neighbours if differs else _topology_of(world)
 
 
 class OnStreams(Decentralized):
-    """Base class of methods whose agents see one sample a round, predict it, and only then learn from its target.
+    """Base class of methods whose agents see one sample per round, predict it, and then learn from its target.
 
     You write `label`, `lam`, `start` and `send` as for `Decentralized`, and
 
     - ``learn(common, own, inbox, samples, turn) -> (own, outcome)``: predict `samples.x` (K, d), then look at
-      `samples.y` (K,), and take from the sample what the agent needs.
-    - ``hear(common, own, inbox, samples, turn) -> own``: learn from what the neighbours sent.
+      `samples.y` (K,), and extract the values that the agent needs.
+    - ``hear(common, own, inbox, samples, turn) -> own``: learn from the neighbours' messages.
 
     A round is `learn`, `send`, the exchange of messages, `hear`. With several kernels, states and messages are arrays
-    (R, K, N, P), which the inbox adds up and mixes like (R, K, P).
+    (R, K, N, P), which the inbox adds up and averages like (R, K, P).
     """
 
     online: ClassVar[bool] = True
@@ -157,7 +158,7 @@ class OnStreams(Decentralized):
         raise NotImplementedError
 
     def hear(self, common: Common, own: Any, inbox: Inbox, samples: Samples, turn: Turn) -> Any:
-        """An agent's new state, once its neighbours' messages are in."""
+        """An agent's new state, once its neighbours' messages have arrived."""
         raise NotImplementedError
 
     def receive(self, common: Common, own: Any, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[Any, None]:

@@ -1,4 +1,4 @@
-"""Samples that agents or clients have from the start, and what each derives from its own."""
+"""Samples that agents or clients have from the start, and values that each derives from its own."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,15 +21,15 @@ class BatchSamples:
     Parameters
     ----------
     rows : Rows
-        In the feature space of the one kernel.
+        Features in the space of the only kernel.
     loss : Loss
     agents : int
-        N, of the whole graph: each takes a share of 1/N of what concerns all agents together.
+        N, for the whole graph: each agent has a share of 1/N of terms about all agents together.
 
     Attributes
     ----------
     factored : dict
-        What `minimise` derived from the samples, kept for later calls; it is large, and no part of a state.
+        Values that `minimise` derived from the samples, kept for later calls; it is large, and not part of a state.
     """
 
     rows: Rows
@@ -39,7 +39,7 @@ class BatchSamples:
 
     @classmethod
     def from_samples(cls, bank: FeatureBank, x: Array, y: Array, loss: Loss, agents: int) -> "BatchSamples":
-        """Those of one agent, x (n, d) and y (n,)."""
+        """Samples of one agent, x (n, d) and y (n,)."""
         return cls(Rows.from_samples(bank, x, y, np.array([len(y)]), loss.compressed), loss, agents)
 
     def gradient(self, theta: Array) -> Array:
@@ -48,19 +48,19 @@ class BatchSamples:
 
     @property
     def gone_over(self) -> Any:
-        """What every iteration reads: what was derived from the samples, or the samples themselves."""
+        """Arrays that every iteration reads: values derived from the samples, or the samples themselves."""
         return self.factored or vars(self.rows).get("normal") or self.rows
 
     def minimise(self, c: NDArray[np.float64], v: Array, start: Array) -> Array:
-        """Theta (R, K, P) at which each agent's (mean loss) + c_i |theta|^2 - v_i'theta is least.
+        """Theta (R, K, P) that minimises each agent's (mean loss) + c_i |theta|^2 - v_i'theta.
 
         Parameters
         ----------
         c : (K,)
-            Above 0. The samples are factored once for all calls with the same.
+            Above 0. The samples are factored once for all calls with the same c.
         v : (R, K, P)
         start : (R, K, P)
-            Where a search begins, if the minimiser has to search.
+            Start of a search, if the minimiser has to search.
         """
         key: Any = c.tobytes()
         if key not in self.factored:
@@ -71,20 +71,20 @@ class BatchSamples:
 
 @dataclass(frozen=True)
 class OwnSamples:
-    """The training samples of the agents that play, for a method that makes features of its own of them.
+    """The training samples of the agents that play, for a method that makes its own features from them.
 
     Parameters
     ----------
     x : (K, n, d)
-        Zero where an agent has fewer than n.
+        Zero in rows beyond an agent's number of samples.
     y : (K, n)
-        Zero there too.
+        Also zero there.
     count : (K,) int64
 
     Attributes
     ----------
     kept : dict
-        What a method derived from the samples, kept for later iterations; it is large, and no part of a state.
+        Values that a method derived from the samples, kept for later iterations; it is large, and not part of a state.
     """
 
     x: Array
@@ -94,7 +94,7 @@ class OwnSamples:
 
     @classmethod
     def from_samples(cls, x: Array, y: NDArray[np.float64], count: NDArray[np.int64]) -> "OwnSamples":
-        """Those of x (n, d) and y (n,), agent after agent."""
+        """Samples from x (n, d) and y (n,), agent after agent."""
         padded, targets = np.zeros((len(count), int(count.max()), x.shape[1])), np.zeros((len(count), int(count.max())))
         ends = np.cumsum(count)
         for k, (start, end) in enumerate(zip(ends - count, ends, strict=True)):
@@ -103,12 +103,12 @@ class OwnSamples:
 
     @property
     def there(self) -> NDArray[np.bool_]:
-        """Whether it is a sample, (K, n)."""
+        """Whether an entry is a sample, (K, n)."""
         return np.arange(self.y.shape[1]) < self.count[:, None]
 
 
 class Made:
-    """What was derived from samples, by name, kept for later rounds; it is large, and no part of a state."""
+    """Values derived from samples, by name, kept for later rounds; it is large, and not part of a state."""
 
     def __init__(self) -> None:
         self.named: dict[str, Any] = {}
@@ -116,7 +116,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Held:
-    """The training samples of the clients that play, each client's its own.
+    """The training samples of the clients that play; each client has its own.
 
     Parameters
     ----------
@@ -124,12 +124,12 @@ class Held:
         Client after client.
     y : (n,) float64
     count : (K,) int
-        Of each client.
+        Number of samples of each client.
     present : (K,) bool
         Whether a client takes part in this round.
     loss : Loss
     each : bool
-        Whether the loss of each sample is asked for, so that `Rows` must not be compressed.
+        Whether the loss of each sample is needed; `Rows` must then not be compressed.
     made : Made
     """
 
@@ -142,7 +142,7 @@ class Held:
     made: Made = field(default_factory=Made, repr=False, compare=False)
 
     def rows(self, space: str, bank: Callable[[], Space]) -> Rows:
-        """All of them in a feature space, to which they are mapped once."""
+        """All samples in a feature space, mapped once."""
         made = self.made.named
         if space not in made:
             compressed = self.loss.compressed and not self.each

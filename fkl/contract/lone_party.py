@@ -1,6 +1,6 @@
 """A client or a server by itself, with its own state, and with messages as bytes.
 
-A simulation plays all clients as one array. Here a party is one object, which sees no other client and, as a server, no
+A simulation plays all clients as one array. Here a party is one object. It sees no other client, and a server sees no
 samples. A site of Flower is such a party, and `fkl.conformance` compares such parties with the simulation.
 """
 
@@ -30,13 +30,13 @@ class LoneParty:
     ----------
     method : Federated or Decentralized
     common : Common
-        Of one replicate.
+        `Common` of one replicate.
     number : int
 
     Attributes
     ----------
     state : any
-        What it holds now.
+        Its current state.
     """
 
     who = "a party"
@@ -48,7 +48,7 @@ class LoneParty:
         self._width = np.dtype(common.precision).itemsize
 
     def drawn_roles(self) -> set[Any]:
-        """Roles whose numbers of a client it has drawn."""
+        """Roles for which it has drawn a client's numbers."""
         return self._common.streams.drawn
 
     def _turn_of_party(
@@ -70,7 +70,7 @@ class LoneParty:
 
 
 class LoneClient(LoneParty):
-    """One client, with its own samples and nothing else.
+    """One client with only its own samples.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class LoneClient(LoneParty):
         _, self.state = method.start(self._common, 1)
 
     def play(self, t: int, exchange: int, down: Packet | None, together: int = 0) -> tuple[Packet | None, Shown | None]:
-        """Take the message that came down to so many clients; return the message that goes up, and the outcome."""
+        """Receive the message for this many clients; return the message to the server, and the outcome."""
         message, samples = None if down is None else unpacked([down]), self.samples_of_round(t)
         with self._unchanged(message, samples):
             self.state, up, outcome = self._method.client(
@@ -121,7 +121,7 @@ class LoneBatchClient(LoneClient):
 
 
 class LoneServer(LoneParty):
-    """The server of so many clients, with messages alone."""
+    """The server of this many clients, which sees only messages."""
 
     who = "the server"
 
@@ -130,7 +130,7 @@ class LoneServer(LoneParty):
         self.state, _ = method.start(self._common, clients)
 
     def broadcast(self, t: int, exchange: int, clients: list[int]) -> list[Packet | None]:
-        """The message to each of these clients, who are served together, or to the client whose turn it is."""
+        """The message to each of these clients, which are served together, or to the client whose turn it is."""
         with self._unchanged(state := self.state):
             turn = self._turn_of_party(t, exchange, together=len(clients))
             self.state, message = self._method.tell(self._common, state, turn)
@@ -145,7 +145,7 @@ class LoneServer(LoneParty):
 
 
 def _field_contents(given: Any) -> Any:
-    """The fields of states and messages, without what they cache beside their fields, which may change."""
+    """The fields of states and messages, without cached attributes, which may change."""
     if isinstance(given, np.ndarray):
         return given.tobytes()
     if is_dataclass(given):
@@ -156,7 +156,7 @@ def _field_contents(given: Any) -> Any:
 
 
 def shown_arrays(outcome: Any) -> Shown:
-    """The arrays (R, K, ...) of an outcome, also those that its functions return, of the one replicate."""
+    """The arrays (R, K, ...) of an outcome for the only replicate, including those that its functions return."""
     values = {field.name: getattr(outcome, field.name) for field in fields(outcome)}
     known = {name: value() if callable(value) else value for name, value in values.items() if value is not None}
     return {name: np.array(value[0]) for name, value in known.items()}

@@ -1,4 +1,4 @@
-"""Methods with a server that learn in one round, from clients that have all their samples from the start."""
+"""Methods with a server that learn in one round from clients with all samples from the start."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -15,7 +15,7 @@ from fkl.wire.payloads import Ragged
 
 Array = NDArray[np.float64]
 Predictors = tuple[Callable[[NDArray[Any]], NDArray[Any]], ...]
-"""One a replicate: from samples (n, d) to targets (n,), NaN where it cannot tell; data, for checkpoints."""
+"""One per replicate: from samples (n, d) to targets (n,), NaN if undecided; plain data, for checkpoints."""
 Item = TypeVar("Item")
 
 MOST_CLASSES = 100
@@ -28,9 +28,9 @@ class Fitted:
     Parameters
     ----------
     predict : tuple of callables
-        From samples (n, d) to targets (n,); NaN where the method cannot tell.
+        From samples (n, d) to targets (n,); NaN if the method is undecided.
     figures : mapping of str to (R,)
-        Figures that the run records besides errors.
+        Figures that the run records in addition to errors.
     of_clients : mapping of str to (R, K)
     """
 
@@ -41,7 +41,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class CommonOfClasses(Common):
-    """What all parties know where classes are learned: their names, too.
+    """Common knowledge of all parties for classification: also the names of classes.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class CommonOfClasses(Common):
 
 
 class Owned(NamedTuple):
-    """All samples of the clients that play here, replicate by replicate and client by client.
+    """All samples of the clients in this process, replicate by replicate and client by client.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Owned(NamedTuple):
     y: Ragged
 
     def replicate(self, r: int) -> tuple[Array, Array, NDArray[np.int64]]:
-        """One replicate's samples, a client after another, and the place of each one's client among those here."""
+        """One replicate's samples, client after client, and the index of each sample's client among those here."""
         x, y = self.x.values[r], self.y.values[r]
         return np.concatenate(x), np.concatenate(y), np.repeat(np.arange(len(y)), [len(one) for one in y])
 
@@ -73,32 +73,32 @@ class Owned(NamedTuple):
 class OneShot(Federated):
     """Base class of methods with a server that learn in one round of a few exchanges.
 
-    You write `label`, `exchanges`, `lam`, `start`, `broadcast`, `client` and `server` as for `Federated`, but that
+    You write `label`, `exchanges`, `lam`, `start`, `broadcast`, `client` and `server` as for `Federated`, except that
 
     - `common` is a `CommonOfClasses`, which has the classes of each replicate;
-    - `client` gets `Owned` samples, and returns in the last exchange `Predictors`, one a replicate, as its outcome;
-    - `server` gets shares of 0, since a mean over clients is not what it learns from;
+    - `client` gets `Owned` samples, and returns `Predictors`, one per replicate, as its outcome in the last exchange;
+    - `server` gets shares of 0, because it does not learn from a mean over clients;
 
-    and ``told(server, client) -> (figures, of_clients)``: what the run records besides errors, arrays (R,) and (R, K)
-    by name. You may set `uses_kernels` and `several_classes`.
+    and ``told(server, client) -> (figures, of_clients)``: what the run records in addition to errors, arrays (R,) and
+    (R, K) by name. You may set `uses_kernels` and `several_classes`.
     """
 
     not_traceable: ClassVar[str] = "it learns in one round: there is nothing to scan"
     uses_kernels: ClassVar[bool] = False
     """Whether the kernels are those of the node `kernels`."""
     several_classes: ClassVar[bool] = True
-    """Whether it learns more than two classes."""
+    """Whether it can learn more than two classes."""
 
     def told(self, server: Any, client: Any) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
-        """Figures that a run records of the states after the last exchange: (R,), and of clients (R, K)."""
+        """Figures that a run records about the states after the last exchange: (R,), and per client (R, K)."""
         raise NotImplementedError
 
     def init(self, world: World) -> Predictors:  # type: ignore[override]
-        """Nothing is learned yet."""
+        """Initial states."""
         return ()
 
     def step(self, world: World, state: Predictors, t: int) -> tuple[Predictors, Fitted]:  # type: ignore[override]
-        """All exchanges of all parties, whose messages pass the channel; the predictors are the state that is kept."""
+        """All exchanges of all parties, whose messages pass the channel; the predictors are the stored state."""
         common, samples, channel = common_with_classes(world), owned_samples(world), world.channel
         clients = world.problem.clients
         server, client = self.start(common, clients)
@@ -113,12 +113,12 @@ class OneShot(Federated):
 
 
 def common_with_classes(world: World) -> CommonOfClasses:
-    """What all parties of a world know.
+    """Common knowledge of all parties of a world.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        If a replicate's target has one value, or so many that it is no class.
+        If a replicate's target has one value, or too many values for classes.
     """
     classes = tuple(np.unique(world.problem.batches[r].part(True)[1]) for r in world.streams.replicates)
     for found in classes:
@@ -134,7 +134,7 @@ def owned_samples(world: World) -> Owned:
     x, y = [], []
     for r in world.streams.replicates:
         features, target, client = world.problem.batches[r].part(True)
-        # Samples lie client after client.
+        # Samples are stored client after client.
         begins = np.searchsorted(client, np.arange(1, world.problem.clients))
         x.append(tuple(np.split(features.astype(np.float64), begins)))
         y.append(tuple(np.split(target, begins)))

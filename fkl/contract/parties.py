@@ -1,8 +1,8 @@
 """Methods of parties that hold different features of the same samples: a pooled path, and actors on a wire.
 
-The pooled path computes what the parties' sums come to at once, with all features in one array, and counts the letters
-that they would send. The actors are the protocol itself: each holds its own features, and labels if it is active, and
-knows of the others what a letter says. `fkl.conformance` plays both, and they must agree.
+The pooled path computes the parties' sums at once, with all features in one array, and counts the letters that they
+would send. The actors are the protocol itself: each holds its own features, and labels if it is active, and knows about
+the others only the content of letters. `fkl.conformance` plays both, and they must agree.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -25,11 +25,11 @@ Integers = NDArray[np.integer]
 Groups = tuple[Integers, ...]
 """Feature numbers of each party."""
 Booked = dict[str, NDArray[np.int64]]
-"""By kind of letter: messages, scalars and bytes that each party sent, (q, 3)."""
+"""Messages, scalars and bytes that each party sent, (q, 3), by kind of letter."""
 Actor = Generator[int, Letter | None, Any]
-"""A party at work: it yields the number of whom it waits for, is sent that letter, and returns what it has learned.
+"""A running party: it yields the number of the party for which it waits, receives that letter, and returns its result.
 
-Instead of a letter it is sent None where that party has ended and no letter is left."""
+It receives None instead of a letter if that party has ended and no letter is left."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Scored:
     Parameters
     ----------
     f : tuple of callable
-        Return values (n_r,) whose sign is the class, or that estimate the target; called before the next step, outside
+        Return values (n_r,) whose sign is the class, or which estimate the target; called before the next step, outside
         the clock.
     rows : tuple of (n_r,) int
         Rows that are predicted.
     iterations : int
-        Done so far: draws of features, passes or trees.
+        Number of draws of features, passes or trees so far.
     """
 
     f: tuple[Callable[[], NDArray[np.float64]], ...]
@@ -59,7 +59,7 @@ class Held(NamedTuple):
     ----------
     x : (N, d)
     y : (N,)
-        -1 or 1; any number for a loss of regression.
+        -1 or 1; any number for a regression loss.
     groups : tuple of int arrays
         Features of each party.
     active : tuple of int
@@ -74,7 +74,7 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True)
 class Own:
-    """What one party holds of the training samples, and what all parties know.
+    """One party's part of the training samples, and the common knowledge of all parties.
 
     Parameters
     ----------
@@ -84,10 +84,10 @@ class Own:
     y : (N,) or None
         None for a party that is not active.
     groups : tuple of int arrays
-        Which features each party has.
+        Features of each party.
     active : tuple of int
     rng : numpy.random.Generator or None
-        Its own, or that of the common seed, as `Learning.generators` says.
+        Its own generator, or that of the common seed, see `Learning.generators`.
     """
 
     number: int
@@ -99,7 +99,7 @@ class Own:
 
     @property
     def parties(self) -> int:
-        """Their number q."""
+        """Number q of parties."""
         return len(self.groups)
 
     @property
@@ -114,7 +114,7 @@ class Own:
 
     @property
     def labels(self) -> Array:
-        """Those of an active party."""
+        """Labels of an active party."""
         assert self.y is not None, f"party {self.number} has no labels"
         return self.y
 
@@ -136,12 +136,12 @@ class VerticalMethod:
     You write `label`, and for the protocol
 
     - ``party(own, wire)``: one party's part, a generator. It sends by ``wire.send(receiver, letter)``, waits by
-      ``letter = yield sender``, and returns what it has learned when the last round is over.
-    - ``assembled(parts, held)``: the model that the parties' results are together; ``model.decision(x)`` is f (n,) of
+      ``letter = yield sender``, and returns its result after the last round.
+    - ``assembled(parts, held)``: the model that consists of all parties' results; ``model.decision(x)`` is f (n,) of
       samples (n, d), ``model.function`` an `fkl.kernels.functions.Function`.
 
-    Most methods derive from `Learning`, which has the pooled path, too. A comparator on pooled data sets `pooled` and
-    writes no protocol. You may write `tolerance`, and set the facts below.
+    Most methods derive from `Learning`, which also has the pooled path. A baseline on pooled data sets `pooled` and has
+    no protocol. You may write `tolerance`, and set the facts below.
     """
 
     label: ClassVar[str]
@@ -155,11 +155,11 @@ class VerticalMethod:
 
     @property
     def tolerance(self) -> float:
-        """Largest difference between f of the protocol and of the pooled path, whose sums are in another order."""
+        """Largest difference between f of the protocol and of the pooled path, which adds in another order."""
         return 1e-9
 
     def dealt(self, common: Common, problem: Vertical) -> tuple[Held, list[Own]]:
-        """What the parties of one replicate hold before the first round: all together, and each one."""
+        """Initial data of the parties in one replicate: of all together, and of each one."""
         raise NotImplementedError
 
     def party(self, own: Own, wire: Wire) -> Actor:
@@ -175,7 +175,8 @@ class VerticalMethod:
 class State:
     """The trainings of all replicates, between two rounds.
 
-    By replicate: rows, what the parties hold of them, what `advance` returned, models, and what `values` returned.
+    By replicate: rows, the parties' parts of them, the last result of `advance`, models, and the last result of
+    `values`.
     """
 
     splits: list[Split]
@@ -185,21 +186,21 @@ class State:
     tested: dict[int, Any] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what follows from splits and models, so that a checkpoint does not hold the samples."""
+        """Leave out attributes that follow from splits and models, so a checkpoint does not contain the samples."""
         return {**vars(self), "held": [], "tested": {}}
 
 
 class Learning(VerticalMethod):
-    """Base class of vertical methods that have a model after each of their rounds.
+    """Base class of vertical methods with a model after each round.
 
-    Besides `label`, `party` and `assembled` you write the pooled path, which must come to the same model:
+    In addition to `label`, `party` and `assembled` you write the pooled path, which must give the same model:
 
-    - ``begin(held, rng)``: what is known before the first round, as arrays.
+    - ``begin(held, rng)``: the state before the first round, as arrays.
     - ``advance(held, learned, count) -> (learned, model)``: one round with all features x (N, d) at once;
-      ``count(kind, sender, receiver, messages, items, size)`` enters the letters that the parties would send.
+      ``count(kind, sender, receiver, messages, items, size)`` records the letters that the parties would send.
 
-    You may write `rounds`, `generators` (where others than the first active party draw numbers) and `values` (where f
-    of the test rows is cheaper given that of the last model).
+    You may write `rounds`, `generators` (if other parties than the first active one draw numbers) and `values` (if f of
+    the test rows is cheaper given that of the last model).
     """
 
     @property
@@ -208,21 +209,21 @@ class Learning(VerticalMethod):
         return 1
 
     def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
-        """Each party's random numbers: here all are drawn by `root`, the first active party, as by the pooled path."""
+        """Each party's random numbers: here `root`, the first active party, draws all, as in the pooled path."""
         return [rng if party == root else None for party in range(parties)]
 
     def dealt(self, common: Common, problem: Vertical) -> tuple[Held, list[Own]]:
-        """The rows to learn from."""
+        """The training rows."""
         split, rng = draw_split_and_generator(problem, common.streams, self.fold)
         held = held_for_training(problem, split)
         return held, deal_features(held, self.generators(rng, len(held.groups), held.active[0]))
 
     def begin(self, held: Held, rng: np.random.Generator) -> Any:
-        """What is known before the first round, as arrays, since checkpoints keep it."""
+        """The state before the first round, as arrays, because checkpoints store it."""
         raise NotImplementedError
 
     def advance(self, held: Held, learned: Any, count: Count) -> tuple[Any, Any]:
-        """One round: what is known after it, and the model."""
+        """One round: the state after it, and the model."""
         raise NotImplementedError
 
     def learn(
@@ -241,7 +242,7 @@ class Learning(VerticalMethod):
         x, y, groups, active :
             As in `Held`.
         rng : numpy.random.Generator or None
-            The method's own; None for one with seed 0.
+            The method's own generator; None for one with seed 0.
         count : Count
         """
         held = Held(x, y, groups, active)
@@ -269,7 +270,7 @@ class Learning(VerticalMethod):
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
         """One round of every replicate, and its predictions f."""
         problem = world.problem
-        # A state that was loaded has no samples: see `State.__getstate__`.
+        # A loaded state has no samples: see `State.__getstate__`.
         state.held = state.held or [held_for_training(problem, split) for split in state.splits]
         booked: list[Booked] = [{} for _ in state.splits]
         models = []
@@ -287,9 +288,9 @@ class Learning(VerticalMethod):
         return state, Scored(tuple(partial(tested, r) for r in range(len(models))), rows, t + 1)
 
     def values(self, model: Any, x: Array, rows: NDArray[np.int64], before: Any) -> tuple[Array, Any]:
-        """Values f (m,) of some rows of samples (n, d), and anything that helps the next model to find its values.
+        """Values f (m,) of some rows of samples (n, d), and any object that helps to compute the next model's values.
 
-        `before` is what the last call returned for the same rows, or None.
+        `before` is the result of the last call for the same rows, or None.
         """
         return model.decision(x[rows]), None
 
@@ -307,12 +308,12 @@ def draw_split_and_generator(
 
 
 def held_for_training(problem: Vertical, split: Split) -> Held:
-    """What the parties hold of the rows to learn from."""
+    """The parties' parts of the training rows."""
     return Held(problem.x[split.training], problem.y[split.training], problem.groups, problem.active)
 
 
 def deal_features(held: Held, generators: Sequence[np.random.Generator | None]) -> list[Own]:
-    """What each party holds."""
+    """Each party's data."""
     return [
         Own(j, held.x[:, features], held.y if j in held.active else None, held.groups, held.active, generator)
         for j, (features, generator) in enumerate(zip(held.groups, generators, strict=True))
@@ -320,7 +321,7 @@ def deal_features(held: Held, generators: Sequence[np.random.Generator | None]) 
 
 
 def book_letters(world: World, booked: list[Booked], timed: bool = True) -> None:
-    """Enter what the parties of each replicate sent."""
+    """Record the letters of each replicate's parties."""
     nothing = np.zeros((world.problem.parties, 3), np.int64)
     for kind in sorted({kind for one in booked for kind in one}):
         sent = np.stack([one.get(kind, nothing) for one in booked])
@@ -328,7 +329,7 @@ def book_letters(world: World, booked: list[Booked], timed: bool = True) -> None
 
 
 def counting_into(booked: Booked, parties: int) -> Count:
-    """A `Count` that enters into `booked`."""
+    """A `Count` that records in `booked`."""
 
     def count(kind: str, sender: int, receiver: int, messages: int, items: int, size: int) -> None:
         booked.setdefault(kind, np.zeros((parties, 3), np.int64))[sender] += messages, items, size

@@ -1,4 +1,4 @@
-"""Methods with a server and clients, each of which computes with what it holds."""
+"""Methods with a server and clients; each party computes only with its own data."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +22,7 @@ class Samples:
     ----------
     x : (K, d)
     y : (K,) float64
-        Known after the prediction.
+        Revealed after the prediction.
     present : (K,) bool
         Whether a client takes part in this round.
     """
@@ -41,14 +41,14 @@ class Turn:
     t : int
         Round, from 0.
     exchange : int
-        Of the round, from 0.
+        Exchange in the round, from 0.
     streams : Streams
     clients : range
         Numbers of the clients that play; the server has those of client 0 in a role that no client has.
     senders : (n,) int64, or None
-        Of the server: numbers of the clients whose messages it is given, in their order; None for all of them.
+        For the server: numbers of the clients whose messages it receives, in order; None for all clients.
     together : int
-        How many clients take part in this round, which all know; 0 on a graph.
+        Number of clients that take part in this round, which all parties know; 0 on a graph.
     """
 
     t: int
@@ -63,20 +63,22 @@ class Turn:
         return self.streams.uniform(role, self.t, len(self.clients), self.clients.start)
 
     def vectors(self, role: Role, size: int, draw: int = 0) -> NDArray[np.float64]:
-        """So many numbers in [0, 1) for each client, (R, K, size); `draw` numbers the draws of a round."""
+        """Numbers in [0, 1) for each client, (R, K, size); `draw` counts the draws of a round."""
         return self.streams.vectors(role, self.t, self.clients, size, draw)
 
 
 @dataclass
 class Star:
-    """State of a federated method: that of the server, and that of the clients."""
+    """State of a federated method: the server's and the clients' states."""
 
     server: Any
     client: Any
 
 
 class Federated:
-    """Base class of methods whose clients speak to a server. A method is a frozen dataclass: its fields are its keys.
+    """Base class of methods whose clients communicate with a server.
+
+    A method is a frozen dataclass: its fields are its keys.
 
     You write `label`, a field `lam` (weight of the regulariser, 0 for none), and
 
@@ -86,8 +88,8 @@ class Federated:
       `samples.y` (K,). `outcome` has y_hat (R, K) and losses (R, K, N); in one exchange of a round it is not None.
     - ``server(common, server, up, share, turn) -> server``: learn from messages; `share` (K,) weighs clients in a mean.
 
-    You may write `tell` (a broadcast that changes the server's state), `functions` (what was learned, for predictions
-    on new data), and the facts below, which say what conditions and engines may take for granted.
+    You may write `tell` (a broadcast that changes the server's state), `functions` (the learned functions, for
+    predictions on new data), and the facts below, on which conditions and engines rely.
 
     R are replicates, K clients, N kernels, P parameters of a kernel. States are dataclasses of arrays, R first;
     messages are dataclasses of payloads, see `fkl.wire.payloads`. Example, plain descent on the mean of all kernels,
@@ -116,47 +118,49 @@ class Federated:
             def server(self, common, server, up, share, turn):
                 return Theta(server.theta - self.eta * up.theta.mean(share))
 
-    A round is `exchanges` times: broadcast, client, server. A simulation calls `client` once for all clients, a machine
-    of its own with K = 1, so what it does for a client must not depend on the others. Absent clients are given too:
-    their state has to stay as it is (`samples.present`). No function changes what it is given, but that a client may
-    use up its own state.
+    A round is `exchanges` times: broadcast, client, server. A simulation calls `client` once for all clients, and a
+    client on its own machine calls it with K = 1, so its results for a client must not depend on the others. The
+    arguments include absent clients, whose state must not change (`samples.present`). No function changes its
+    arguments, except that a client may overwrite its own state.
     """
 
     label: ClassVar[str]
     exchanges: ClassVar[int] = 1
-    """How many times a round goes down to the clients and up again."""
+    """Number of exchanges, down to the clients and up again, in a round."""
     called_without_messages: ClassVar[bool] = False
-    """Whether `server` is called, without a message, in an exchange in which no client has answered."""
+    """Whether `server` is called without a message after an exchange in which no client has answered."""
     in_turn: ClassVar[bool] = False
-    """Whether the server serves one client after another, all exchanges of a round with each."""
+    """Whether the server serves one client after another, with all exchanges of a round for each."""
     uses_sample_once: ClassVar[bool] = False
-    """Whether a client's messages depend on its newest sample and on what it was told, so on each sample once."""
+    """Whether a client's messages depend only on its newest sample and the server's messages, so on each sample
+    once."""
     message_of_one_sample: ClassVar[bool] = False
-    """Whether a message depends on one sample alone, and is not sent without one. False is always safe."""
+    """Whether a message depends on only one sample, and is not sent without one. False is always safe."""
     silent: ClassVar[bool] = False
     """Whether no party sends anything."""
     draws_for_clients: ClassVar[bool] = False
-    """Whether the server draws what each client is sent and asked for, and weighs answers by the odds of that round."""
+    """Whether the server draws what it sends to and requests from each client, and weighs answers by that round's
+    odds."""
     choices_reveal_data: ClassVar[bool] = False
     """Whether a client's data decide which entries it sends."""
 
     means_only: ClassVar[bool] = True
-    """Whether the server asks for nothing but means over clients, added up in a fixed order."""
+    """Whether the server needs only means over clients, added up in a fixed order."""
     not_traceable: ClassVar[str]
-    """Why JAX cannot trace its rounds; empty where it can: its functions take arrays from `common.xp`, and ask for no
-    number of theirs. A class that does not say cannot be traced.
+    """Why JAX cannot trace its rounds; empty if it can: its functions use arrays of `common.xp`, and never their
+    values. A class without this fact cannot be traced.
     """
 
     in_conditions: ClassVar[bool] = True
-    """Whether conditions can change its messages, which they cannot where messages are samples."""
+    """Whether conditions can change its messages; they cannot if messages are samples."""
 
     @property
     def all_at_once(self) -> bool:
-        """Whether `step` is the one below, and the server hears all clients together, so that each may be anywhere."""
+        """Whether `step` is the one below and the server receives all messages together, so clients may be anywhere."""
         return type(self).step is Federated.step and not self.in_turn
 
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
-        """States of the server, and of so many clients; BadValue for keys that do not fit what all parties know."""
+        """States of the server, and of this many clients; BadValue for keys that do not fit the common knowledge."""
         raise NotImplementedError
 
     def broadcast(self, common: Common, server: Any, turn: Turn) -> Any:
@@ -164,11 +168,11 @@ class Federated:
         raise NotImplementedError
 
     def tell(self, common: Common, server: Any, turn: Turn) -> tuple[Any, Any]:
-        """The server's state after its message, and the message: here that of `broadcast`, and the state as it was."""
+        """The server's state after its message, and the message: here that of `broadcast`, and the unchanged state."""
         return server, self.broadcast(common, server, turn)
 
     def client(self, common: Common, client: Any, down: Any, samples: Any, turn: Turn) -> tuple[Any, Any, Any]:
-        """A client's new state, its message, None for nothing, and its outcome, None but in one exchange of a round."""
+        """A client's new state, its message (None for nothing), and its outcome, which one exchange of a round has."""
         raise NotImplementedError
 
     def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
@@ -202,12 +206,12 @@ class Federated:
             up = channel.up(up)
             heard = channel.answered(share)
             anyone = channel.any_answer(heard, here)
-            # Late clients are not heard: shares are of the clients whose answers are there.
+            # Late clients are ignored: shares are those of the clients whose answers have arrived.
             if self.called_without_messages:
                 server = self.server(common, server, up if anyone else None, heard, alone)
             else:
                 learn = partial(self.server, common, server, up, heard, alone)
-                # an engine that traces the round cannot ask `anyone` in an `if`
+                # an engine that traces the round cannot use `anyone` in an `if`
                 server = cond(anyone, learn, partial(lambda state: state, server))
             shown = outcome if shown is None else shown
         assert shown is not None, f"{type(self).__name__}: no exchange of a round shows a prediction"

@@ -1,4 +1,4 @@
-"""The protocol of methods, what all parties know, the world of a simulation, and the outcome of a round."""
+"""The protocol of methods, the parties' common knowledge, the world of a simulation, and the outcome of a round."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,12 +19,12 @@ from fkl.wire import Channel
 
 Array = NDArray[np.floating]
 FEATURES = "random features"
-"""Of the one kernel of the dictionary: the space in which a batch is judged, unless its method has another."""
+"""Feature space of the dictionary's only kernel, in which a batch is judged unless its method has another."""
 
 
 @dataclass(frozen=True)
 class Common:
-    """What all parties of a method know: the kernels, how long it goes on, and random numbers of the shared seed.
+    """Common knowledge of all parties of a method: the kernels, the horizon, and random numbers of the shared seed.
 
     Parameters
     ----------
@@ -35,11 +35,11 @@ class Common:
         Horizon T.
     streams : Streams
     precision : {"float32", "float64"}
-        Of features and of scalars on the wire.
+        Precision of features and of scalars on the wire.
     engine : {"numba", "numpy"}
-        What the features are computed with.
+        Library that computes the features.
     clients : int
-        How many there are of them, or of agents.
+        Number of clients or agents.
     """
 
     dictionary: Dictionary
@@ -52,22 +52,22 @@ class Common:
 
     @property
     def xp(self) -> Any:
-        """The namespace of array functions, that of the engine's bank."""
+        """The namespace of array functions of the engine's bank."""
         return BANKS[self.engine].xp
 
     @cached_property
     def bank(self) -> FeatureBank:
-        """The random features of all replicates, drawn when a method first asks for them."""
+        """The random features of all replicates, drawn at the first use."""
         return self.dictionary.bank(self.dimension, self.streams, self.precision, self.engine)
 
     def replicate(self, r: int) -> Self:
-        """What the parties of the replicate at place r know."""
+        """Common knowledge in the replicate at index r."""
         return replace(self, streams=self.streams.replicate(r))
 
 
 @dataclass(frozen=True)
 class World:
-    """What surrounds an algorithm: the clients' data, the kernels, the network and the random streams.
+    """Environment of an algorithm: the clients' data, the kernels, the network and the random streams.
 
     Parameters
     ----------
@@ -77,15 +77,15 @@ class World:
     channel : Channel
     streams : Streams
     precision : {"float32", "float64"}
-        Of features and of scalars on the wire.
+        Precision of features and of scalars on the wire.
     topology : Topology or None
         The graph of a method without a server.
     engine : {"numba", "numpy"}
-        What the features are computed with.
+        Library that computes the features.
     added : callable
-        Adds up terms (tiles, ...) over all clients, of whom other processes may have some, tile after tile.
+        Adds up terms (tiles, ...) over all clients, tile after tile; other processes may have some of the clients.
     metrics : dict of str to str
-        The user's own, for the judge: names, and import paths of functions.
+        The user's own metrics, for the judge: names, and import paths of functions.
     """
 
     problem: Any
@@ -99,34 +99,34 @@ class World:
     metrics: Mapping[str, str] = field(default_factory=dict)
 
     def together(self, t: int) -> int:
-        """How many clients of all processes take part in round t."""
+        """Number of clients of all processes that take part in round t."""
         return int(self.problem.together[t])
 
     @cached_property
     def common(self) -> Common:
-        """What all parties know."""
+        """Common knowledge of all parties."""
         horizon, drawn = self.problem.rounds, (self.streams, self.precision, self.engine)
-        clients = getattr(self.problem, "everyone", self.problem.clients)  # a kind of data that is never cut has none
+        clients = getattr(self.problem, "everyone", self.problem.clients)  # data that are never divided have none
         return Common(self.dictionary, self.problem.dimension, horizon, *drawn, clients)
 
     @cached_property
     def bank(self) -> FeatureBank:
-        """The random features of all replicates, drawn when a method first asks for them."""
+        """The random features of all replicates, drawn at the first use."""
         return self.common.bank
 
     @property
     def loss(self) -> Loss:
-        """What a `Batched` method minimises."""
+        """Objective of a `Batched` method."""
         return LOSSES[self.problem.loss]
 
     @cached_property
     def changes(self) -> bool:
-        """Whether some links of a graph are not always up, or some agents are not always present."""
+        """Whether some links of a graph are sometimes down, or some agents sometimes absent."""
         return self.channel.links is not None or not self.problem.present.all()
 
     @cached_property
     def training(self) -> Rows:
-        """The clients' training samples in the feature space of the dictionary's one kernel."""
+        """The clients' training samples in the feature space of the dictionary's only kernel."""
         return self.held.rows(FEATURES, lambda: self.bank)
 
     @cached_property
@@ -136,23 +136,23 @@ class World:
 
     @cached_property
     def samples(self) -> BatchSamples:
-        """The clients' training samples, as agents on a graph hold them."""
+        """The clients' training samples for agents on a graph."""
         return BatchSamples(self.training, self.loss, self.problem.clients)
 
     @cached_property
     def own_samples(self) -> OwnSamples:
-        """The training samples of agents that make features of their own."""
+        """The training samples of agents that make their own features."""
         x, y, client = self.problem.part(True)
         return OwnSamples.from_samples(x, y, np.bincount(client, minlength=self.problem.clients))
 
     @cached_property
     def held(self) -> Held:
-        """The clients' training samples, as clients of a star hold them."""
+        """The clients' training samples for clients of a star."""
         return self._part_of_samples(True)
 
     @cached_property
     def tested(self) -> Held:
-        """The samples that clients are tested on."""
+        """The clients' test samples."""
         return self._part_of_samples(False)
 
     def _part_of_samples(self, training: bool) -> Held:
@@ -175,7 +175,7 @@ class Outcome:
     squared_norm : callable returning (R, K)
         |f_hat|^2 of each client's predictor, called outside the clock.
     variance : (R, K) or None
-        Of the target around its prediction, as the method believes; None for a method that does not say.
+        The method's variance of the target around its prediction; None for a method without one.
     """
 
     y_hat: Array
@@ -185,30 +185,30 @@ class Outcome:
 
 
 FEATURE_KEYS = ("kernels.D", "kernels.map", "kernels.draw", "kernels.shared")
-"""Keys of random features, which do nothing for a method that has none."""
+"""Keys of random features, which have no effect on a method without such features."""
 
 
 class Algorithm(Protocol):
     """One method. Implementations are frozen dataclasses: their fields are the keys under `algo`.
 
-    A class may say ``idle: ClassVar = FEATURE_KEYS``, or which other keys outside `algo` change none of its numbers:
-    runs that differ in nothing else are then one. Where a state grows faster than the number of features, a method
-    ``needs(dictionary, problem) -> int`` says how many bytes a replicate takes at least, before anything is played.
-    Where keys have to fit the kernels, as M has to be at most N, ``require_fits(kernels)`` raises BadValue unless they
-    do; it is called before data are read.
+    A class may set ``idle: ClassVar = FEATURE_KEYS``, or other keys outside `algo` that change none of its numbers:
+    runs that differ only in these keys are then the same run. If a state grows faster than the number of features, a
+    method ``needs(dictionary, problem) -> int`` returns the least memory of a replicate in bytes, before anything is
+    played. If keys have to fit the kernels, for example M at most N, ``require_fits(kernels)`` raises BadValue unless
+    they do; it is called before data are read.
 
-    Engines tell from facts that a class may state if they can play it: ``compiled_only: ClassVar = True`` where its
-    loops exist only compiled, ``not_traceable: ClassVar[str] = ""`` where JAX can trace its rounds, or why not, and
-    ``means_only: ClassVar = False`` where a server asks for more than means over clients.
+    A class may state facts from which engines infer if they can play it: ``compiled_only: ClassVar = True`` if its
+    loops exist only compiled, ``not_traceable: ClassVar[str] = ""`` if JAX can trace its rounds, or else the reason,
+    and ``means_only: ClassVar = False`` if a server needs more than means over clients.
 
     A state is a dataclass of arrays whose first axis is the replicate; `step` may reuse its arrays.
     """
 
     label: ClassVar[str]
-    """The method's name in the paper, as tables print it."""
+    """The method's name in the paper, as in tables."""
 
     lam: float
-    """Regularisation lambda of the loss, which evaluation needs too."""
+    """Regularisation lambda of the loss, which evaluation also needs."""
 
     def init(self, world: World) -> Any:
         """State before the first round. Raises BadValue for hyper-parameters that do not fit the world."""

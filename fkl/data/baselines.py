@@ -1,4 +1,4 @@
-"""Errors of predictions without learning, on the samples that a method is judged on."""
+"""Errors of predictions without learning, on the samples for judging a method."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,15 +18,15 @@ CONSTANTS = {
     "test_mse": {"test_mse_training_mean": "the mean target of the training samples"},
     "test_error": {"test_error_majority": "the class that most training samples have"},
 }
-"""For each error column of a summary, the columns of its baselines and what these predict."""
+"""For each error column of a summary, the columns of its baselines and their predictions."""
 BLOWN_UP = 1e6
 """A finite error counts as diverged when it is more than this many times that of the worst baseline."""
 
 
 class Baselines(NamedTuple):
-    """Squared errors (T, K) of two predictors that see a target only after they have predicted it.
+    """Squared errors (T, K) of two predictors that see a target only after predicting it.
 
-    Each client has its own, and predicts 0 before its first target, as methods do. 0 where a client is absent.
+    Each client has its own, and predicts 0 before its first target, as methods do. 0 if a client is absent.
     """
 
     running_mean: Array
@@ -34,9 +34,9 @@ class Baselines(NamedTuple):
 
 
 def baselines(problem: Problem) -> Baselines:
-    """Errors on the rounds that a method is judged on."""
+    """Errors in the rounds for judging a method."""
     errors = Baselines(np.empty(problem.y.shape), np.empty(problem.y.shape))
-    # Some clients at a time, so that few copies are as large as y.
+    # Some clients at a time, to limit copies as large as y.
     for start in range(0, problem.clients, CLIENTS_AT_A_TIME):
         columns = slice(start, start + CLIENTS_AT_A_TIME)
         present = problem.present[:, columns]
@@ -55,7 +55,7 @@ def baselines(problem: Problem) -> Baselines:
 
 
 def explained(mse: Array, variance: Array | float) -> Array:
-    """R2, 1 - mse / variance of the targets: 0 is what the best constant has; NaN where the targets do not differ."""
+    """R2, 1 - mse / variance of the targets: 0 for the best constant; NaN if the targets do not differ."""
     spread = np.where(np.asarray(variance) > 0, variance, np.nan)
     share: Array = 1 - mse / spread
     return share
@@ -64,7 +64,7 @@ def explained(mse: Array, variance: Array | float) -> Array:
 def constant_error(training: Array, tested: Array, classes: bool) -> float:
     """Error of the best constant for the training targets: share of wrong classes, or mean squared error.
 
-    NaN where there is nothing to learn it from, or to test it on.
+    NaN without training or test samples.
     """
     if not len(training) or not len(tested):
         return np.nan
@@ -75,7 +75,7 @@ def constant_error(training: Array, tested: Array, classes: bool) -> float:
 
 
 def constants(learned: Iterable[Array], tested: Iterable[Array], classes: bool) -> dict[str, Array]:
-    """Column of the constant's errors, of each replicate's targets to learn from and to be tested on."""
+    """Column of the constant's errors, from each replicate's training and test targets."""
     errors = [constant_error(*both, classes) for both in zip(learned, tested, strict=True)]
     return {"test_error_majority" if classes else "test_mse_training_mean": np.array(errors)}
 
@@ -86,7 +86,7 @@ def in_units(mse: Array, variance: Array | float, unit: float) -> dict[str, Arra
 
 
 def blown_up(summary: "pd.DataFrame") -> NDArray[np.bool_]:
-    """(R,) Which replicates of a summary ended with an error that only a run that diverges has."""
+    """(R,) Whether each replicate of a summary ended with an error as large as that of a diverged run."""
     found = np.zeros(len(summary), dtype=bool)
     for error, constants in CONSTANTS.items():
         known = [name for name in constants if name in summary]
@@ -96,7 +96,7 @@ def blown_up(summary: "pd.DataFrame") -> NDArray[np.bool_]:
 
 
 def not_beaten(summary: "pd.DataFrame") -> str | None:
-    """Say which baselines a run's errors, means over replicates, are not below; None where they are below all."""
+    """A sentence on baselines that a run's mean errors are not below; None if they are below all."""
     for error, constants in CONSTANTS.items():
         if error not in summary:
             continue

@@ -100,7 +100,7 @@ def is_delimiter(sign: str) -> bool:
 
 
 def _convert_column(cells: tuple[str, ...], decimal: str) -> Column:
-    # In a function of its own, so that one column's lists are let go of before the next one's are made
+    # A separate function, to release one column's lists before the next one's are made
     holes = np.array([_is_missing(cell) for cell in cells], np.bool_)
     found = [None if hole else _number(cell, decimal) for cell, hole in zip(cells, holes.tolist(), strict=True)]
     text = found[int((~holes).argmax())] is None and not holes.all()

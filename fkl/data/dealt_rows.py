@@ -1,6 +1,6 @@
-"""Which rows of a data set a run has: all, or a part that another run does not see.
+"""Rows of a data set for a run: all, or a part that another run does not see.
 
-Neighbouring rows are often alike, so that parts are made of blocks of `BLOCK` of them.
+Neighbouring rows are often similar, so parts consist of blocks of `BLOCK` rows.
 """
 
 import re
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from fkl.basics.errors import require
 
 BLOCK = 50
-"""Neighbouring rows that a part has all or none of, at least."""
+"""Minimum size of a block; a part has all or none of its rows."""
 LEAST_BLOCKS = 4
-"""Fewest blocks of a group; where it has few rows, they are shorter than `BLOCK`."""
+"""Minimum number of blocks in a group; with few rows, they are shorter than `BLOCK`."""
 FIXED = ("all", "even", "odd", "early", "late")
 DEALT_BY_NUMBER = "tune_0, judge_0, tune_0_of_10, judge_0_of_10, tune_0_but_0.3"
 ALLOWED = f"{', '.join(FIXED)}, open_0.3, sealed_0.3, or dealt by number: {DEALT_BY_NUMBER}"
@@ -24,7 +24,7 @@ DEALT = re.compile(
 
 
 def _dealt(rows: str) -> tuple[str, int, int, Fraction] | None:
-    """Side, number, portions and sealed share that a dealt part's name tells; None for another name."""
+    """Side, number, portions and sealed share in a dealt part's name; None for another name."""
     if (found := DEALT.fullmatch(rows)) is None:
         return None
     half, number, portions, but, side, share, number_, portions_ = found.groups()
@@ -32,19 +32,19 @@ def _dealt(rows: str) -> tuple[str, int, int, Fraction] | None:
 
 
 def require_part(rows: str) -> None:
-    """Refuse what names no part of the rows, by a `BadValue`."""
+    """Refuse an unknown part of the rows, with a `BadValue`."""
     dealt = _dealt(rows)
     known = rows in FIXED or (dealt is not None and ("_of_" not in rows or dealt[1] < dealt[2]))
     require(known, "rows", rows, ALLOWED)
 
 
 def is_judged(rows: str) -> bool:
-    """Whether these rows are there to be judged: a run then keeps the loss of each."""
+    """Whether these rows are for judging: a run then stores the loss of each."""
     return rows.startswith(("judge_", "sealed_"))
 
 
 def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which rows a part has.
+    """Rows of a part.
 
     Parameters
     ----------
@@ -54,15 +54,15 @@ def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
         ``early``, ``late``
             The first half of the blocks of each group; the second half, without its first block.
         ``tune_N``, ``judge_N``
-            One half of the blocks of each group, and the other. Each number N deals them anew.
+            One half of the blocks of each group, and the other, with a new split for each number N.
         ``tune_N_of_G``, ``judge_N_of_G``
-            The same of portion N of G portions that have no row in common.
+            The same for portion N of G disjoint portions.
         ``sealed_0.3``, ``open_0.3``
             Three tenths of the blocks of each group, always the same, and the others. Fewer tenths are among them.
         ``tune_N_but_0.3``, ``judge_N_of_G_but_0.3``, ``sealed_0.3_N_of_G``
             As above, of the open blocks or of the sealed ones.
     group : (n,) int64
-        Of each row: its site, and whether the data set itself sets it apart to be tested on.
+        Group of each row: its site, and whether the data set marks it as a test row.
 
     Returns
     -------
@@ -97,13 +97,13 @@ def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def _sealed(rows: int, share: Fraction, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Which of a group's rows are sealed: as many tenths of its blocks as asked for, the same at each call."""
+    """Sealed rows of a group: the requested tenths of its blocks, the same at each call."""
     blocks = max(rows // BLOCK // 10, 1) * 10
     first = rng.permutation(blocks)[: int(share * blocks)]
     return np.isin(np.arange(rows) * blocks // max(rows, 1), first)
 
 
 def parts_of_all(rows: object) -> Fraction:
-    """How many times as many rows there are as a part has: 1 for all, 2 for a half, 2 G for half of a portion."""
+    """Ratio of all rows to those of a part: 1 for all, 2 for a half, 2 G for half of a portion."""
     side, _, portions, share = _dealt(str(rows)) or (rows, 0, 1, Fraction(0))
     return portions / {"all": Fraction(1), "sealed": share, "open": 1 - share}.get(str(side), (1 - share) / 2)

@@ -1,4 +1,4 @@
-"""The diabetes data that scikit-learn carries: small, real, and always there."""
+"""The diabetes data of scikit-learn: small, real, and always available."""
 
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -35,7 +35,7 @@ class Diabetes:
         Table
             x of shape (442, 10).
         """
-        # `sklearn.datasets.load_diabetes` gives the same bytes, and imports for longer than a small run takes.
+        # `sklearn.datasets.load_diabetes` gives the same bytes, but its import takes longer than a small run.
         spec = find_spec("sklearn")
         assert spec is not None and spec.submodule_search_locations
         folder = Path(spec.submodule_search_locations[0]) / "datasets" / "data"

@@ -17,23 +17,23 @@ MAX_ROWS = 10_000_000
 
 @dataclass(frozen=True)
 class Drift:
-    """y = f_t(x) + e, where f_t changes from round to round, and f_t(x) is known as what y is expected to be.
+    """y = f_t(x) + e, where f_t changes from round to round, and f_t(x) is the known expectation of y.
 
     A concept is f^(j)(x) = sum_m b_jm exp(-||c_m - x||^2 / (2 bandwidth^2)), with b_jm, c_m and x standard normal and e
-    normal. With j the number of whole stretches of `every` rounds that have gone by, and a the share of the present
-    one that has: f_t is f^(j) (sudden), (1 - a) f^(j) + a f^(j+1) (gradual), or f^(j mod 2) (recurring). These are the
-    kinds of Gama et al., A Survey on Concept Drift Adaptation (ACM Computing Surveys, 2014), figure 2. Kinds and
-    stretches change neither x nor e. The rows are in each client's order of time, which partition=sites keeps.
+    normal. With j the number of completed stretches of `every` rounds, and a the completed share of the current one:
+    f_t is f^(j) (sudden), (1 - a) f^(j) + a f^(j+1) (gradual), or f^(j mod 2) (recurring). These are the kinds of Gama
+    et al., A Survey on Concept Drift Adaptation (ACM Computing Surveys, 2014), figure 2. Kinds and stretches change
+    neither x nor e. The rows of each client are in order of time, which partition=sites preserves.
 
     Parameters
     ----------
     kind : {"sudden", "gradual", "recurring"}
         As above.
     every : int
-        Rounds of a stretch; of as many as there are rounds, nothing but a gradual target changes.
+        Rounds of a stretch; with as many as all rounds, only a gradual target changes.
     clients_alike : bool
-        Whether the concepts change for all clients at once, or each client is ahead by rounds of its own, drawn from 0
-        to every - 1.
+        Whether the concepts change for all clients at once, or each client is ahead by its own number of rounds, drawn
+        from 0 to every - 1.
     clients, rounds : int
         K and T: a client is a site.
     dimension, centres : int
@@ -41,7 +41,7 @@ class Drift:
     bandwidth : float
         Standard deviation of the kernel.
     noise_variance : float
-        Of e, in units of y before it is scaled.
+        Variance of e, in units of y before scaling.
     """
 
     name: ClassVar[str] = "drift"
@@ -92,7 +92,7 @@ class Drift:
         distance = (x**2).sum(axis=1)[:, None] - 2 * x @ centres.T + (centres**2).sum(axis=1)
         k = np.exp(-distance / (2 * self.bandwidth**2))
         t = (np.arange(self.rounds) + ahead[:, None]).reshape(-1)
-        # Each round's b, (n, centres), from those of the concepts
+        # Coefficients b of each round, (n, centres), from those of the concepts
         j, begun = np.divmod(t, self.every)
         if self.kind == "gradual":
             a = (begun / self.every)[:, None]

@@ -1,4 +1,4 @@
-"""From a table's cells to numbers: what words became, so that rows that come later can follow."""
+"""From a table's cells to numbers: the codes of words, for encoding later rows in the same way."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Scaling of features and target: one constant map for the whole data set, rows that no client receives included."""
+"""Scaling of features and target: one constant map for the whole data set, including rows that no client receives."""
 
 from dataclasses import replace
 
@@ -15,21 +15,21 @@ LARGEST = 1e30
 
 
 def normalise(table: Table, scaling: str = "unit_ball") -> Table:
-    """Scale the features, and the target to [0, 1]; numbers of classes that were words stay as they are.
+    """Scale the features, and the target to [0, 1]; numbers of classes from words do not change.
 
     Parameters
     ----------
     table : Table
         n rows, d features.
     scaling : {"unit_ball", "unit_box", "none"}
-        ``unit_ball`` divides all features by the largest row norm, the protocol of POF-MKL and graph-aided OMKL, whose
-        published numbers come out with it. ``unit_box`` takes each feature to [0, 1], as COKE's text has it; a constant
-        one becomes 0. ``none`` leaves features and target as they are.
+        ``unit_ball`` divides all features by the largest row norm, the protocol of POF-MKL and graph-aided OMKL, which
+        reproduces their published numbers. ``unit_box`` maps each feature to [0, 1], as described in COKE's paper; a
+        constant one becomes 0. ``none`` does not change features and target.
 
     Returns
     -------
     Table
-        With the `Scale` that it went through, after whatever scaling its data set had done before.
+        The scaled table, with its `Scale` after any scaling of the data set itself.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def normalise(table: Table, scaling: str = "unit_ball") -> Table:
     if not isinstance(table.x, np.ndarray):
         if scaling != "none":
             raise FklError(f"scaling={scaling}: must be none for {where}, whose features are stored sparse")
-        return table  # whose loader has looked at every number
+        return table  # its loader has checked every number
     _require_all(np.isfinite(table.x), table.x, table.feature_names, where, not_finite)
     if scaling == "none":
         too_large = f"too large for scaling=none; must be at most {LARGEST:g}"

@@ -1,4 +1,4 @@
-"""A file of the user's own, read only as far as memory can hold it."""
+"""The user's own file, read only up to the available memory."""
 
 import hashlib
 import io
@@ -23,7 +23,7 @@ LOWER = "the number of its rows or columns"
 
 
 def read(path: str) -> bytes:
-    """Content of a file as it lies.
+    """Raw content of a file.
 
     Raises
     ------
@@ -35,13 +35,13 @@ def read(path: str) -> bytes:
         with Path(path).open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
             require_memory(PER_BYTE * size, f"{path}, {shown_bytes(size)} of text", LOWER)
-            return stream.read(size)  # no further: files of the kernel have no end, or keep one waiting
+            return stream.read(size)  # no more: files of the kernel may have no end, or block
     except OSError as error:
         raise FklError(f"{in_one_line(path)}: cannot be read ({error.strerror})") from None
 
 
 def unpacked(path: str, raw: bytes) -> bytes:
-    """What a file's content is without the compression that its suffix says.
+    """Content of a file, decompressed according to its suffix.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def text(path: str, raw: bytes) -> str:
 
 @dataclass(frozen=True)
 class OfAFile:
-    """What a text file of the user's own says; a choice of the configuration whose numbers follow from it.
+    """The user's own text file; base class of choices whose numbers follow from it.
 
     Parameters
     ----------
@@ -106,12 +106,12 @@ class OfAFile:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the file as it lies, so that a run with a changed file is another run; errors as of `read`."""
+        """SHA-256 of the raw file: a run with a changed file is another run; errors as in `read`."""
         return hashlib.sha256(self._raw).hexdigest()
 
     @cached_property
     def words(self) -> str:
-        """The whole text; raises the errors of `read` and `text`."""
+        """The complete text; raises the errors of `read` and `text`."""
         return text(self.path, self._raw)
 
     @cached_property

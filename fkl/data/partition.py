@@ -1,4 +1,4 @@
-"""Which client sees which row in which round."""
+"""Partitions: the row of each client in each round."""
 
 from dataclasses import dataclass
 
@@ -12,25 +12,25 @@ from fkl.data.problem import Problem, Table
 ORDERS = ("consecutive", "shuffled")
 
 Dealt = tuple[NDArray[np.int64], NDArray[np.bool_]]
-"""Rows (K, T) of the clients, and which of these entries count: all, or the first ones of each client."""
+"""Rows (K, T) of the clients, and which of these entries are used: all, or the first ones of each client."""
 
 
 @dataclass(frozen=True)
 class Partition:
-    """What all partitions have in common; which rows a client is given, `dealt` of a subclass says."""
+    """Base class of all partitions; a subclass assigns rows to clients in `dealt`."""
 
     def split(self, table: Table, rng: np.random.Generator) -> Problem:
-        """Give out the rows of a table.
+        """Assign the rows of a table.
 
         Returns
         -------
         Problem
-            x and y are 0 where a client is absent.
+            x and y are 0 if a client is absent.
 
         Raises
         ------
         FklError
-            If the table has too few rows, or only one site where there must be several, or its features are sparse.
+            If the table has too few rows, only one site although several are needed, or sparse features.
         """
         if not isinstance(table.x, np.ndarray):
             raise FklError(
@@ -57,20 +57,20 @@ class Partition:
         )
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
-        """Rows (K, T) of the clients in the order of their rounds, and which of these count."""
+        """Rows (K, T) of the clients in the order of their rounds, and which of these are used."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class EqualShares(Partition):
-    """What partitions have in common that give every client as many rows; which rows, `rows` of a subclass says.
+    """Base class of partitions with equally many rows per client; a subclass selects them in `rows`.
 
     Parameters
     ----------
     clients : int
         K.
     rounds : int or None
-        T; K T rows are used. None for as many as give every client an equal share of all rows.
+        T; K T rows are used. None for an equal share of all rows per client.
     """
 
     clients: int = 20
@@ -81,7 +81,7 @@ class EqualShares(Partition):
         _require_whole("rounds", 1 if self.rounds is None else self.rounds, 1)
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
-        """The rows that `rows` chooses, all of which count."""
+        """The rows that `rows` chooses; all are used."""
         size = len(table.y)
         rounds = max(size // self.clients, 1) if self.rounds is None else self.rounds
         require(rounds <= size, "rounds", rounds, f"at most {size}, the rows of the data set")
@@ -164,7 +164,7 @@ class BySite(Partition):
                 parts = [per_site[home][start : start + self.own]]
                 for site, rows in enumerate(per_site):
                     if site != home:
-                        # Visitors are numbered through: those of the first other site come first.
+                        # Visitors have consecutive numbers, starting with those of the first other site.
                         visitor = (home - (home > site)) * self.clients_per_site + number
                         start = self.clients_per_site * self.own + visitor * self.other
                         parts.append(rows[start : start + self.other])
@@ -175,10 +175,10 @@ class BySite(Partition):
 
 @dataclass(frozen=True)
 class Sites(Partition):
-    """Clients that are sites, each with all the site's rows in the order of the file, until they are used up."""
+    """Clients that are sites, each with all rows of the site in file order, until they are used up."""
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
-        """As many rounds as the largest site has rows; `rng` is not used."""
+        """The number of rounds is the number of rows of the largest site; `rng` is not used."""
         counts = np.bincount(table.site, minlength=len(table.site_names))
         _require_room(
             table, len(counts), int(counts.max()), "the number of sites, or choose a partition other than sites"
@@ -190,16 +190,16 @@ class Sites(Partition):
 class Dirichlet(EqualShares):
     """Clients that see different ranges of the target.
 
-    The rows are put into `quantiles` classes of equal size by their target. Each client draws the shares of its
-    classes from a symmetric Dirichlet distribution and then its rows, none twice; when a class is used up its share
-    goes to the others. After Hsu, Qi and Brown, "Measuring the effects of non-identical data distribution for
-    federated visual classification" (2019), with quantiles of the target instead of labels. Where nearly all rows
-    are given out, the last clients take what is left.
+    The rows are put into `quantiles` classes of equal size by their target. Each client draws the shares of its classes
+    from a symmetric Dirichlet distribution and then its rows without replacement. When a class is used up, its share
+    goes to the others. After Hsu, Qi and Brown, "Measuring the effects of non-identical data distribution for federated
+    visual classification" (2019), with quantiles of the target instead of labels. If nearly all rows are assigned, the
+    last clients get the remaining ones.
 
     Parameters
     ----------
     alpha : float
-        Concentration: near 0 a client sees one class, far above 1 all alike.
+        Concentration: near 0 a client sees one class, far above 1 all classes equally.
     quantiles : int
         Number of classes.
     """
@@ -222,11 +222,11 @@ class Dirichlet(EqualShares):
         clients = []
         for _ in range(self.clients):
             shares = rng.dirichlet(np.full(self.quantiles, self.alpha))
-            # How many rows to take of each class, `rounds` in all and nowhere more than are left
+            # Number of rows from each class, `rounds` in total and not more than are left
             taken = np.zeros_like(left)
             while (missing := rounds - int(taken.sum())) > 0:
                 open_shares = np.where(taken < left, shares, 0.0)
-                if open_shares.sum() == 0:  # the shares that were drawn are 0 for all that is left
+                if open_shares.sum() == 0:  # the drawn shares are 0 for all remaining classes
                     open_shares = (left - taken).astype(np.float64)
                 drawn = rng.multinomial(missing, open_shares / open_shares.sum())
                 taken = np.minimum(taken + drawn, left)
@@ -238,16 +238,17 @@ class Dirichlet(EqualShares):
 
 @dataclass(frozen=True)
 class ByTarget(EqualShares):
-    """Clients whose targets are the nearer to the middle of their range the later the client comes.
+    """Clients with targets nearer to the middle of their range for later clients.
 
-    The K T rows are drawn at random. A part of them is given out at random, as many to each; the others by the distance
-    of their target from the middle between its ends, the farthest to the first client. With targets in [-1, 1] it is
-    that of the published numbers of DeKRR-DDRF (Yang et al., IEEE TNNLS 2024), in whose code the distance is |y|.
+    The K T rows are drawn at random. A part of them is assigned at random, equally many to each client; the others by
+    the distance of their target from the middle of its range, the farthest to the first client. With targets in [-1, 1]
+    it is the partition of the published numbers of DeKRR-DDRF (Yang et al., IEEE TNNLS 2024), whose code uses the
+    distance |y|.
 
     Parameters
     ----------
     mixed : float
-        Share of each client's rows that is given out at random, rounded up.
+        Share of each client's rows that is assigned at random, rounded up.
     """
 
     clients: int = 10
@@ -274,15 +275,15 @@ class QuantitySkew(Partition):
     """Clients with unequal numbers of rows.
 
     Shares are drawn from a symmetric Dirichlet distribution. The client with the largest share gets `rounds` rows,
-    the others in proportion, rounded down, each at least one. Rows are given out after shuffling all of them. A
-    client whose rows are used up is absent from then on.
+    the others in proportion, rounded down, each at least one. Rows are assigned after shuffling all of them. A client
+    whose rows are used up is absent from then on.
 
     Parameters
     ----------
     clients : int
         K.
     rounds : int
-        T, and the rows of the client that has most.
+        T, and the rows of the largest client.
     alpha : float
         Concentration: near 0 few clients have nearly all rows, far above 1 all have about `rounds`.
     """
@@ -297,13 +298,13 @@ class QuantitySkew(Partition):
         _require_alpha(self.alpha)
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
-        """Rows in random order, as many to each client as the shares that are drawn say."""
+        """Rows in random order; the drawn shares give the number for each client."""
         size = len(table.y)
         require(self.clients <= size, "clients", self.clients, f"at most {size}, the rows of the data set")
         shares = rng.dirichlet(np.full(self.clients, self.alpha))
         relative = shares / shares.max()
         counts = np.maximum((self.rounds * relative).astype(np.int64), 1)
-        # No count is above rounds * relative + 1, which gives a number of rounds that is sure to do.
+        # No count is above rounds * relative + 1, which gives a sufficient number of rounds.
         most = max(int((size - self.clients) / relative.sum()), 1)
         allowed = f"at most {most} for these {self.clients} clients and the {size} rows of the data set"
         require(int(counts.sum()) <= size, "rounds", self.rounds, allowed)
@@ -320,7 +321,7 @@ def _one_after_another(order: NDArray[np.int64], counts: NDArray[np.int64], roun
 
 
 def _require_room(table: Table, clients: int, rounds: int, keys: str) -> None:
-    """Refuse streams that no memory holds: x and y with one place for each client and round, and who is where."""
+    """Refuse streams that do not fit in memory: x and y with one place for each client and round, and presence."""
     needed = clients * rounds * (8 * (len(table.feature_names) + 2) + 1)
     require_memory(needed, f"the streams of {clients} clients over {rounds} rounds", keys)
 

@@ -1,4 +1,4 @@
-"""What a data set and a partition hand to the rest of the house."""
+"""Results of data sets and partitions for the rest of fkl."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,34 +13,35 @@ from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
 
 FOLDS = 5
-"""Parts of a cross-validation."""
+"""Number of parts in a cross-validation."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """One data set as its files hold it, before any partition.
+    """One data set as in its files, before any partition.
 
     Parameters
     ----------
     x : (n, d) float64
-        Features, one row a sample, in the order of the file; of real_sim a csr_array, which no partition takes yet.
+        Features, one row per sample, in the order of the file; for real_sim a csr_array, which most partitions do not
+        accept.
     y : (n,) float64
         Target.
     site : (n,) int64
-        Index into `site_names` of the place each row was measured at; all 0 where there is one.
+        Index into `site_names` of the place of measurement of each row; all 0 if there is only one.
     feature_names, site_names : tuple of str
     tested : (n,) bool or None
-        Rows that the data set itself sets apart to be tested on; None where it leaves that to a split.
+        Test rows of the data set itself; None if a split selects them.
     where : str
-        File or data set that messages about the values name.
+        File or data set for messages about the values.
     scale : Scale
-        What x and y went through since they were read.
+        Scaling of x and y since they were read.
     encoder : Encoder or None
-        What made numbers of a file's cells; None where all columns but the target are numbers.
+        Encoder from a file's cells to numbers; None if all columns except the target are numbers.
     expected : (n,) float64 or None
-        What the target is expected to be, given the features and the time: known of generated data only.
+        Expectation of the target, given the features and the time: only known for generated data.
     row : (n,) int64 or None
-        Number of each row in the whole data set, where the loss of each row is kept.
+        Number of each row in the whole data set, if the loss of each row is stored.
     """
 
     x: NDArray[np.float64]
@@ -59,12 +60,12 @@ class Table:
     def of_one_site(
         cls, x: NDArray[np.float64], y: NDArray[np.float64], feature_names: tuple[str, ...], where: str = "the data set"
     ) -> "Table":
-        """Table whose rows were all measured at one place."""
+        """Table with all rows from one place."""
         return cls(x, y, np.zeros(len(y), np.int64), feature_names, where=where)
 
     @property
     def group(self) -> NDArray[np.int64]:
-        """(n,) Of each row: its site, and whether it is set apart to be tested on."""
+        """(n,) Group of each row: its site, and whether it is a test row."""
         return self.site if self.tested is None else 2 * self.site + self.tested
 
     def part(self, rows: str) -> "Table":
@@ -73,7 +74,7 @@ class Table:
         Raises
         ------
         fkl.basics.errors.BadValue
-            If it has none.
+            If the part has no rows.
         """
         if rows == "all":
             return self
@@ -84,7 +85,7 @@ class Table:
 
 
 class OfAllClients:
-    """What is the same of every problem whose clients are all in this process; `Slice` is another."""
+    """Base class of problems with all clients in this process; `Slice` is the exception."""
 
     @property
     def numbers(self: Any) -> range:
@@ -113,12 +114,12 @@ class Problem(OfAllClients):
     present : (T, K) bool
         False where client k has no sample in round t (its rows are used up), or does not take part.
     site : (K,) int64
-        The site most of the client's rows come from.
+        The site of most of the client's rows.
     site_names : tuple of str
     rows_left_out : int
         Rows of the table that no client received.
     tested : (T, K) bool or None
-        Samples that the data set sets apart to be tested on.
+        Test samples of the data set itself.
     scale : Scale
         What turned raw numbers into these x and y.
     encoder : Encoder or None
@@ -169,7 +170,7 @@ class Problem(OfAllClients):
 
     @property
     def everywhere(self) -> NDArray[np.bool_]:
-        """Where there are samples, (T, K)."""
+        """Entries with samples, (T, K)."""
         return self.present if self.sampled is None else self.sampled
 
     def block(self, rounds: slice) -> tuple[NDArray[np.floating], NDArray[np.float64]]:
@@ -190,7 +191,7 @@ class Problem(OfAllClients):
         return replace(self, **arrays, present=present, sampled=None, site=np.zeros(1, np.int64), site_names=("all",))
 
     def until(self, rounds: int) -> "Problem":
-        """The same without the rounds after so many."""
+        """The same without the rounds after this number."""
         names = ("x", "y", "present", "tested", "expected", "sampled", "row")
         return replace(self, **{name: array[:rounds] for name in names if (array := getattr(self, name)) is not None})
 
@@ -248,7 +249,7 @@ class Batch(OfAllClients):
     rounds : int
         Iterations of the method.
     loss : {"square", "logistic"}
-        What is to be minimised; ``logistic`` for a target of -1 and 1.
+        Loss to minimise; ``logistic`` for a target of -1 and 1.
     site, site_names, rows_left_out, scale, encoder
         As in `Problem`.
     taking_part : (T, K) bool, or None
@@ -275,23 +276,22 @@ class Batch(OfAllClients):
     def from_problem(
         cls, problem: Problem, rounds: int, test_share: float, fold: int | None, rng: np.random.Generator
     ) -> "Batch":
-        """Every client's samples of all rounds, some of them drawn to be tested on.
+        """Every client's samples of all rounds, with some drawn as test samples.
 
         Parameters
         ----------
         problem : Problem
         rounds : int
         test_share : float
-            Share of each client's samples that are tested on, rounded; without effect where the data set itself says
-            which are.
+            Share of test samples of each client, rounded; it has no effect if the data set itself has test samples.
         fold : int or None
-            Of a cross-validation: leave out the samples to be tested on, and test on this fold of the others.
+            Fold of a cross-validation: leave out the test samples, and test on this fold of the others.
         rng : Generator
 
         Raises
         ------
         fkl.basics.errors.FklError
-            If a client has nothing to learn from.
+            If a client has no training samples.
         """
         here = problem.present.T
         client = np.repeat(np.arange(problem.clients), here.sum(axis=1))
@@ -332,7 +332,7 @@ class Batch(OfAllClients):
         Raises
         ------
         fkl.basics.errors.BadValue
-            If there are not two values.
+            If the number of values is not two.
         """
         values = np.unique(self.y)
         require(len(values) == 2, "loss", "logistic", f"square: the target has {len(values)} values, not two classes")
@@ -381,7 +381,7 @@ class Batch(OfAllClients):
 
 @dataclass(frozen=True)
 class PerReplicate:
-    """A batch for every replicate: each has a split of its own, and samples of its own where the data are simulated.
+    """A batch for every replicate: each has its own split, and its own samples if the data are simulated.
 
     Parameters
     ----------
@@ -392,7 +392,7 @@ class PerReplicate:
     batches: tuple[Batch, ...]
 
     def __getattr__(self, name: str) -> Any:
-        """What all have in common, such as clients, rounds and site names, is that of the first."""
+        """Common facts, such as clients, rounds and site names, are those of the first."""
         if name.startswith("_") or name == "batches":
             raise AttributeError(name)
         return getattr(self.batches[0], name)

@@ -1,4 +1,4 @@
-"""How the files of a `TableSet` become a table: one function for each format."""
+"""Readers of a `TableSet`: one function for each format."""
 
 import hashlib
 import io
@@ -25,7 +25,7 @@ Samples = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def data_file(layout: Layout, file: Mapping[str, Any]) -> DataFile:
-    """A file of a layout as a store knows it."""
+    """A file of a layout for a store."""
     return DataFile(layout.name, **{"url": None, **{key: value for key, value in file.items() if key != "site"}})
 
 
@@ -38,7 +38,7 @@ def read(layout: Layout, store: Store, replacing: float | None) -> Table:
         With the user's keys in place.
     store : Store
     replacing : float or None
-        What takes the place of the cells that the layout has replaced.
+        Replacement of the cells that the layout replaces.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def _require_rows(layout: Layout, file: DataFile, rows: int) -> None:
 def _read_named_columns(
     layout: Layout, files: Sequence[DataFile], store: Store, where: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], list[int]]:
-    """Features, target and rows of each file of a format that is a table of named columns."""
+    """Features, target and rows of each file, for formats with named columns."""
     import pandas
 
     names, frames = list(layout.features), []
@@ -79,7 +79,7 @@ def _read_named_columns(
             frame[layout.target] = two_classes(labels, file.name, layout.negative, first)
         frame = frame[[*names, layout.target]]
         frame = frame.iloc[: len(frame) - layout.without_last]
-        if layout.missing == "previous":  # not the target's: one that was not measured is nothing to learn
+        if layout.missing == "previous":  # not the target's: a missing target cannot be learned
             frame = frame.assign(**frame[names].ffill())
         if layout.missing in ("drop", "previous"):
             frame = frame.dropna()
@@ -94,21 +94,21 @@ def _read_named_columns(
         frame = frame.fillna(frame.mean() if layout.missing == "mean" else frame.median())
     if layout.decimals is not None:
         frame = frame.round(layout.decimals)
-    # The features are column-major, as pandas hands them over: the last bits of sums follow the order in memory.
+    # The features are column-major, as in pandas: the last bits of sums depend on the order in memory.
     return frame[names].to_numpy(np.float64), frame[layout.target].to_numpy(np.float64), [*map(len, frames)]
 
 
 def _read_feature_arrays(
     layout: Layout, files: Sequence[DataFile], store: Store, where: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], list[int]]:
-    """The same of a format that holds the features as one array; they are row-major."""
+    """The same for formats with the features as one array; they are row-major."""
     parts = []
     for file in files:
         x, y = ARRAYS[layout.format](layout, file, store)
         _require_rows(layout, file, len(y))
         parts.append((x, y))
     if len(parts) == 1:
-        [(x, y)] = parts  # as it is: an array that fills the memory, or a sparse one
+        [(x, y)] = parts  # unchanged: an array that fills the memory, or a sparse one
     else:
         x, y = (np.concatenate(one) for one in zip(*parts, strict=True))
     if layout.rows is not None:
@@ -132,14 +132,14 @@ def _parse_text_table(layout: Layout, raw: bytes, where: str) -> "DataFrame":
 
 
 def _read_airquality(layout: Layout, file: DataFile, store: Store) -> "DataFrame":
-    """UCI 360: decimal commas, two empty columns, empty rows at the end, and an hour in words."""
-    # Only ends of lines change, so that messages name the right line.
+    """UCI 360: decimal commas, two empty columns, empty rows at the end, and an hour as text."""
+    # Only ends of lines change, so messages name the right line.
     raw = re.sub(rb";;\r?$", b"", store.read(file).rstrip(b";\r\n"), flags=re.MULTILINE).replace(b",", b".")
     frame = _parse_text_table(layout, raw, file.name)
     return frame.assign(Time=frame["Time"].str.slice(0, 2).astype(np.float64)) if "Time" in layout.features else frame
 
 
-# An archive of its own name, not the sheet's: finding that one must not look like finding the conversion.
+# An archive with its own name, because finding the sheet's must not count as finding the conversion.
 CONVERTED = DataFile(
     "concrete",
     "Concrete_Data_from_xls.csv",
@@ -152,7 +152,7 @@ CELLS = "8b9a7af0366e0f437ad04cfba6bb729ec0c3ea76fa780ff3d3f4d057356b6af6"
 
 
 def _read_concrete(layout: Layout, file: DataFile, store: Store) -> "DataFrame":
-    """UCI 165: an Excel sheet, or its conversion where that lies in the folder.
+    """UCI 165: an Excel sheet, or its conversion if that is in the folder.
 
     Excel rewrites a user name in the sheet on opening, so copies differ in their hash; their cells are compared.
     """
@@ -167,10 +167,10 @@ def _read_concrete(layout: Layout, file: DataFile, store: Store) -> "DataFrame":
     else:
         raw = store.read(file)
         try:
-            # pandas gives up this engine with version 4; by itself it keeps its remarks off the terminal, too.
+            # pandas removes this engine in version 4; without pandas its messages also stay off the terminal.
             sheet = xlrd.open_workbook(file_contents=raw, logfile=io.StringIO()).sheet_by_index(0)
             rows = [sheet.row_values(row) for row in range(sheet.nrows)][1:]
-        except Exception as error:  # xlrd raises whatever a damaged sheet leads it to
+        except Exception as error:  # xlrd can raise any error for a damaged sheet
             raise FklError(f"{file.name}: not an Excel sheet that can be read ({error})") from error
         if sheet.ncols != len(columns):
             raise FklError(f"{file.name}: {sheet.ncols} columns where {len(columns)} are expected")
@@ -199,7 +199,7 @@ def _read_libsvm(layout: Layout, file: DataFile, store: Store) -> Samples:
 
 
 def _read_cod_rna(layout: Layout, file: DataFile, store: Store) -> Samples:
-    """LIBSVM's cod-rna, or a public copy of it without indices where only that lies in the folder."""
+    """LIBSVM's cod-rna, or a public copy of it without indices if only that is in the folder."""
     copy = data_file(layout, layout.files[1])
     if store.find(file) is not None or store.find(copy) is None:
         return _read_libsvm(layout, file, store)

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 class Dataset(Protocol):
-    """What every data set has; its fields are the keys of its configuration node.
+    """Interface of every data set; its fields are the keys of its configuration node.
 
-    One that reads a file of the user's own has no `files` but a `fingerprint`, the file's SHA-256.
+    A data set that reads the user's own file has no `files`, but a `fingerprint`, the file's SHA-256.
     """
 
     name: str
     """Its name on a command line."""
     title: str
-    """What it is, in a few words."""
+    """Short description."""
     files: tuple["DataFile", ...]
     licence: str
     shape: str
@@ -41,15 +41,15 @@ class Dataset(Protocol):
         Raises
         ------
         FklError
-            If a file is missing, damaged or not what it should be.
+            If a file is missing, damaged or wrong.
         """
         ...
 
 
 class Listing(NamedTuple):
-    """What ``fkl data list`` tells of a data set.
+    """Row of a data set in ``fkl data list``.
 
-    `files` is ✓ where all are available; `found` is where they lie, or what is missing.
+    `files` is ✓ if all are available; `found` is their path, or the missing ones.
     """
 
     name: str
@@ -87,7 +87,7 @@ def node(name: str) -> dict[str, Any]:
     Raises
     ------
     FklError
-        If there is none of this name.
+        If there is none with this name.
     """
     known = names()
     if name not in known:
@@ -97,7 +97,7 @@ def node(name: str) -> dict[str, Any]:
 
 @cache
 def _yaml_content(name: str) -> dict[str, Any]:
-    """What a YAML holds, read once."""
+    """Content of a YAML, read once."""
     content: dict[str, Any] = yaml.safe_load((conf_folder() / "dataset" / f"{name}.yaml").read_text(encoding="utf-8"))
     return content
 
@@ -120,7 +120,7 @@ def dataset(name: str, **keys: Any) -> Dataset:
 
 
 def describe(store: "Store") -> list[Listing]:
-    """Every data set: what it is, where its files are found, how large they are, its licence."""
+    """Every data set: description, paths and sizes of its files, licence."""
     listings = []
     for one in map(dataset, names()):
         sizes = [file.size for file in one.files if file.size is not None]
@@ -141,9 +141,9 @@ def describe(store: "Store") -> list[Listing]:
 
 
 def fetch(names: list[str], store: "Store") -> Iterator[FileState]:
-    """Fetch what is missing of these data sets and check what is there.
+    """Fetch missing files of these data sets and check existing ones.
 
-    States are ``ok`` (detail: where it lies) and ``failed`` (detail: why).
+    States are ``ok`` (detail: the path) and ``failed`` (detail: the reason).
 
     Raises
     ------
@@ -163,8 +163,8 @@ def fetch(names: list[str], store: "Store") -> Iterator[FileState]:
 def verify(names: list[str], store: "Store") -> Iterator[FileState]:
     """Compare the files of these data sets with their hashes; nothing is fetched.
 
-    States are ``ok`` (detail: where it lies), ``corrupted`` (detail: what is wrong) and ``missing`` (detail: the
-    address, or that none is known).
+    States are ``ok`` (detail: the path), ``corrupted`` (detail: the error) and ``missing`` (detail: the address, or
+    that none is known).
 
     Raises
     ------
@@ -186,5 +186,5 @@ def verify(names: list[str], store: "Store") -> Iterator[FileState]:
 
 
 def _files_of_sets(wanted: list[str]) -> list["DataFile"]:
-    """Files of these data sets, of all where none is named; all names are looked up before anything is done."""
+    """Files of these data sets, or of all if none is named; all names are checked before any action."""
     return [file for name in wanted or names() for file in dataset(name).files]

@@ -1,4 +1,4 @@
-"""Data sets that had a class of their own until 1.0.0rc1 and are a YAML now: saved configurations go on to load."""
+"""Data sets with their own class until 1.0.0rc1, now described by a YAML; saved configurations still load."""
 
 from typing import Any
 
@@ -28,23 +28,23 @@ CLASSES = {
     "fkl.data.w8a.W8a": "w8a",
     "fkl.data.wec.Wec": "wec",
 }
-"""The class that a `_target_` names, and the data set that took its place."""
+"""The class in a `_target_`, and the data set that replaced it."""
 
 
 def as_today(node: dict[str, Any]) -> dict[str, Any]:
-    """The node of a data set as it is written today: the YAML of the set, with the node's own keys laid over it."""
+    """The current node of a data set: the YAML of the set, overridden by the node's own keys."""
     name = CLASSES.get(str(node.get("_target_")))
     return node if name is None else registry.node(name) | {key: node[key] for key in node if key != "_target_"}
 
 
 def identifying(node: dict[str, Any]) -> dict[str, Any]:
-    """What two nodes have in common that give the same samples, whichever version wrote them."""
+    """A form that is equal for nodes with the same samples, from any version."""
     node = as_today(node)
     return deciding(node) if isinstance(node.get("table"), dict) else node
 
 
 def for_display(node: dict[str, Any]) -> dict[str, Any]:
-    """The node as people are told of it: the data set's name for its class, and its keys without how it is read."""
+    """The node for display: the data set's name instead of its class, and its keys without those for reading."""
     node = as_today(node)
     if not isinstance(node.get("table"), dict):
         return node

@@ -1,4 +1,4 @@
-"""The way from raw numbers to those that methods see, and back."""
+"""Conversion of raw numbers to the scaled numbers of methods, and back."""
 
 from dataclasses import dataclass, field
 
@@ -13,9 +13,9 @@ class Scale:
     Parameters
     ----------
     x_low, x_unit : (d,) float64
-        Of each feature; of shape () for all alike.
+        Values for each feature; with shape () for all features together.
     y_low, y_unit : float
-        Of the target: a squared error is `y_unit` squared times as large in the target's own units.
+        Values for the target: in its own units a squared error is `y_unit` squared times as large.
     """
 
     x_low: NDArray[np.float64] = field(default_factory=lambda: np.zeros(()))
@@ -40,7 +40,7 @@ class Scale:
         return raw
 
     def after(self, first: "Scale") -> "Scale":
-        """Both in one, the other before this."""
+        """Both scalings in one, the other before this."""
         return Scale(
             first.x_low + first.x_unit * self.x_low,
             first.x_unit * self.x_unit,
@@ -49,5 +49,5 @@ class Scale:
         )
 
     def to_signs(self, low: float, high: float) -> "Scale":
-        """The same to a target of -1 and 1, where it has been one of these two values."""
+        """The same with a target of -1 and 1 instead of these two values."""
         return Scale(y_low=(low + high) / 2, y_unit=(high - low) / 2).after(self)

@@ -1,6 +1,6 @@
-"""Seals: blocks of a data set that no loader gives out until the study that sealed them is judged.
+"""Seals: blocks of a data set that no loader returns until the study that sealed them is judged.
 
-A seal is a small file of the user in ``~/.fkl/seals``, or in the folder that FKL_SEALS names.
+A seal is a small file of the user in ``~/.fkl/seals``, or in the folder FKL_SEALS.
 """
 
 import hashlib
@@ -24,18 +24,18 @@ _lifted = ContextVar("_lifted", default=False)
 
 @dataclass(frozen=True)
 class Seal:
-    """What a seal says.
+    """Content of a seal.
 
     Parameters
     ----------
     study, folder : str
-        The study's file, and where its runs go, as of the last date.
+        The study's file, and the folder of its runs, at the last date.
     share : float
-        Of the blocks that are sealed.
+        Share of sealed blocks.
     layout : str
-        Hash of the groups of rows, by which a data set that is read in another way is told apart.
+        Hash of the groups of rows, which detects a data set that is read in another way.
     date, broken, spent : str
-        When it was made, when all else was judged, and when the sealed rows were; empty before.
+        When it was made, when everything else was judged, and when the sealed rows were judged; empty before that.
     """
 
     study: str
@@ -48,7 +48,7 @@ class Seal:
 
 
 def path_of(digest: str, study: Path) -> Path:
-    """Where a study's seal of data with this digest lies: its file may move, but not change."""
+    """Path of a study's seal of data with this digest; the study's file may move, but not change."""
     return _folder() / f"{digest}-{hashlib.sha256(study.read_bytes()).hexdigest()[:8]}.json"
 
 
@@ -63,7 +63,7 @@ def read(path: Path) -> Seal:
     Raises
     ------
     fkl.basics.errors.FklError
-        If it is not there, or damaged.
+        If it is missing or damaged.
     """
     try:
         return Seal(**json.loads(path.read_text(encoding="utf-8")))
@@ -74,19 +74,19 @@ def read(path: Path) -> Seal:
 
 
 def write(path: Path, seal: Seal) -> None:
-    """Write a seal in the place of what is there."""
+    """Write a seal, replacing an existing one."""
     write_text(path, json.dumps(asdict(seal), indent=1) + "\n")
 
 
 def seals_of(digest: str) -> list[Seal]:
-    """All seals of data with this digest that are not spent, the oldest first."""
+    """All unspent seals of data with this digest, oldest first."""
     found = [read(path) for path in sorted(_folder().glob(f"{digest}-*.json"))]
     return sorted((seal for seal in found if not seal.spent), key=lambda seal: seal.date)
 
 
 @contextmanager
 def lifted() -> Iterator[None]:
-    """Refuse nothing in this block, in which nobody learns what is in the rows."""
+    """Refuse nothing in this block, which must not reveal the content of rows."""
     token = _lifted.set(True)
     try:
         yield
@@ -100,18 +100,18 @@ def require_open(digest: str, rows: str, group: NDArray[np.int64], folder: Path)
     Parameters
     ----------
     digest : str
-        Of the data.
+        Digest of the data.
     rows : str
-        As of `fkl.data.dealt_rows.in_part`.
+        As in `fkl.data.dealt_rows.in_part`.
     group : (n,) int64
         As there.
     folder : Path
-        Where the run's files go: a study whose seal is broken reads what it sealed, unless an older seal holds.
+        Folder of the run's files: a study with a broken seal reads its sealed rows, unless an older seal protects them.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        Names the study, what may be read, and what opens the rest.
+        Names the study, the readable rows, and how to open the rest.
     """
     for seal in [] if _lifted.get() else seals_of(digest):
         if seal.broken and folder.resolve() == Path(seal.folder):

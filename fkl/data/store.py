@@ -1,7 +1,7 @@
-"""Where data files lie: found in a folder as they are, compressed or inside their zip, or else fetched.
+"""Data files: found in a folder plain, compressed or inside their zip, or else fetched.
 
-Every byte that leaves this module went through the file's SHA-256 where one is known; nothing is unpickled
-and no archive is unpacked to disk.
+Every byte that leaves this module is checked by the file's SHA-256 if one is known; nothing is unpickled and no archive
+is unpacked to disk.
 """
 
 import bz2
@@ -28,12 +28,12 @@ TIMEOUT_SECONDS = 30
 EMBEDDED = "wave_farm"
 OPENERS: dict[str, Callable[[Any], object]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 PER_BYTE = 2
-"""Bytes of memory that a byte of a file takes while it is put together."""
+"""Bytes of memory per byte of a file while it is assembled."""
 LARGEST = 2**35
 """Bytes of a file of unknown size that is read in pieces; the largest that is published here has 12 GB."""
 PARTIAL = re.compile(r"\.\d+\.partial$")
-"""What the name of a file that is being fetched ends with."""
-# What the decompressors of the standard library raise on damaged input; RuntimeError is an encrypted zip member.
+"""Suffix of a file during a download."""
+# Errors of the standard library's decompressors for damaged input; RuntimeError is an encrypted zip member.
 DAMAGE = (lzma.LZMAError, zlib.error, zipfile.BadZipFile, EOFError, OSError, RuntimeError, NotImplementedError)
 
 
@@ -44,7 +44,7 @@ class DataFile:
     Parameters
     ----------
     dataset : str
-        Name of the data set; also the folder its files are kept in.
+        Name of the data set; also the folder of its files.
     name : str
         File name without compression suffix; inside the archive any folder may lie before it.
     url : str or None
@@ -55,7 +55,7 @@ class DataFile:
     size : int, optional
         Bytes of the uncompressed file.
     instead : str
-        What to try where it is missing.
+        What to try if it is missing.
     """
 
     dataset: str
@@ -96,7 +96,7 @@ class Store:
     retries: int = 2
 
     def find(self, file: DataFile) -> Path | None:
-        """Where the file, or the archive it comes from, lies; None where it is not in the folder."""
+        """Path of the file or its archive; None if it is not in the folder."""
         folders = (self.folder / file.dataset, self.folder)
         names = [file.name + suffix for suffix in ("", *OPENERS)]
         plain = (folder / name for folder in folders for name in names)
@@ -104,7 +104,7 @@ class Store:
         return next((path for path in chain(plain, archives) if path.is_file()), None)
 
     def fetch(self, file: DataFile) -> Path:
-        """Where the file lies, after fetching its archive if it is missing.
+        """Path of the file, after fetching its archive if it is missing.
 
         Raises
         ------
@@ -120,10 +120,10 @@ class Store:
             raise FklError(f"offline: {self._how_to_get(file)}")
         import pooch
 
-        pooch.get_logger().setLevel("ERROR")  # what went wrong is said once, below
+        pooch.get_logger().setLevel("ERROR")  # the error is reported once, below
         url = file.url if self.mirror is None else f"{self.mirror.rstrip('/')}/{file.archive}"
         folder = self.folder / file.dataset
-        # The process id keeps two runs that fetch at the same time out of each other's way.
+        # The process id separates two runs that fetch at the same time.
         partial, is_new = folder / f"{file.archive}.{os.getpid()}.partial", not folder.exists()
         fetcher = pooch.create(
             folder, base_url="", registry={partial.name: None}, urls={partial.name: url}, retry_if_failed=self.retries
@@ -138,9 +138,9 @@ class Store:
             instead = f"put {what} into {folder}, or try {file.instead}"
             raise FklError(f"could not fetch {url}: {_why(error)}; {instead}") from error
         finally:
-            with suppress(OSError):  # it is not there after success, and its folder may not be one
+            with suppress(OSError):  # it does not exist after success, and its folder may not be a folder
                 partial.unlink()
-            with suppress(OSError):  # stays where it holds something, or was there before
+            with suppress(OSError):  # stays if it has content, or existed before
                 if is_new:
                     folder.rmdir()
         return target
@@ -160,7 +160,7 @@ class Store:
     def stream(self, file: DataFile) -> Iterator[bytes]:
         """Content of the file in pieces, as `read`, for one that is larger than the memory.
 
-        Its hash is compared after the last piece: who stops before it has had no check.
+        Its hash is compared after the last piece: stopping earlier skips the check.
 
         Raises
         ------
@@ -252,7 +252,7 @@ def _find_member(
         if ".." in windows.parts or posix.is_absolute() or windows.drive or windows.root:
             raise FklError(f"{where}: refused, because its member {member!r} points outside the archive")
     for member in archive.namelist():
-        if PurePosixPath(member).name == name and not member.endswith("/"):  # which is a folder
+        if PurePosixPath(member).name == name and not member.endswith("/"):  # it is a folder
             return cast(BinaryIO, stack.enter_context(archive.open(member)))
     inner = [] if nested else [member for member in archive.namelist() if member.lower().endswith(".zip")]
     for member in inner:

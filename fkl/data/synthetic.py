@@ -1,4 +1,4 @@
-"""The random kernel expansion of the COKE paper, a target that lies in the hypothesis space."""
+"""The random kernel expansion of the COKE paper, with a target in the hypothesis space."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,9 +14,9 @@ from fkl.data.store import DataFile, Store
 CHUNK_ROWS = 65536
 MAX_ROWS = 100_000_000
 SITE_BYTES = 60
-"""Memory that the name of one site takes."""
+"""Memory of one site's name."""
 MOST = 1e30
-"""Largest value of a key whose square must still be a finite number."""
+"""Largest value of a key whose square must be finite."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,15 @@ class Synthetic:
     Parameters
     ----------
     rows : int
-        Rows of all sites together, as even as can be, site after site.
+        Rows of all sites together, as equal as possible, site after site.
     dimension, centres : int
         Features d, and terms of the sum.
     bandwidth : float
         Standard deviation of the kernel.
     noise_variance : float
-        Of the normal noise on y.
+        Variance of the normal noise on y.
     sites : int
-        Places whose x have different means.
+        Number of sites; their x have different means.
     site_shift : float
         Distance of each site's mean of x from the origin, in a direction drawn for the site.
     """

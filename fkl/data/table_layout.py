@@ -1,6 +1,6 @@
-"""What the YAML of a published data set says: its files, how they are read, and the keys that a user may set.
+"""Content of a published data set's YAML: its files, how they are read, and the user's keys.
 
-Nothing here imports numpy, so that `fkl describe` answers at once.
+Nothing here imports numpy, so `fkl describe` answers at once.
 """
 
 import re
@@ -57,20 +57,20 @@ class Layout:
     target : str
         Column of the target; in a MATLAB file its variable.
     leave_out : list of str
-        Columns that are no features.
+        Columns that are not features.
     negative : float or None
         Label of the class -1 where the target is one of two classes; that of the other is 1.
     hole : str or None
         Cell that stands for a missing value.
     missing : {"refuse", "drop", "mean", "median", "previous"}
-        What becomes of missing values: an error, their rows are left out, the column's mean or median is put in, or the
-        last value before it, and rows that still miss one are left out.
+        Treatment of missing values: an error, leaving out their rows, or filling in the column's mean, median or
+        previous value; rows that still miss one are left out.
     file_rows : int or None
         Rows that every file must have: a check for files without a hash.
     most_rows : int or None
         Limit of `rows` and `rows_per_site`.
     without_last : int
-        Rows at the end of a file that are no samples.
+        Number of rows at the end of a file that are not samples.
     rows, rows_per_site : int or None
         First rows that are used, of all files together or of each; null for all.
     replace : dict

@@ -1,4 +1,4 @@
-"""A published data set that a YAML describes; see `fkl.data.table_layout.Layout` for what the YAML says."""
+"""A published data set that a YAML describes; see `fkl.data.table_layout.Layout` for the content of the YAML."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, make_dataclass
@@ -17,13 +17,13 @@ from fkl.data.table_layout import FIELDS, ONLY_TOLD, Layout, options
 
 @dataclass(frozen=True)
 class TableSet:
-    """A published data set, as its YAML describes it.
+    """A published data set, described by its YAML.
 
     Parameters
     ----------
     table : Layout
-        Its files and how they are read. What stands beside `table` in the YAML are keys that a user may set: a field of
-        the layout such as `rows`, a switch, or a value that takes the place of another; `with_keys` adds them.
+        Its files and how they are read. The YAML's other keys, next to `table`, may be set by a user: a field of the
+        layout such as `rows`, a switch, or a replacement value; `with_keys` adds them.
     """
 
     table: Layout = field(default_factory=Layout)
@@ -31,7 +31,7 @@ class TableSet:
     def __post_init__(self) -> None:
         if not isinstance(self.table, Layout):
             object.__setattr__(self, "table", Layout(**self.table))
-        _ = self.layout  # which refuses wrong values of keys at once
+        _ = self.layout  # refuses wrong values of keys at once
 
     @classmethod
     def with_keys(cls, node: Mapping[str, Any]) -> "type[TableSet]":
@@ -46,15 +46,15 @@ class TableSet:
 
     @cached_property
     def layout(self) -> Layout:
-        """How the files are read with the keys that the user set."""
+        """How the files are read with the user's keys."""
         return self.table.chosen({one.name: getattr(self, one.name) for one in fields(self) if one.name != "table"})
 
     name, title, licence, shape = (property(attrgetter(f"table.{key}")) for key in ("name", *ONLY_TOLD))
-    """What the table says."""
+    """Its content in the layout."""
 
     @property
     def files(self) -> tuple[DataFile, ...]:
-        """All its files, also those that are not read with the keys that the user set."""
+        """All its files, also those that are not read with the user's keys."""
         return tuple(readers.data_file(self.table, file) for file in self.table.files)
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:
@@ -63,7 +63,7 @@ class TableSet:
         Returns
         -------
         Table
-            One row a sample, in the order of the files.
+            One row per sample, in the order of the files.
 
         Raises
         ------
@@ -76,7 +76,7 @@ class TableSet:
 
 
 def deciding(node: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a node decides numbers: not titles and addresses; fields that are left out have their defaults."""
+    """The part of a node that decides numbers, without titles and addresses; omitted fields have their defaults."""
     table = {key: value for key, value in {**vars(Layout()), **node["table"]}.items() if key in FIELDS}
     table["files"] = [{key: file.get(key) for key in ("name", "sha256", "site")} for file in table["files"]]
     return {**node, "table": {key: value for key, value in table.items() if key not in ONLY_TOLD}}

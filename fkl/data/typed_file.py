@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 INDEX = re.compile(r"__index_level_\d+__")
-"""Names under which pandas writes the labels of rows, which are no column."""
+"""Names under which pandas writes row labels, which are not a column."""
 PER_CELL = 72
-"""Bytes of memory that a cell takes at most before it is a number."""
+"""Maximum memory in bytes of a cell before it is a number."""
 DAMAGE = (
     ValueError, TypeError, KeyError, OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError,
 )  # fmt: skip
-"""What readers raise on damaged files."""
+"""Errors of readers for damaged files."""
 
 
 def _read_parquet(path: str, raw: bytes) -> "DataFrame":
@@ -48,7 +48,7 @@ def _read_feather(path: str, raw: bytes) -> "DataFrame":
 
 
 def _read_npz(path: str, raw: bytes) -> "DataFrame":
-    """Arrays of one axis are columns; one of two axes is a column for each of its columns, named with its number."""
+    """Arrays with one axis are columns; each column of an array with two axes is a column, named with its number."""
     from pandas import DataFrame
 
     with zipfile.ZipFile(io.BytesIO(raw)) as file:
@@ -75,7 +75,7 @@ FORMATS: dict[str, tuple[str, Callable[[str, bytes], "DataFrame"]]] = {
     ".feather": ("Feather", _read_feather),
     ".npz": ("npz", _read_npz),
 }
-"""What a format is called and the function that reads it, by the suffix of the file's name."""
+"""Name of a format and its reader, by file suffix."""
 
 
 def read(path: str, raw: bytes) -> Columns:
@@ -84,7 +84,7 @@ def read(path: str, raw: bytes) -> Columns:
     Raises
     ------
     FklError
-        If it is damaged, its columns are neither numbers nor text, or what reads it is not installed.
+        If it is damaged, its columns are neither numbers nor text, or its reader is not installed.
     """
     words, reader = FORMATS[Path(path).suffix.lower()]
     try:

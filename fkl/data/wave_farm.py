@@ -14,11 +14,11 @@ a simplified model of our own, and none of the numbers below are theirs:
   the square root of the distance. Across the waves the deficit falls as 1 / (1 + (r / w)^2), with a half-width w
   that grows along the waves by directional spreading. For what is known of such interactions see Babarit, "On the
   park effect in arrays of oscillating wave energy converters", Renewable Energy 58 (2013).
-- Shares of power that pass several converters multiply. Waves that interfere, so that one converter helps another,
-  are left out.
+- Shares of power that pass several converters multiply. Interference of waves, by which one converter helps another, is
+  left out.
 
-Sites differ in height, period, main direction and spread of directions, so the same layout gives a different power
-at each, and which converters stand in the shadow differs too.
+Sites differ in height, period, main direction and spread of directions, so the same layout has a different power, and
+other converters in the shadow, at each.
 """
 
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ class WaveFarm:
     Parameters
     ----------
     rows_per_site : int
-        Layouts drawn for each site. 3000 are what 24 clients with 500 rounds use up.
+        Layouts drawn for each site. 24 clients with 500 rounds use 3000.
     """
 
     name: ClassVar[str] = "wave_farm"

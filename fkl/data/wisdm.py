@@ -1,4 +1,4 @@
-"""UCI 507: activities of participants, from the accelerometer of the phone in the pocket."""
+"""UCI 507: activities of participants, from the accelerometer of a phone in the pocket."""
 
 import re
 from dataclasses import dataclass
@@ -48,14 +48,14 @@ KNOWN = {
     1639: (3546313, "e3e77402818999a21ad142fb0f746316441abb0346f64869e4084a058c2ee4d0"),
     1640: (3564060, "82c167f28cbb9aa4e12e3d6d481f2475daf7015e6bb2ecec51bc21f31d9a4ea8"),
 }
-"""Bytes and SHA-256 of the files of those participants whose files were available to us."""
+"""Bytes and SHA-256 of the participants' files that were available to us."""
 
 SECOND = 1_000_000_000
 """Timestamps count nanoseconds."""
 GAP_SECONDS = 1
-"""A pause longer than this ends a recording; no window reaches over it."""
+"""A pause longer than this ends a recording; no window extends across it."""
 FULL = 0.9
-"""Share of a window that its readings must span; recordings end a reading or two short of three minutes."""
+"""Share of a window that its readings must cover; recordings end one or two readings before three minutes."""
 NUMBER = rb"-?\d{1,30}(?:\.\d{0,30})?(?:[eE][-+]?\d{1,4})?"
 """A number with no more digits than a float can need, since arrays of text are as wide as the longest entry."""
 
@@ -68,13 +68,13 @@ def _file_of(participant: int) -> DataFile:
 
 @dataclass(frozen=True)
 class Recordings:
-    """What was read, and what about it is worth telling.
+    """The table, and facts about the reading.
 
     Parameters
     ----------
     table : Table
     at_hand, used : int
-        Participants whose file there is, and those that are in the table.
+        Numbers of participants with a file, and in the table.
     broken : int
         Lines that were skipped: they are not ``participant,letter,timestamp,x,y,z;`` with the file's participant.
     lacking : dict of str to tuple of str
@@ -90,7 +90,7 @@ class Recordings:
 
     @property
     def summary(self) -> str:
-        """All of it in one line."""
+        """The facts in one line."""
         words = [f"{self.used} participants of the {self.at_hand} available ({len(PARTICIPANTS)} were published)"]
         words.append(f"{len(self.table.y)} windows")
         words += [f"no {activity}: {' '.join(names)}" for activity, names in self.lacking.items() if names]
@@ -107,8 +107,8 @@ class Wisdm:
     Parsimonious Functions in RKHS does. Windows go by timestamp and do not overlap: the readings come at 20 a second
     from most phones, but at 25 or 50 from some, and of one participant at both rates.
 
-    Every participant is a site; only those whose file is there are used. One who did not do one of the activities has
-    windows of the other only.
+    Every participant is a site; only those with a file are used. A participant without one of the activities has only
+    windows of the other.
 
     Parameters
     ----------
@@ -118,8 +118,8 @@ class Wisdm:
     seconds : float
         Length of a window.
     participants : int or None
-        How many to use, drawn at random from those available, by a method with a split for each replicate in every
-        replicate anew; None for all.
+        Number of participants, drawn at random from those available; a method with a split for each replicate draws
+        them in every replicate. None for all.
     """
 
     name: ClassVar[str] = "wisdm"
@@ -148,11 +148,11 @@ class Wisdm:
 
     @property
     def drawn(self) -> bool:
-        """Whether loading it once more gives other participants."""
+        """Whether loading again gives other participants."""
         return self.participants is not None
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:
-        """Read the files that are there, and print one line about what was found in them.
+        """Read the available files, and print one line about them.
 
         Returns
         -------
@@ -170,13 +170,13 @@ class Wisdm:
         return recordings.table
 
     def read(self, store: Store, rng: np.random.Generator) -> Recordings:
-        """Read the files that are there; `rng` draws participants where not all are to be used.
+        """Read the available files; `rng` draws participants if not all are used.
 
         Raises
         ------
         FklError
             If no file is available and none can be fetched, one is damaged or holds no reading at all, there are fewer
-            participants than asked for, or no window of one of the activities.
+            participants than requested, or no window of one of the activities.
         """
         if not any(store.find(file) for file in self.files):
             store.fetch(self.files[0])  # with its archive come all the others
@@ -247,7 +247,7 @@ class Readings:
 
 @lru_cache(maxsize=len(PARTICIPANTS))
 def _readings_of_file(store: Store, file: DataFile, participant: str, changed: int, size: int) -> Readings:
-    """Readings of a file of this age and size, kept since each run of a sweep asks again for files of many MB."""
+    """Readings of a file of this age and size, cached, because each run of a sweep needs them again."""
     return read_accelerometer(store.read(file), file.name, participant)
 
 
@@ -255,12 +255,12 @@ def _readings_of_file(store: Store, file: DataFile, participant: str, changed: i
 def _means_of_windows(
     store: Store, file: DataFile, participant: str, changed: int, size: int, letter: str, seconds: float
 ) -> NDArray[np.float64]:
-    """Means of an activity's windows, kept since each replicate that draws its participants asks again."""
+    """Means of an activity's windows, cached, because each replicate that draws its participants needs them again."""
     return window_means(*_readings_of_file(store, file, participant, changed, size).of_activity(letter), seconds)
 
 
 def read_accelerometer(raw: bytes, where: str, participant: str) -> Readings:
-    """Parse lines ``participant,letter,timestamp,x,y,z;`` and skip those that are something else.
+    """Parse lines ``participant,letter,timestamp,x,y,z;`` and skip all other lines.
 
     Parameters
     ----------
@@ -269,12 +269,12 @@ def read_accelerometer(raw: bytes, where: str, participant: str) -> Readings:
     where : str
         Its name, for messages.
     participant : str
-        Whom the lines must be about.
+        The participant in the lines.
 
     Raises
     ------
     FklError
-        If not one line is right.
+        If no line is valid.
     """
     head = participant.encode()
     line = rb"^%b,([A-MO-S]),(\d{1,18}),(%b),(%b),(%b);?[ \t\r]*$" % (head, NUMBER, NUMBER, NUMBER)
@@ -296,8 +296,8 @@ def read_accelerometer(raw: bytes, where: str, participant: str) -> Readings:
 def window_means(time: NDArray[np.int64], values: NDArray[np.float64], seconds: float) -> NDArray[np.float64]:
     """Means of the readings in windows that follow each other.
 
-    A recording is what comes without a pause and without a step back in time; its windows are counted from its first
-    reading. Windows that the readings do not fill are left out.
+    A recording has no pause and no step back in time; its windows are counted from its first reading. Incomplete
+    windows are left out.
 
     Parameters
     ----------

@@ -23,28 +23,28 @@ Array = NDArray[np.floating]
 class Engine:
     """Plays the rounds of a run: in this process, on a device, or in several processes.
 
-    No other part of fkl knows how many processes there are. Each engine writes `can_play` and `rounds`; the other
-    methods are written here for one process that has all clients.
+    No other part of fkl depends on the number of processes. Each engine writes `can_play` and `rounds`; the other
+    methods are implemented here for one process with all clients.
     """
 
     name: ClassVar[str]
     """Value of the key `engine`."""
     library: ClassVar[str] = "fkl"
-    """The package that has to be installed for it."""
+    """The package that the engine needs."""
     bank: ClassVar[str] = "numba"
-    """The bank that makes random features, a key of `fkl.kernels.BANKS`."""
+    """The bank of random features, a key of `fkl.kernels.BANKS`."""
     threads: ClassVar[int | None] = None
-    """Threads of the compiled kernels where a run does not say how many; None for all."""
+    """Threads of the compiled kernels if a run does not set them; None for all."""
     has_all_clients: ClassVar[bool] = True
     all_together: ClassVar[bool] = False
     """Whether all replicates have to run together."""
     speaks: bool = True
-    """Whether this process writes the run's files and prints; of several processes the first one does."""
+    """Whether this process writes the run's files and prints; among several processes it is the first."""
 
     # Before the rounds
 
     def can_play(self, run: Run) -> str | None:
-        """Why it cannot play a run, as the end of a line; None where it can. It reads keys and classes, and no data."""
+        """Why it cannot play a run, as the end of a line; None if it can. It reads keys and classes, but no data."""
         raise NotImplementedError
 
     def before_run(self, *, multirun: bool) -> None:
@@ -58,11 +58,11 @@ class Engine:
 
     @contextmanager
     def opened(self) -> "Iterator[Engine]":
-        """Start what it needs, and end it, whatever happens in the block."""
+        """Start the resources that it needs, and release them after the block in every case."""
         yield self
 
     def broadcast(self, value: Any = None) -> Any:
-        """Send a value from the process that speaks to all processes, and return it."""
+        """Send a value from the first process to all processes, and return it."""
         return value
 
     def own_part(self, experiment: Any, again: Callable[[], Any]) -> Any:
@@ -80,33 +80,33 @@ class Engine:
     # During the rounds
 
     def rounds(self, algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
-        """Play the rounds that are left, and pause after each, or after some of them, outside the clock.
+        """Play the remaining rounds, and pause after each, or after some of them, outside the clock.
 
         Parameters
         ----------
         in_progress : fkl.engines.rounds.InProgress
             Is brought up to date before each pause.
         watched : bool
-            Whether its state and judge are read in the pauses, so that they have to be arrays of numpy then.
+            Whether its state and judge are read in the pauses; they then have to be numpy arrays.
 
         Yields
         ------
         int
-            Rounds that were played since the last pause.
+            Number of rounds since the last pause.
 
         Raises
         ------
         fkl.engines.divergence.NotFiniteError
-            `in_progress.t` is then the number of rounds before the one that the judge refused.
+            `in_progress.t` is then the number of rounds before the refused one.
         """
         raise NotImplementedError
 
     def channel(self, problem: Any, *given: Any) -> Channel:
-        """The channel through which the clients of a problem speak."""
+        """The channel for messages of a problem's clients."""
         return Channel(*given)
 
     def cost(self, cost: CostModel | None) -> CostModel | None:
-        """The cost of messages, given the cost that the network states."""
+        """The cost of messages, from the cost of the network."""
         return cost
 
     def added(self, terms: Sequence[Array]) -> list[Array]:
@@ -114,42 +114,42 @@ class Engine:
         return sums_in_order(terms)
 
     def least(self, number: int) -> int:
-        """The smallest of a number that each process has."""
+        """The minimum of a number over all processes."""
         return number
 
     def gathered(self, chunk: Any) -> Any:
-        """The `fkl.engines.rounds.Chunk` with the results of all clients, in the process that speaks."""
+        """The `fkl.engines.rounds.Chunk` with the results of all clients, in the first process."""
         return chunk
 
     def checkpoint(self, folder: Path, every: float | None, digest: str, follower: Follower | None) -> Checkpoint:
-        """The checkpoint of a run that is made in this folder."""
+        """The checkpoint of a run in this folder."""
         return Checkpoint(folder / CHECKPOINT, every, digest, follower)
 
     # After the rounds
 
     def with_all_clients(self, experiment: Any) -> Any:
-        """The experiment with all clients, from which tables and models are made."""
+        """The experiment with all clients, for tables and models."""
         return experiment
 
     def notes(self) -> dict[str, Any]:
-        """What provenance.json says of this engine."""
+        """Entry about this engine in provenance.json."""
         return {}
 
     def forecast(self, experiment: Any, threads: int | None, sampled: Callable[..., float]) -> tuple[float, str] | None:
-        """Estimate the seconds that a run would take, with a remark; None where no estimate is worth showing.
+        """Estimate the seconds of a run, with a remark; None if no estimate is useful.
 
         Parameters
         ----------
         sampled : callable
-            Estimates the seconds of all rounds of an experiment, on so many threads, from its first rounds.
+            Estimates the seconds of all rounds of an experiment, on this many threads, from its first rounds.
         """
         raise NotImplementedError
 
 
 def why_no_star(method: Algorithm) -> str | None:
-    """Why a method is no star whose server hears all clients together, round after round; None where it is one.
+    """Why a method is not a star with one exchange for all clients together in each round; None if it is one.
 
-    Only in such a star can each client be on another process, or be a site, since the server needs messages alone.
+    Only in such a star can each client be in another process, or be a site, because the server needs only messages.
     """
     task: Any = task_of(method)
     if getattr(method, "on_a_graph", False):

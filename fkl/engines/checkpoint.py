@@ -1,4 +1,4 @@
-"""A file with the state of a long run, from which a killed run goes on."""
+"""A file with the state of a long run, from which a killed run resumes."""
 
 import json
 import time
@@ -15,34 +15,34 @@ from fkl.screen.messages import warning
 
 Kept = TypeVar("Kept")
 CHECKPOINT, CHECKPOINTS = "checkpoint", "checkpoints"
-"""In the folder where a run is made: the file of one process, and the folder of those of several."""
+"""Names in a run's folder: the file of one process, and the folder with files of several processes."""
 TEXT = "text"
 """Name of the array that holds the JSON."""
 
 
 class Follower(Protocol):
-    """Output that grows beside a run, such as its tables, and that is cut back to where a checkpoint was."""
+    """Output that grows during a run, such as its tables, and is truncated to the position of a checkpoint."""
 
     @property
     def position(self) -> Any:
-        """Where it is, as plain data."""
+        """Its position, as plain data."""
         ...
 
     def truncate_to(self, position: Any) -> None:
-        """Remove what came after this position."""
+        """Remove the output after this position."""
         ...
 
 
 class Checkpoint:
-    """The file in which a run keeps its state: plain data behind its SHA-256, and no code.
+    """The file with a run's state: plain data after its SHA-256, and no code.
 
     Parameters
     ----------
     file : Path
     every : float or None
-        Seconds between two savings: 0 saves whenever it may, None never.
+        Seconds between two savings: 0 saves as often as possible, None never.
     digest : str
-        Of the run; the file of another run is not read.
+        Digest of the run; the file of another run is not read.
     follower : Follower or None
     """
 
@@ -58,7 +58,7 @@ class Checkpoint:
         return time.monotonic() - self._last >= self._every
 
     def place(self) -> tuple[int, int] | None:
-        """First of the replicates that ran, and how many; None, with a message, where this run has no readable file."""
+        """First of the running replicates, and their number; None, with a message, if this run has no readable file."""
         found = self._read()
         if found is None:
             return None
@@ -69,16 +69,16 @@ class Checkpoint:
         return None
 
     def rounds(self) -> tuple[int, int, int] | None:
-        """As `place`, and how many rounds these replicates had done."""
+        """As `place`, with the number of rounds of these replicates."""
         place = self.place()
         found = None if place is None else self._read()
         done = None if found is None else found[0].get("rounds")
         return (*place, done) if place is not None and type(done) is int else None
 
     def load(self, owner: Any, kind: type[Kept]) -> Kept | None:
-        """What was saved, of this kind, with the attributes of `owner` that it refers to; None where it cannot be read.
+        """The saved object of this type, with the attributes of `owner` to which it refers; None if unreadable.
 
-        The follower goes back to where it was then.
+        The follower returns to its position at that time.
         """
         found = self._read()
         if found is None:
@@ -91,20 +91,20 @@ class Checkpoint:
                 raise TypeError(f"it is of {type(done).__name__}")
             if self._follower is not None:
                 self._follower.truncate_to(position)
-        except Exception as error:  # whatever a file that was written by hand leads to
+        except Exception as error:  # any error from a hand-written file
             self._say_anew(f"{type(error).__name__}: {error}")
             return None
         return done
 
     def save(self, place: tuple[int, int], done: Any, owned: Mapping[str, Any]) -> None:
-        """Write the file, whole or not at all; one that cannot be written costs the run nothing.
+        """Write the file completely or not at all; the run continues if it cannot be written.
 
         Parameters
         ----------
         place : (int, int)
-            First of the replicates that run, and how many run together.
+            First of the running replicates, and how many run together.
         done : any
-            Plain data, and objects of it.
+            Plain data, and objects made of plain data.
         owned : mapping of str to object
             Attributes of the reader's owner; `done` refers to them by name.
         """
@@ -116,21 +116,21 @@ class Checkpoint:
             text["position"] = writer.to_plain(position)
             words = np.frombuffer(json.dumps(text).encode(), np.uint8)
             write_sealed(self.file, {TEXT: words, **writer.arrays})
-        except NotPlainError as error:  # a method of the user's own
+        except NotPlainError as error:  # the user's own method
             warning(f"no checkpoints: the method's state holds {error}")
             self._every = float("inf")
-        except CannotWriteError as error:  # there may be room the next time
+        except CannotWriteError as error:  # there may be space the next time
             if not self._warned:
                 warning(f"no checkpoint for now: {error}")
             self._warned = True
         self.wait()
 
     def wait(self) -> None:
-        """Count the seconds until the next saving from now on."""
+        """Restart the count of seconds until the next saving."""
         self._last = time.monotonic()
 
     def remove(self) -> None:
-        """Forget what was saved."""
+        """Delete the saved state."""
         self.file.unlink(missing_ok=True)
 
     def _read(self) -> tuple[dict[str, Any], dict[str, Any]] | None:

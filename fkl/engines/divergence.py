@@ -1,4 +1,4 @@
-"""Messages about a run that diverged: which keys to lower, and whether finite errors are too large as well."""
+"""Messages about a diverged run: keys to lower, and a check for finite errors that are too large."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -10,22 +10,23 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError
 
 STEP_SIZES = ("step_size", "eta", "gamma", "rho")
-"""What methods call the step size."""
+"""Names of the step size in methods."""
 OTHER_STEPS = ("step_factor", "alpha", "eta_k")
-"""Keys that multiply the step size, or are the step size of another update."""
+"""Keys that multiply the step size, or that are the step size of another update."""
 LARGEST_STEP = 2.0
-"""Beyond any paper's: on features of norm 1, twice the step size at which the descent on a squared error overshoots."""
+"""Larger than in any paper: twice the step size at which descent on a squared error with features of norm 1
+overshoots."""
 WORSE = 2.0
-"""Times the error of predicting 0 throughout.
+"""Limit of an error, as a multiple of the error of predicting 0.
 
-Every method starts there. Descent that is stable, with steps of up to half of what is too large, does not get to twice
-the error that it could have, even on pure noise; and published numbers do come close to that of 0 (POLY-2 on airfoil,
-RFOMKR on bias, concrete and naval have 0.96 to 1.00 times it), so comparing with the best constant would cry wolf.
+Every method starts with the error of 0. Stable descent, with at most half of a too large step, does not reach twice its
+possible error, even on pure noise. Published numbers do come close to the error of 0 (POLY-2 on airfoil, RFOMKR on
+bias, concrete and naval have 0.96 to 1.00 times it), so a comparison with the best constant would give false alarms.
 """
 
 
 class NotFiniteError(Exception):
-    """The judge refused a round, since its numbers are not finite."""
+    """The judge refused a round because its numbers are not finite."""
 
 
 class DivergedError(FklError):
@@ -35,16 +36,18 @@ class DivergedError(FklError):
     ----------
     algorithm : Algorithm
     failed : Chunk
-        Replicates that ran when it happened; its judge and ledger are right up to round t. Those before ended well.
+        Replicates that ran when it happened; its judge and ledger are valid up to round t. Earlier replicates ended
+        normally.
     t : int
-        Rounds before the one in which it happened.
+        Number of rounds before the divergence.
     not_finite : str
-        Which array was not finite first, where it happened so early that no usual step is to blame; else empty.
+        The first array that was not finite, if the divergence was too early for a usual step size to be the cause; else
+        empty.
 
     Attributes
     ----------
     folder : Path or None
-        Where these rounds were written.
+        Folder with these rounds.
     """
 
     def __init__(self, algorithm: Any, failed: Any, t: int, not_finite: str = "") -> None:
@@ -60,23 +63,23 @@ class DivergedError(FklError):
 
 
 def blame(algorithm: Any, rounds: int) -> str:
-    """Name the keys that drove a method away, as the end of a sentence: ``with algo.eta=5.0: lower it``.
+    """Name the keys that made a method diverge, as the end of a sentence: ``with algo.eta=5.0: lower it``.
 
-    Theta <- theta - step (gradient + 2 lam theta) overshoots by the regulariser alone where step lam is above 1, and by
-    the loss alone where the step is above about 1. DSG, FDSKL, FD-SVRG and CTA have the same with other constants;
-    DKLA, COKE and SecureBoost, which minimise exactly, go with any lam.
+    Theta <- theta - step (gradient + 2 lam theta) overshoots because of the regulariser if step lam is above 1, and
+    because of the loss if the step is above about 1. DSG, FDSKL, FD-SVRG and CTA have the same limits with other
+    constants. DKLA, COKE and SecureBoost minimise exactly and work with any lam.
 
     Parameters
     ----------
     algorithm : Algorithm
     rounds : int
-        T, since eta=null is 1/sqrt(T).
+        T, because eta=null is 1/sqrt(T).
     """
     return _blamed(algorithm, rounds)[1]
 
 
 def _blamed(algorithm: Any, rounds: int) -> tuple[bool, str]:
-    """Whether any of the keys is larger than is usual, and the message of `blame`."""
+    """Whether any of the keys is unusually large, and the message of `blame`."""
     algorithm = getattr(algorithm, "innermost", algorithm)  # conditions have no step size
     values = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     size = next((name for name in STEP_SIZES if name in values), None)
@@ -85,7 +88,7 @@ def _blamed(algorithm: Any, rounds: int) -> tuple[bool, str]:
     step = values[size] if values[size] is not None else 1 / np.sqrt(rounds)
     others = [name for name in OTHER_STEPS if (values.get(name) or 0) > LARGEST_STEP]
     usual = min(step, 1.0) * min(values.get("step_factor", 1.0), LARGEST_STEP)
-    if usual * values.get("lam", 0.0) > 1:  # too large even if the step were not
+    if usual * values.get("lam", 0.0) > 1:  # too large even with a smaller step
         others.append("lam")
     keys, beyond = others if others and step <= 1 else [size, *others], bool(others) or step > LARGEST_STEP
     usual_step = "theory's" if size == "step_size" else "1/sqrt(T)"
@@ -96,7 +99,7 @@ def _blamed(algorithm: Any, rounds: int) -> tuple[bool, str]:
 
 
 def worse_than_zero(targets: NDArray[Any], mse: NDArray[np.float64]) -> str | None:
-    """Say that errors, although finite, are larger than those of any method that learns; None where they are not.
+    """A message if errors are finite but larger than those of any method that learns; otherwise None.
 
     Parameters
     ----------

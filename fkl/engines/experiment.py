@@ -26,13 +26,13 @@ class Experiment:
     Parameters
     ----------
     problem, topology
-        Of replicate 0 where each replicate draws its own; of all clients where replicates differ in who takes part.
+        Those of replicate 0 if each replicate draws its own; with all clients if participation differs by replicate.
     redraw : callable or None
         As in `fkl.tasks.task.Task`.
     links : Links or None
-        Which links of the topology are up in each iteration; None for all.
+        Links of the topology that are up in each iteration; None for all.
     engine : Engine
-        Plays the rounds; with several processes, `problem` has the clients of this process.
+        Engine of the rounds; with several processes, `problem` has the clients of this process.
     metrics : dict of str to str
         The key of this name.
     """
@@ -70,7 +70,7 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     engine = experiment.engine
     ledger = Ledger(problem.rounds, len(replicates), problem.clients, engine.cost(network.cost), directions)
     times = None
-    if getattr(network, "timed", False):  # a user's network class may have no such field
+    if getattr(network, "timed", False):  # a user's network class may not have this field
         own = streams if experiment.redraw is not None else Streams(experiment.seed, (0,))
         times = network.times(problem.rounds, problem.clients, own.generators(Role.TIMES)[0])
         if topology is not None:  # on a graph, late agents miss the iteration

@@ -37,7 +37,7 @@ MOST_ROUNDS = 64
 LEAST_ROUNDS = 2
 """A loop of one round would be compiled as no loop, and might round otherwise."""
 SUMS = 3
-"""That a `StreamJudge` is told of a round."""
+"""Input of a `StreamJudge` about a round."""
 ROOM = 2**26
 """Bytes of what goes into a scan and comes out of it, round by round."""
 ANGLES = 2**28
@@ -47,7 +47,7 @@ ANGLES = 2**28
 def play(algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
     """Play the rounds that are left, and pause after each scan of them; see `fkl.engines.base.Engine.rounds`."""
     problem, seconds = world.problem, in_progress.seconds
-    # Of this block, not of the process: whoever uses fkl as a library has a precision of their own.
+    # Setting of this block, not of the process, because a program that uses fkl may have its own precision.
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
         scan = Scan(algorithm, world, in_progress.state, in_progress.judge)
         try:
@@ -186,7 +186,7 @@ class Scan:
                 require_shape("Outcome.loss", loss, *judge.loss.shape, None)
                 judge.kernel_loss = np.zeros(loss.shape) if judge.kernel_loss is None else judge.kernel_loss
         self._fixed = self._fixed._replace(minimiser=_on_device(parts(self._minimiser)))
-        # Scans are as long as memory and patience allow, and alike, so that few rounds of the last are for nothing.
+        # Scans have equal lengths, limited by memory and time, so few rounds of the last one are wasted.
         nbytes = 0 if self._of_streams else shown.size * shown.dtype.itemsize
         nbytes += sum(part.nbytes for part in jax.tree.leaves(self.given(range(1), 1)))
         most, rounds, clients = min(MOST_ROUNDS, ROOM // nbytes), world.problem.rounds, world.problem.clients
@@ -243,7 +243,7 @@ class Scan:
 
         def one(carried: Any, given: Given) -> Any:
             state, outcome = self._step(fixed, rebuilt(self._state, carried[0]), given, iter(given.drawn))
-            # What the judge adds up, and what it is told of a round
+            # The judge's sums, and its input about a round
             sums, shown = (), (outcome,)
             if self._of_streams:
                 _, y, share = given.samples
@@ -338,7 +338,7 @@ class _Streams:
 
 
 class _Booked(NamedTuple):
-    """A call that books messages of a round, with its arguments, some of which may be traced."""
+    """A call that books messages of a round, with its arguments, which may be traced."""
 
     book: Callable[..., None]
     given: tuple[Any, ...]

@@ -1,4 +1,4 @@
-"""How many replicates fit into memory: the first round is rehearsed, and runs that will not fit are refused."""
+"""Number of replicates that fit into memory: a rehearsal of the first round measures it; too large runs are refused."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,12 +16,12 @@ from fkl.wire import Channel
 from fkl.wire.payloads import kinds
 
 ROUND_BYTES, CLIENT_BYTES = 80, 80
-"""What judge, ledger and records hold of a replicate for each of its rounds and clients, at least."""
+"""Least memory of judge, ledger and records for each round and client of a replicate."""
 MANY_FEATURES = 256
-"""From so many a kernel on, rounds with fewer are played first, to see what all of them would take."""
+"""Number of features per kernel from which rounds with fewer features are played first, to predict the memory."""
 FEW_CLIENTS = 256
 NOISE_BYTES = 2**20
-"""Differences between two rounds that say nothing."""
+"""Differences between two rounds that are not significant."""
 KEYS_NAMED = 3
 
 
@@ -31,7 +31,7 @@ def fitting(experiment: Experiment, chunk: int | None = None) -> int:
     together = min(chunk or 1, experiment.replicates)
     rows = problem.rounds * ROUND_BYTES + problem.clients * CLIENT_BYTES
     what = f"the records of {problem.rounds} rounds and {problem.clients} clients"
-    # Keys that say how many rounds there are, and how many replicates run together
+    # Keys for the number of rounds, and of replicates that run together
     algorithm: Any = experiment.algorithm
     of_rounds = [f"algo.{key.name}" for key in fields(algorithm) if getattr(algorithm, key.name) == problem.rounds]
     keys = ", ".join(of_rounds or ["partition.rounds", "partition.clients"])
@@ -48,16 +48,16 @@ def fitting(experiment: Experiment, chunk: int | None = None) -> int:
 
 
 def rehearse(experiment: Experiment) -> tuple[int, int]:
-    """Rehearse the first round with one replicate; return about how many bytes it keeps, and the most that it needs.
+    """Rehearse the first round with one replicate; return approximately the bytes that it keeps, and its peak.
 
-    All code is compiled here, outside the clock, and a run that does not fit is refused before it begins. Where kernels
+    All code is compiled here, outside the clock, and a run that does not fit is refused before it begins. If kernels
     have many features, rounds with fewer features are played first. The line through the memory of the last two rounds
-    foretells the memory of the next, which is refused before it is taken. Memory that grows faster than this line is
+    predicts the memory of the next, which is refused before its allocation. Memory that grows faster than this line is
     underestimated. It is overestimated, by a quarter at most, for matrices that are square up to the number of samples
     and grow more slowly beyond.
     """
     full = getattr(experiment.dictionary, "D", 1)
-    needs = getattr(experiment.algorithm, "needs", None)  # what a method says itself, for which nothing is played
+    needs = getattr(experiment.algorithm, "needs", None)  # the method's own estimate, without playing
     if needs is not None:
         what = f"a replicate of {experiment.algorithm.label} with {full} features a kernel"
         memory.require_memory(needs(experiment.dictionary, experiment.problem), what, _largest_keys(experiment))
@@ -83,19 +83,19 @@ def rehearse(experiment: Experiment) -> tuple[int, int]:
 
 
 def _small_experiment(experiment: Experiment) -> Experiment:
-    """The same with as few features and clients as compile all that there is to compile."""
+    """The same experiment with the fewest features and clients that compile all code."""
     experiment = replace(experiment, problem=experiment.task.for_few_clients(FEW_CLIENTS), redraw=None)
     return _with_features(experiment, 2)
 
 
 def _with_features(experiment: Experiment, features: int) -> Experiment:
-    """The same with so many features a kernel, where the dictionary has features."""
+    """The same experiment with this many features per kernel, if the dictionary has features."""
     dictionary: Any = experiment.dictionary
     return replace(experiment, dictionary=replace(dictionary, D=features)) if hasattr(dictionary, "D") else experiment
 
 
 def _first_round(experiment: Experiment) -> int:
-    """Play the first round with one replicate; about how many bytes it keeps and computes with."""
+    """Play the first round with one replicate; return approximately the bytes that it keeps and its peak."""
     world, _ = make_world(experiment, (0,))
     state = experiment.algorithm.init(world)
     temporaries = 12 * 8 * experiment.problem.clients * experiment.dictionary.N  # of a round, (R, K, N) in float64
@@ -109,24 +109,24 @@ def _first_round(experiment: Experiment) -> int:
 
 
 class _Watching(Channel):
-    """A channel that notes the first payload with values that are not finite, of each direction."""
+    """A channel that records the first payload with values that are not finite, for each direction."""
 
     def __init__(self, channel: Channel) -> None:
         vars(self).update(vars(channel))
         self.told = self.sent = ""
 
     def down(self, message: Any) -> Any:
-        """Passes on a message to clients, and notes the first value in it that is not finite."""
+        """Passes on a message to clients, and records the first value in it that is not finite."""
         self.told = self.told or self._first_not_finite_part(message)
         return super().down(message)
 
     def up(self, message: Any) -> Any:
-        """Passes on a message of clients, and notes the first value in it that is not finite."""
+        """Passes on a message of clients, and records the first value in it that is not finite."""
         self.sent = self.sent or self._first_not_finite_part(message)
         return super().up(message)
 
     def send_to_neighbours(self, message: Any, *how: Any) -> Any:
-        """Passes on a message of agents, and notes the first value in it that is not finite."""
+        """Passes on a message of agents, and records the first value in it that is not finite."""
         self.sent = self.sent or self._first_not_finite_part(message)
         return super().send_to_neighbours(message, *how)
 
@@ -142,7 +142,7 @@ class _Watching(Channel):
 
 
 def first_not_finite(experiment: Experiment, replicates: tuple[int, ...], rounds: int) -> str:
-    """Play some rounds again to see which array is the first that is not finite, and whose; empty where none is."""
+    """Play some rounds again to find the first array that is not finite, and its party; empty if there is none."""
     world, _ = make_world(experiment, replicates)
     world = replace(world, channel=(channel := _Watching(world.channel)))
     state = experiment.algorithm.init(world)
@@ -161,7 +161,7 @@ def first_not_finite(experiment: Experiment, replicates: tuple[int, ...], rounds
 
 
 def _not_finite_part(name: str, values: Any, present: NDArray[np.bool_]) -> str:
-    """That an array is not finite, and whose part of it, where its second axis is that of clients; else nothing."""
+    """Text about an array that is not finite, with the client if its second axis is that of clients; else empty."""
     if not hasattr(values, "dtype") or values.dtype.kind != "f" or np.isfinite(values).all():
         return ""
     said = f"{name} is not finite"
@@ -172,7 +172,7 @@ def _not_finite_part(name: str, values: Any, present: NDArray[np.bool_]) -> str:
 
 
 def kinds_sent(experiment: Experiment) -> dict[str, set[str]]:
-    """Kinds of message by direction, as a first round with few features has them."""
+    """Kinds of message by direction, from a first round with few features."""
     experiment = _small_experiment(experiment)
     world, ledger = make_world(experiment, (0,))
     world.channel.open_round(0, experiment.problem.present[0])
@@ -185,7 +185,7 @@ def kinds_sent(experiment: Experiment) -> dict[str, set[str]]:
 
 @contextmanager
 def within_memory(experiment: Experiment, chunk: int | None) -> Iterator[None]:
-    """Refuse a run that needs more memory than there is although the rehearsal fitted, and name its largest keys."""
+    """Refuse a run that ran out of memory although the rehearsal fitted, and name its largest keys."""
     free = memory.shown_bytes(memory.available_bytes())
     try:
         with memory.limited_to_free_memory():
@@ -198,7 +198,7 @@ def within_memory(experiment: Experiment, chunk: int | None) -> Iterator[None]:
 
 
 def _largest_keys(experiment: Experiment, chunk: int | None = None) -> str:
-    """The integers of a configuration that memory may depend on, the largest ones with their values."""
+    """The largest integers of a configuration on which memory may depend, with their values."""
     problem, algorithm, dictionary = experiment.problem, experiment.algorithm, experiment.dictionary
     sizes = {f"algo.{key.name}": getattr(algorithm, key.name) for key in fields(algorithm)}  # type: ignore[arg-type]
     sizes |= {"partition.clients": problem.clients, "chunk": chunk}

@@ -238,7 +238,7 @@ class _Letter:
 
 
 class CommonCheckpoint(Checkpoint):
-    """What each rank of a run has done so far, in two files in turn, so that one is of a round that all have kept.
+    """What each rank of a run has done so far, in two files in turn: one of them is from a round that all have stored.
 
     Sums of every round go through all ranks: none keeps a round before all have kept the one before it that was due.
 

@@ -1,4 +1,4 @@
-"""The loop over replicates, some of which run together. It is the same for all engines."""
+"""The loop over replicates, which run in groups. It is the same for all engines."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -23,16 +23,16 @@ from fkl.tasks import Judge
 from fkl.wire import Ledger
 
 EARLY = 10
-"""Rounds in which no step of usual size makes numbers diverge: an array that is not finite by then is named."""
+"""Rounds in which no usual step size makes numbers diverge: an array that is not finite by then is named."""
 
 
 class Learned(NamedTuple):
-    """What a replicate has learned.
+    """Learned function of a replicate.
 
     Parameters
     ----------
     function : Function
-        Of the scaled numbers that methods see.
+        Function of the scaled numbers that methods see.
     scale : Scale
         The scaling of these numbers.
     """
@@ -50,15 +50,15 @@ class Chunk:
     elapsed: NDArray[np.float64]
     """Time spent in the algorithm's `init` and `step` up to the end of each round, all replicates together, (T,)."""
     first: int
-    """Number of the first of the replicates."""
+    """Number of the first replicate."""
     learned: tuple[Learned, ...] = ()
-    """A function for each replicate, where the loop was asked to keep them."""
+    """A function for each replicate, if the loop keeps functions."""
     stopped_at: float | None = None
-    """The round after which `stop_when` ended the run, NaN where it never held; None for a run without."""
+    """The round after which `stop_when` ended the run, NaN if it never held; None for a run without it."""
 
     @property
     def seconds(self) -> float:
-        """Time spent in all."""
+        """Total time."""
         return float(self.elapsed[-1])
 
     def seconds_per_replicate(self) -> NDArray[np.float64]:
@@ -69,7 +69,7 @@ class Chunk:
 
 @dataclass
 class InProgress:
-    """Replicates that run together, between two rounds, as a checkpoint keeps them.
+    """Replicates that run together, between two rounds, as stored in a checkpoint.
 
     Parameters
     ----------
@@ -109,26 +109,26 @@ def simulate(
     ----------
     experiment : Experiment
     threads : int or None
-        Most threads that the compiled kernels use; None for all that there are.
+        Maximum number of threads of the compiled kernels; None for all.
     chunk : int or None
-        Replicates that run together; None for as many as the task's `room`, and half the free memory, seem to hold.
+        Replicates that run together; None for as many as probably fit in the task's `room` and half the free memory.
     advance : callable
         Called after each round with the number of replicate rounds done since the last call.
     checkpoint : Checkpoint or None
-        Where results so far are kept, and where the run goes on from.
+        Stores the results so far; the run resumes from it.
     watch : callable or None
-        Called after each round, outside the clock, with the replicates under way and their number of rounds.
+        Called after each round, outside the clock, with the running replicates and their number of rounds.
     keep_functions : bool
         Whether to return the learned functions.
 
     Yields
     ------
     Chunk
-        Each as soon as its replicates have ended; those that had ended before a checkpoint do not come again.
+        Each as soon as its replicates have ended; chunks that ended before a checkpoint are not repeated.
     """
     engine = experiment.engine
     with _playing(experiment, threads, chunk):
-        # From the place of a checkpoint, with a world for it, or from the beginning
+        # From a checkpoint's position, with a world for it, or from the beginning
         place, resumed = checkpoint.place() if checkpoint is not None else None, None
         if checkpoint is not None and place is not None and place[0] < experiment.replicates:
             world = _world_of(experiment, *place)
@@ -145,7 +145,7 @@ def simulate(
                 world = _world_of(experiment, first, together)
                 in_progress = before_first_round(experiment, world)
             played = Chunk(in_progress.judge, in_progress.ledger, in_progress.elapsed, first)
-            watched = watch is not None and engine.has_all_clients  # a rank knows a part of each round
+            watched = watch is not None and engine.has_all_clients  # a rank has a part of each round
             try:
                 with closing(engine.rounds(experiment.algorithm, world, in_progress, watched)) as pauses:
                     for done in pauses:
@@ -164,7 +164,7 @@ def simulate(
                     functions = algorithm.functions(world, in_progress.state, in_progress.t)
                     pairs = zip(functions, experiment.task.scales(world), strict=True)
                     played = replace(played, learned=tuple(Learned(*both) for both in pairs))
-                except (FklError, MemoryError) as error:  # the run itself is worth keeping
+                except (FklError, MemoryError) as error:  # the run itself is kept
                     warning(f"no functions are kept: {error}")
         yield engine.gathered(played)
         first, resumed = first + together, None
@@ -172,7 +172,7 @@ def simulate(
 
 @contextmanager
 def _playing(experiment: Experiment, threads: int | None, chunk: int | None) -> Iterator[None]:
-    """At most so many threads, no more than the memory, and no warnings: the judge sees whatever grows too large."""
+    """Limit threads and memory, without overflow warnings: the judge sees numbers that grow too large."""
     with at_most(threads), np.errstate(all="ignore"), within_memory(experiment, chunk):
         yield
 

@@ -1,4 +1,4 @@
-"""fkl's learners of one stream as scikit-learn regressors, which learn on with `partial_fit`."""
+"""fkl's learners of one stream as scikit-learn regressors, which continue with `partial_fit`."""
 
 from fkl.estimators.online import OmklGfRegressor, OmkrRegressor, RakerRegressor
 from fkl.estimators.ridge import RffRidgeRegressor

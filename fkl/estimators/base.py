@@ -1,4 +1,4 @@
-"""What all of fkl's regressors share: scikit-learn's conventions, and parameters that several have."""
+"""Base of all of fkl's regressors: scikit-learn's conventions, and common parameters."""
 
 from dataclasses import replace
 from typing import Any, Self
@@ -18,7 +18,7 @@ MOST_SEEDS = 2**31
 
 
 class IncrementalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A regressor that learns on with `partial_fit`; a subclass says in `_begin`, `_learn` and `_predict` what it does.
+    """A regressor that continues with `partial_fit`; a subclass implements `_begin`, `_learn` and `_predict`.
 
     Attributes
     ----------
@@ -26,18 +26,18 @@ class IncrementalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     def _begin(self, x: Array, whole: bool) -> None:
-        """Forget everything before the first samples x (n, d), which are the whole stream or its beginning."""
+        """Forget everything, before the first samples x (n, d), which are the whole stream or its beginning."""
         raise NotImplementedError
 
     def _learn(self, x: Array, y: Array) -> int:
-        """Learn from samples (n, d) and targets (n,); return how many samples were seen so far."""
+        """Learn from samples (n, d) and targets (n,); return the number of samples so far."""
         raise NotImplementedError
 
     def _predict(self, x: Array) -> Array:
         raise NotImplementedError
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget everything, and learn from these samples, once and in their order.
+        """Forget everything, and learn from these samples once, in order.
 
         Parameters
         ----------
@@ -51,7 +51,7 @@ class IncrementalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         fkl.basics.errors.FklError
-            For parameters that are not allowed, or where the method diverges.
+            For parameters that are not allowed, or if the method diverges.
         """
         x, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         self._begin(x, whole=True)
@@ -59,7 +59,7 @@ class IncrementalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn from more samples, after those before; parameters that are set meanwhile count from `fit` on.
+        """Learn from more samples, after the earlier ones; changed parameters only have effect after `fit`.
 
         Parameters
         ----------
@@ -73,13 +73,13 @@ class IncrementalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         fkl.basics.errors.FklError
-            For parameters that are not allowed, or where the method diverges.
+            For parameters that are not allowed, or if the method diverges.
         """
         begin = not hasattr(self, "n_samples_seen_")
         x: Any = X
         target: Any = y
-        # scikit-learn's checks of a row take longer than learning from it: what `validate_data` would return as it is,
-        # finite arrays of float64 with these shapes, does not pass through it.
+        # scikit-learn's checks of a row take longer than learning from it. Finite float64 arrays with these shapes,
+        # which `validate_data` would return unchanged, therefore skip it.
         clean = (
             not begin
             and type(x) is type(target) is np.ndarray
@@ -99,7 +99,7 @@ class IncrementalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: ArrayLike) -> Array:
-        """Predict samples; a learner of a stream predicts as it would predict the next sample.
+        """Predict samples; a learner of a stream predicts each as if it were the next sample.
 
         Parameters
         ----------
@@ -114,17 +114,17 @@ class IncrementalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def chosen_kernels(kernels: Dictionary | None, default: Dictionary, x: Array) -> Dictionary:
-    """The kernels that a parameter asks for, around the median distance of these samples (n, d) if it does so."""
+    """The kernels of a parameter, if needed around the median distance of these samples (n, d)."""
     if kernels is None:
         return replace(default)
     require(isinstance(kernels, Dictionary), "kernels", kernels, "a fkl.kernels.Dictionary, or None")
     if isinstance(kernels, AroundMedian):
         return kernels.fitted(x[: kernels.samples])
-    return replace(kernels)  # a parameter stays as it was given, also what it has remembered of itself
+    return replace(kernels)  # a parameter does not change, including its cached attributes
 
 
 def seed_of_random_state(random_state: Any) -> int:
-    """The seed: an integer is taken as it is, as by `fkl run`; of anything else one is drawn by scikit-learn's rule."""
+    """The seed: an integer is used unchanged, as in `fkl run`; anything else draws one by scikit-learn's rule."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     return int(check_random_state(random_state).randint(MOST_SEEDS))

@@ -10,21 +10,21 @@ from fkl.estimators.stream import StreamRegressor
 from fkl.kernels import Dictionary
 
 FORESEEN = 1000
-"""Samples to foresee for a stream of unknown length."""
+"""Planned length of a stream of unknown length."""
 
 
 class RakerRegressor(StreamRegressor):
     """Raker: every kernel learns from every sample, in random features, and the best ones gain weight.
 
-    It is `fkl run algo=raker` on one stream, with the same numbers up to rounding. Samples are taken as they are, so
-    scale them first: its step is made for features z(x) of norm 1, and its bandwidths for distances between 0.1 and 10.
+    It is `fkl run algo=raker` on one stream, with the same numbers up to rounding. Samples are not scaled, so scale
+    them first: its step is suitable for features z(x) of norm 1, and its bandwidths for distances between 0.1 and 10.
 
     Parameters
     ----------
     kernels : fkl.kernels.Dictionary or None
         None for the 51 Gaussian and 25 Laplacian kernels of `fkl run`.
     eta : float
-        The step for sample t is eta / sqrt(t): it needs no end of the stream.
+        The step for sample t is eta / sqrt(t), which does not depend on the length of the stream.
     lam : float
         Regularisation.
     precision : {"float32", "float64"}
@@ -66,22 +66,23 @@ class RakerRegressor(StreamRegressor):
 class OmklGfRegressor(StreamRegressor):
     """OMKL-GF: a few kernels predict and learn from each sample, chosen by a graph that is drawn from their weights.
 
-    It is `fkl run algo=omkl_gf` on one stream, with the same numbers up to rounding where `horizon` is the length of
-    that stream. Samples are taken as they are, so scale them first, as for `RakerRegressor`.
+    It is `fkl run algo=omkl_gf` on one stream, with the same numbers up to rounding if `horizon` is the length of that
+    stream. Samples are not scaled, so scale them first, as for `RakerRegressor`.
 
     Parameters
     ----------
     kernels, eta, lam, precision, random_state
-        As in `RakerRegressor`; the rates of exploration are eta / sqrt(t), too.
+        As in `RakerRegressor`; the exploration rates are also eta / sqrt(t).
     M : int
         Kernels that a node of the graph is connected to, at most.
     J : int
         Nodes of the graph.
     exploring : int
-        Samples after which the graph is drawn no more.
+        Samples after which the graph is no longer drawn.
     horizon : int or None
-        Samples for which random numbers are laid out; those beyond get the numbers that follow. None for the samples
-        that `fit` is given, and for 1000, or `exploring` if that is more, of a stream that begins with `partial_fit`.
+        Samples for which random numbers are drawn in advance; later samples get the numbers that follow. None for the
+        number of samples in `fit`, or, for a stream that begins with `partial_fit`, for 1000, or `exploring` if that is
+        more.
 
     Attributes
     ----------
@@ -125,7 +126,7 @@ class OmklGfRegressor(StreamRegressor):
 
 
 class OmkrRegressor(StreamRegressor):
-    """OMKR: exact kernels, of which each keeps a coefficient for every sample seen.
+    """OMKR: exact kernels, each with a coefficient for every sample so far.
 
     It is `fkl run algo=omkr` on one stream, with the same numbers up to rounding. The n-th sample takes N n kernel
     values, and all samples are kept. Nothing is random. Scale the samples first, as for `RakerRegressor`.

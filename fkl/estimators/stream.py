@@ -1,4 +1,4 @@
-"""A method of one learner, played on as far as the samples of its stream have come."""
+"""A method of one learner, played up to the newest sample of its stream."""
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -19,16 +19,16 @@ PRECISIONS = ("float32", "float64")
 
 @dataclass(frozen=True)
 class Window:
-    """A stream of one client of which only some samples are available: what a learner gets instead of a `Problem`.
+    """A stream of one client with only some samples available; a learner gets it instead of a `Problem`.
 
     Parameters
     ----------
     x : (n, d)
     y : (n,) float64
     first : int
-        Round of the first of them.
+        Round of the first sample.
     rounds : int
-        How many the stream is foreseen to have.
+        Planned number of samples in the stream.
     """
 
     x: Array
@@ -45,13 +45,13 @@ class Window:
         return self.x.shape[1]
 
     def block(self, rounds: slice) -> tuple[Array, NDArray[np.float64]]:
-        """Samples of some rounds, as `Problem.block`."""
+        """Samples of some rounds, as in `Problem.block`."""
         rows = slice(rounds.start - self.first, rounds.stop - self.first)
         return self.x[rows], self.y[rows]
 
 
 class StreamRegressor(IncrementalRegressor):
-    """A learner of one stream; a subclass says in `_method` which.
+    """A learner of one stream; a subclass returns its method in `_method`.
 
     Attributes
     ----------
@@ -63,9 +63,9 @@ class StreamRegressor(IncrementalRegressor):
     random_state: Any = 0
 
     _kernels: ClassVar[Dictionary]
-    """Kernels where none are given."""
+    """Default kernels."""
     _keeps: ClassVar[bool] = False
-    """Whether the method needs the samples that it has seen."""
+    """Whether the method needs earlier samples."""
 
     def _method(self) -> Any:
         raise NotImplementedError
@@ -76,13 +76,13 @@ class StreamRegressor(IncrementalRegressor):
         return tags
 
     def _rounds(self, samples: int, whole: bool) -> int:
-        """How many to foresee for a stream that begins with so many samples, or has no others."""
+        """Planned length of a stream that begins with this many samples, or has no others."""
         return samples
 
     def _begin(self, x: NDArray[np.float64], whole: bool) -> None:
         require(self.precision in PRECISIONS, "precision", self.precision, " or ".join(PRECISIONS))
         kernels, seed = chosen_kernels(self.kernels, self._kernels, x), seed_of_random_state(self.random_state)
-        # A world of one client and one replicate; `_seen` counts the samples that the method has learned from
+        # A world of one client and one replicate; `_seen` counts the samples from which the method has learned
         nothing = Window(np.zeros((0, x.shape[1]), self.precision), np.zeros(0), 0, self._rounds(len(x), whole))
         learner = self._method()
         world = World(nothing, kernels, None, Streams(seed, (0,)), self.precision)  # type: ignore[arg-type]
@@ -90,7 +90,7 @@ class StreamRegressor(IncrementalRegressor):
 
     def _learn(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> int:
         """Predict each sample, see its target, and learn."""
-        # The world when these samples have come, too; the features are those that were drawn at first.
+        # The world after these samples; it keeps the first draw of features.
         before, end, samples = self._world.problem, self._seen + len(y), x.astype(self._world.precision)
         if self._keeps:
             samples, y = np.concatenate([before.x, samples]), np.concatenate([before.y, y])
@@ -101,7 +101,7 @@ class StreamRegressor(IncrementalRegressor):
             state = self._learner.lengthened(world, state)
         for start in range(self._seen, end, self._learner.block):
             rounds = slice(start, min(start + self._learner.block, end))
-            with np.errstate(all="ignore"):  # whatever grows too large is seen below
+            with np.errstate(all="ignore"):  # numbers that grow too large are detected below
                 state = self._learner.play(world, state, rounds)
             if not np.isfinite(state.played.y_hat).all():
                 mend = blame(self._learner, rounds.stop).replace("algo.", "")
@@ -110,9 +110,9 @@ class StreamRegressor(IncrementalRegressor):
         return end
 
     def _predict(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values by the function that the next sample would be predicted with, in float64.
+        """Values of the function for predicting the next sample, in float64.
 
-        In float32 a sample's last digits would depend on how many others stand before it.
+        In float32 a sample's last digits would depend on the number of samples before it.
         """
         [function] = self._learner.functions(self._world, self._state, self._seen)
         floats = [name for name, (numbers, _) in function.arrays.items() if numbers == "floats"]

@@ -13,11 +13,11 @@ METRICS = {"rbf": "euclidean", "laplacian": "cityblock"}
 
 @dataclass(frozen=True)
 class AroundMedian(Dictionary):
-    """A dictionary whose bandwidths are given in median distances between samples.
+    """A dictionary whose bandwidths are multiples of the median distance between samples.
 
-    Of a stream these are the first samples, as all clients see them round by round; of a batch some that are learned
-    from, as many of every client's as its share is. Only their features are looked at. Bandwidths are s, whatever the
-    family, the distance is that of the family's exponent, and equal samples do not count.
+    For a stream these are the first samples of all clients, round by round. For a batch they are some training samples,
+    from every client in proportion to its share. Only their features are used. Bandwidths are s for every family, the
+    distance is that in the family's exponent, and equal samples do not count.
 
     In a federation the clients would have to agree on the median; a run books no messages for it.
 
@@ -26,7 +26,7 @@ class AroundMedian(Dictionary):
     smallest, largest : float
         Ends of the grid of bandwidths, times the median distance.
     samples : int
-        How many are looked at.
+        Number of samples used.
     """
 
     smallest: float = 0.1
@@ -43,7 +43,7 @@ class AroundMedian(Dictionary):
         require(2 <= self.samples <= 5000, "samples", self.samples, "an integer from 2 to 5000")
 
     def fitted(self, x: NDArray[np.floating]) -> Dictionary:
-        """The dictionary for samples such as these, (n, d); where all are alike, any bandwidth does, and 1 is taken."""
+        """The dictionary for such samples (n, d); if all are equal, any bandwidth is right, and 1 is used."""
         from scipy.spatial.distance import pdist
 
         distances = pdist(x.astype(np.float64), METRICS[self.family])

@@ -2,8 +2,8 @@
 
 `FeatureBank` is the readable reference in numpy, of `engine=numpy`; `CompiledBank`, of `engine=numba`, does the same
 with the loops of `compiled_bank`, `compiled_stream` and `compiled_moments`. Both work in float32 and in float64.
-Algorithms call only the methods that both share, and take functions of arrays from `bank.xp`. An array that a method
-of a bank uses up must not be read afterwards, since the result may be in its memory.
+Algorithms call only the methods that both share, and use array functions of `bank.xp`. An argument marked as
+overwritten must not be read afterwards, because the result may be in its memory.
 """
 
 from dataclasses import dataclass, replace
@@ -37,9 +37,9 @@ class FeatureBank:
     phase : (R, N or 1, D) or (R, N or 1, 0)
         Empty for pairs, z = D^-1/2 [sin(rho'x), cos(rho'x)]; else z = (2/D)^1/2 cos(rho'x + phase).
     narrow : int
-        Number of the first kernels, whose angles float32 holds.
+        Number of the first kernels, whose angles are precise enough in float32.
     precision : dtype
-        Of features, parameters and sums; angles may be float64 where this is float32.
+        Precision of features, parameters and sums; angles may be float64 even if this is float32.
     """
 
     rho: Array
@@ -91,7 +91,7 @@ class FeatureBank:
         """|z_i(x_k)|^2 for x (K, d): shape (R, K, N).
 
         For pairs it is 1, since sin^2 + cos^2 = 1. For the cosine map it is (2/D) sum_j cos^2(a_j) = 1 + (1/D) sum_j
-        cos(2 a_j): the map of twice the angles predicts this sum where all parameters are one number.
+        cos(2 a_j): the map of doubled angles gives this sum as a prediction with constant parameters.
         """
         if not self.phase.size:
             return np.ones((self.replicates, len(x), self.kernels))
@@ -118,9 +118,9 @@ class FeatureBank:
         y, share : (K,)
             Clients with share 0 are absent and keep their copy.
         theta : (R, N, K, width), in the bank's precision
-            Used up.
+            Overwritten.
         step : float or (R, K, N)
-            One step for all, or one of each client and kernel.
+            One step for all, or one for each client and kernel.
         lam : float
 
         Returns
@@ -149,7 +149,7 @@ class FeatureBank:
         y, eta : (B,)
         lam : float
         theta : (R, N, width), in the bank's precision
-            Used up.
+            Overwritten.
 
         Returns
         -------
@@ -173,10 +173,10 @@ class FeatureBank:
         Parameters
         ----------
         x : (R or 1, B, d)
-            Of each replicate, or of all.
+            Samples of each replicate, or of all.
         y, weight : (R or 1, B)
         chosen : (R, N) bool or None
-            Kernels whose moments are needed; those of the others are 0. None for all.
+            Kernels whose moments are needed; moments of the others are 0. None for all.
 
         Returns
         -------
@@ -192,7 +192,7 @@ class FeatureBank:
         return np.matmul(z.swapaxes(2, 3), z), np.matmul(z.swapaxes(2, 3), y)[..., 0]
 
     def gaussian(self, x: Array, theta: Array, root: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """theta_i'z_i(x_k) and |root_i z_i(x_k)|^2 of x (K, d), theta (R, N, P), root (R, N, P, P): (R, K, N) both."""
+        """theta_i'z_i(x_k) and |root_i z_i(x_k)|^2 for x (K, d), theta (R, N, P), root (R, N, P, P): (R, K, N) both."""
         z = self.features(x).astype(np.float64)
         mean = np.matmul(z, theta[..., None])[..., 0]
         return _clients_first(mean), _clients_first((np.matmul(z, root.swapaxes(2, 3)) ** 2).sum(axis=-1))
@@ -228,7 +228,7 @@ class FeatureBank:
         return root, np.matmul(root.swapaxes(-1, -2), along)[..., 0], logdet
 
     def put(self, theta: Array, index: tuple[Any, ...], values: Array) -> Array:
-        """`theta`, which is used up, with other values at an index."""
+        """`theta`, which is overwritten, with other values at an index."""
         theta[index] = values
         return theta
 
@@ -249,12 +249,12 @@ class FeatureBank:
         return np.repeat(self.phase, self.kernels // self.phase.shape[1], axis=1)
 
     def phases_like(self, kind: Any) -> Array:
-        """The phases, or where there are none an empty array of this type, so that loops are compiled for one type."""
+        """The phases, or an empty array of the same type, so loops are compiled for only one type."""
         return self.phases if self.phases.size else self.phases.astype(kind)
 
 
 def without_negative(gram: Array) -> Array:
-    """The symmetric matrices (..., P, P) with eigenvalues below 0 taken for 0."""
+    """The symmetric matrices (..., P, P) with negative eigenvalues set to 0."""
     xp = namespace(gram)
     values, vectors = xp.linalg.eigh(gram)
     return xp.matmul(vectors * xp.maximum(values, 0)[..., None, :], vectors.swapaxes(-1, -2))
@@ -267,7 +267,7 @@ def _clients_first(told: Array) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class CompiledBank(FeatureBank):
-    """The same bank compiled: products by BLAS, and everything behind them."""
+    """The same bank with BLAS products and compiled loops."""
 
     def predict(self, x: Array, theta: Array) -> NDArray[np.float64]:
         """theta_i' z_i(x_k) of all replicates, (R, K, N)."""
@@ -353,7 +353,7 @@ class CompiledBank(FeatureBank):
     def posterior(
         self, gram: Array, pull: Array, noise: Array
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """As `FeatureBank.posterior`; that an eigenvalue is below 0 is told by the pivots."""
+        """As `FeatureBank.posterior`; the pivots show whether an eigenvalue is negative."""
         from fkl.kernels import compiled_moments as moments
 
         given = [np.ascontiguousarray(values, np.float64) for values in (gram, pull, noise)]
@@ -367,7 +367,7 @@ class CompiledBank(FeatureBank):
         return out
 
     def _with_usual(self, x: Array) -> tuple[Any, ...]:
-        """`_operands`, and after the samples what is usual in them."""
+        """`_operands`, with the samples' usual values after the samples."""
         from fkl.kernels import compiled_bank as compiled
 
         samples, *draws = self._operands(x)
@@ -380,7 +380,7 @@ class CompiledBank(FeatureBank):
 
     @cached_property
     def _frequency_sums(self) -> Array:
-        """Of frequencies over features, (R, N or 1, D)."""
+        """Sums of frequencies over features, (R, N or 1, D)."""
         return self.rho.sum(axis=2, dtype=np.float64).astype(self.rho.dtype)
 
     def _operands(self, x: Array) -> tuple[Array, Array, Array, Array]:
@@ -396,4 +396,4 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 BANKS: dict[str, type[FeatureBank]] = {"numpy": FeatureBank, "numba": CompiledBank}
-"""What makes random features; in a traced round `fkl.kernels.jax_bank` does."""
+"""Banks by engine; traced rounds use `fkl.kernels.jax_bank`."""

@@ -1,4 +1,4 @@
-"""The space that some samples span: features whose products are the kernel's projection on it (Nystroem)."""
+"""The span of some samples: features whose products are the kernel's projection on it (Nystroem)."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,19 +10,19 @@ from fkl.kernels.dictionary import Dictionary
 
 Array = NDArray[np.floating]
 JITTER = 1e-10
-"""Of the kernel matrix of the centres, times their number: alike samples leave it no full rank."""
+"""Added to the kernel matrix of the centres, times their number: duplicate samples make it singular."""
 
 
 @dataclass(frozen=True)
 class CentreBank:
-    """phi(x) = L^-1 k(centres, x), L L' = k(centres, centres): phi(x)'phi(x') is kappa where x or x' is a centre.
+    """phi(x) = L^-1 k(centres, x), L L' = k(centres, centres): phi(x)'phi(x') is kappa if x or x' is a centre.
 
     So theta'phi(x) = sum_i alpha_i kappa(c_i, x) with alpha = L'^-1 theta, and |theta| is the norm of this function.
 
     Parameters
     ----------
     dictionary : Dictionary
-        Of one kernel, exact.
+        With one exact kernel.
     centres : (R, m, d)
     """
 
@@ -47,7 +47,7 @@ class CentreBank:
 
     def features(self, x: Array) -> NDArray[np.float64]:
         """Phi of samples x (n, d), (R, 1, n, m)."""
-        from scipy.linalg import solve_triangular  # which takes longer to import than most of fkl
+        from scipy.linalg import solve_triangular  # slower to import than most of fkl
 
         made = np.empty((self.replicates, 1, len(x), self.width))
         for r, centres in enumerate(self.centres):
@@ -60,7 +60,7 @@ class CentreBank:
 
     def coefficients(self, theta: Array) -> NDArray[np.float64]:
         """Alpha (R, K, m) of theta (R, K, m)."""
-        from scipy.linalg import solve_triangular  # which takes longer to import than most of fkl
+        from scipy.linalg import solve_triangular  # slower to import than most of fkl
 
         pairs = zip(self.root, theta, strict=True)
         return np.stack([solve_triangular(root, own.T, lower=True, trans="T").T for root, own in pairs])

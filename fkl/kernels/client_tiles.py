@@ -1,4 +1,4 @@
-"""Sums over clients, tile by tile in a fixed order, so that bytes are the same whichever process has the tiles."""
+"""Sums over clients, tile by tile in a fixed order: the bytes are the same whichever process has the tiles."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -10,16 +10,16 @@ from fkl.kernels.traceable import namespace, traced
 
 Array = NDArray[np.floating]
 CLIENT_TILE = 256
-"""Clients that one product of BLAS adds up, in an order of additions that no other code can repeat."""
+"""Clients that one BLAS product adds up, in an order that other code cannot reproduce."""
 
 
 def tiles(clients: int) -> Iterator[slice]:
-    """So many clients cut into tiles, the last one shorter."""
+    """Tiles of this many clients; the last one may be shorter."""
     return (slice(start, start + CLIENT_TILE) for start in range(0, clients, CLIENT_TILE))
 
 
 def row_blocks(rows: int, values: int, most: int) -> Iterator[slice]:
-    """Runs of rows, each of so many values, that have at most so many values together, but a row at least."""
+    """Blocks of rows with at most `most` values together, but at least one row; a row has `values` values."""
     several = max(1, most // max(1, values))
     return (slice(start, min(start + several, rows)) for start in range(0, rows, several))
 
@@ -30,7 +30,7 @@ def tile_sums(values: Array) -> Array:
 
 
 def by_tile(work: Callable[..., Array], *values: tuple[Array, int]) -> Array:
-    """The result of `work` for each tile of clients, (tiles, ...); clients whose values are 0 must add nothing to it.
+    """The result of `work` for each tile of clients, (tiles, ...); clients with values of 0 must add nothing to it.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def by_tile(work: Callable[..., Array], *values: tuple[Array, int]) -> Array:
         An array of all clients, and the axis of the clients.
     """
     first, along = values[0]
-    if any(traced(array) for array, _ in values):  # a loop of Python would be as many copies of its body
+    if any(traced(array) for array, _ in values):  # a traced loop of Python would copy its body for every tile
         from jax import lax
 
         return lax.map(lambda one: work(*one), tuple(in_tiles(array, axis) for array, axis in values))
@@ -53,7 +53,7 @@ def by_tile(work: Callable[..., Array], *values: tuple[Array, int]) -> Array:
 
 
 def in_tiles(values: Any, axis: int) -> Any:
-    """The tiles of clients along a new first axis, the last one filled up with 0."""
+    """The tiles of clients along a new first axis, the last one padded with 0."""
     xp, axis, clients = namespace(values), axis % values.ndim, values.shape[axis]
     count = -(-clients // CLIENT_TILE)
     size = clients if count == 1 else CLIENT_TILE
@@ -69,7 +69,7 @@ def sums_in_order(terms: Sequence[Array]) -> list[Array]:
 
 def sum_in_order(terms: Array) -> Array:
     """The sum over the first axis, one term after another."""
-    if traced(terms):  # in the one order that its compiled program has
+    if traced(terms):  # in the fixed order of its compiled program
         return terms.sum(axis=0)
     total: Array = terms[0]
     for term in terms[1:]:

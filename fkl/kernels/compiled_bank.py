@@ -1,15 +1,15 @@
 """The compiled inner loops of the feature bank, in float32 and float64.
 
-Work is cut into tiles of fixed shape: one replicate, one kernel, at most `CLIENT_TILE` clients. A tile is
-projected by one small BLAS product, goes through sine and cosine and is reduced to what the caller wants
-while it still lies in the cache, so features never travel through main memory. Tiles never depend on
-the number of threads or of replicates that run together, so neither do the results, to the bit.
+Work is divided into tiles of fixed shape: one replicate, one kernel, at most `CLIENT_TILE` clients. A tile is projected
+by one small BLAS product, goes through sine and cosine and is reduced to the caller's result while it is still in the
+cache, so features never travel through main memory. Tiles do not depend on the number of threads or of replicates that
+run together, so the results do not change by a bit.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded here so that threads can be capped
+import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded here to let threads be capped
 from numba import njit
 from numpy.typing import NDArray
 
@@ -18,16 +18,16 @@ from fkl.kernels.client_tiles import CLIENT_TILE
 KERNEL_RUN = 8
 
 WIDE = 128
-"""Features from which samples are looked at for such as differ from one value in few of them."""
+"""Least number of features for which samples are checked for one value in nearly all features."""
 FEW = 8
-"""Of so many features at most one differs in them."""
+"""At most one in this many features differs in such samples."""
 
 _CONTRACT = {"contract", "nsz"}  # FMA allowed; no reassociation, which would undo the range reduction
 
 _F = np.float32
 _TWO_OVER_PI = _F(2 / np.pi)
 _TWO_PI, _TURN = 2 * np.pi, 1 / (2 * np.pi)
-# pi/2 in three parts, the first two short enough that a multiple of them is exact (Cody and Waite 1980)
+# pi/2 in three parts, the first two short enough for exact multiples (Cody and Waite 1980)
 _PIO2_HIGH, _PIO2_MIDDLE, _PIO2_LOW = _F(1.5703125), _F(4.837512969970703125e-4), _F(7.549789948768648e-8)
 # minimax polynomials on [-pi/4, pi/4] (Cephes, sinf and cosf)
 _S1, _S2, _S3 = _F(-1.6666654611e-1), _F(8.3321608736e-3), _F(-1.9515295891e-4)
@@ -58,7 +58,7 @@ def sincos(angle, scale, sine, cosine):
     angle : (n,) float32 or float64
     scale : float of the same precision
     sine, cosine : (n,) float32
-        Written; must not share memory with one another.
+        Overwritten; must not share memory with each other.
     """
     if angle.itemsize == 8:
         for j in range(angle.size):
@@ -77,7 +77,7 @@ def feature_map(projection, scale, phase, z):
     ----------
     projection : (B, D)
     scale : float of the same precision
-        What it is multiplied by.
+        Factor of the projection.
     phase : (D,) or (0,)
     z : (maps, B, D) float32 or float64
         Written.
@@ -98,19 +98,19 @@ def feature_map(projection, scale, phase, z):
 
 
 class Usual(NamedTuple):
-    """Samples whose features are nearly all of one value, which takes part in a product by the sums of frequencies.
+    """Samples whose features nearly all have one value; that value enters a product through the sums of frequencies.
 
-    Of a sample it depends on the sample alone. Where all samples have many others there is None in its place, and
-    what would read it is not compiled.
+    Whether a sample is handled like this depends only on the sample. If all samples have many other values, it is None,
+    and the code that reads it is not compiled.
 
     Attributes
     ----------
     value : (K,)
         Each sample's usual value.
     other : (K, 1 or more) int32
-        How many features have another, and which; -1 first where these are many.
+        Number of features with another value, and their indices; the first entry is -1 if there are many.
     sums : (R, N or 1, D)
-        Of rho over features.
+        Sums of rho over features.
     """
 
     value: NDArray[Any]
@@ -119,7 +119,7 @@ class Usual(NamedTuple):
 
 
 def usual(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]] | None:
-    """`Usual.value` and `Usual.other` of samples (K, d), None where all of them have many others."""
+    """`Usual.value` and `Usual.other` of samples (K, d), None if all of them have many other values."""
     K, d = x.shape
     if d < WIDE or not K:
         return None
@@ -138,8 +138,8 @@ def usual(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]] | None:
 
 @njit
 def _project(x, few, clients, r, b, rho, out):
-    """Write x rho, from few features a sample where all of these samples, which are `clients` of few, have few."""
-    if few is None:  # noqa: SIM114  on its own, since numba then leaves the rest uncompiled
+    """Write x rho, from few features per sample if all of these samples, `clients` in `few`, have few other values."""
+    if few is None:  # noqa: SIM114  separate, because numba then does not compile the rest
         np.dot(x, rho, out)
     elif few.other[clients, 0].min() < 0:
         np.dot(x, rho, out)
@@ -155,7 +155,7 @@ def _project_few(x, few, clients, sums, rho, out):
             out[k, j] = value * sums[j]
         end = 1 + other[0]
         p = 1
-        while p + 4 <= end:  # four at a time, so that a row of the product is read and written a quarter as often
+        while p + 4 <= end:  # four at a time, to read and write a row of the product a quarter as often
             a, b, c, d = other[p], other[p + 1], other[p + 2], other[p + 3]
             xa, xb, xc, xd = x[k, a] - value, x[k, b] - value, x[k, c] - value, x[k, d] - value
             for j in range(sums.size):
@@ -170,9 +170,9 @@ def _project_few(x, few, clients, sums, rho, out):
 
 @njit(error_model="numpy")
 def _predict_tile(x, few, clients, r, rho, scale, phase, theta, norm, first, out):
-    """Predictions of consecutive kernels, starting at `first`, of one replicate for one tile of clients.
+    """Predictions of consecutive kernels, starting at `first`, in one replicate for one tile of clients.
 
-    One function a tile, rather than loops inside the loop over tasks: the compiler vectorises only the former well.
+    One function per tile instead of loops inside the loop over tasks, because the compiler vectorises only this well.
     """
     draws = rho.shape[0]
     kernels, maps, features = theta.shape
@@ -192,20 +192,17 @@ def _predict_tile(x, few, clients, r, rho, scale, phase, theta, norm, first, out
 
 @njit(nogil=True, cache=True)
 def predict(begin, end, x, few, rho, scale, phase, theta, norm, out):
-    """out[r, k, i] = norm * theta[r, i]' z_i(x_k) for every client, of some replicates and runs of kernels.
+    """out[r, k, i] = norm * theta[r, i]' z_i(x_k) for every client, for some replicates and runs of kernels.
 
     Parameters
     ----------
     begin, end : int
-        Of the R ceil(N / `KERNEL_RUN`) parts to make, which `fkl.kernels.threads.share` gives to threads.
+        Range of the R ceil(N / `KERNEL_RUN`) parts, which `fkl.kernels.threads.share` divides among threads.
     x : (K, d), in rho's precision
     few : Usual or None
-    rho : (R, N or 1, d, D) float32, or float64 where angles are too large for float32
-    scale : (N,) in rho's precision
-    phase : (R, N or 1, D), or (R, N or 1, 0) for the pair map
-    theta : (R, N, maps, D), in the precision of the features
-    norm : float
-    out : (R, K, N) float64, written
+    rho : (R, N or 1, d, D) float32, or float64 if angles are too large for float32 scale : (N,) in rho's precision
+    phase : (R, N or 1, D), or (R, N or 1, 0) for the pair map theta : (R, N, maps, D), in the precision of the features
+    norm : float out : (R, K, N) float64, written
     """
     kernels = theta.shape[1]
     runs = (kernels + KERNEL_RUN - 1) // KERNEL_RUN
@@ -230,7 +227,7 @@ def _accumulate_tile(x, few, start, r, b, rho, scale, phase, update, share, norm
     for k in range(x.shape[0]):
         if update[k] * share[k] != 0.0:
             weight[count] = update[k] * share[k]
-            for q in range(x.shape[1]):  # entry by entry: numba compiles an assignment of arrays for five seconds
+            for q in range(x.shape[1]):  # entry by entry: numba needs five seconds to compile an assignment of arrays
                 sample[count, q] = x[k, q]
             clients[count] = start + k
             count += 1
@@ -247,12 +244,12 @@ def _accumulate_tile(x, few, start, r, b, rho, scale, phase, update, share, norm
 
 @njit(nogil=True, cache=True)
 def accumulate(begin, end, x, few, rho, scale, phase, update, share, norm, like, out):
-    """out[r, i] = norm * sum_k share_k update[r, k, i] z_i(x_k), touching only clients whose update is not zero.
+    """out[r, i] = norm * sum_k share_k update[r, k, i] z_i(x_k), reading only clients with a non-zero update.
 
     Parameters
     ----------
     begin, end : int
-        Of the R N sums to make, one for each replicate and kernel.
+        Range of the R N sums, one for each replicate and kernel.
     x, few, rho, scale, phase, norm : as in `predict`
     update : (R, K, N) float64
     share : (K,) float64
@@ -300,7 +297,7 @@ def _descend_tile(x, few, start, r, b, y, share, rho, scale, phase, norm, step, 
 
 @njit(nogil=True, cache=True)
 def descend(begin, end, x, few, y, share, rho, scale, phase, norm, step, lam, theta, out, size):
-    """Let every client take one gradient step on its own copy of every kernel; keep what was before it.
+    """Let every client take one gradient step on its own copy of every kernel; return the values before it.
 
     Parameters
     ----------

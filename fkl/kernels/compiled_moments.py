@@ -1,18 +1,18 @@
-"""Compiled products of random features: second moments of samples, and the Gaussian that each kernel predicts with.
+"""Compiled products of random features: second moments of samples, and each kernel's Gaussian prediction.
 
-As in `fkl.kernels.compiled_bank`, work is cut into tiles of fixed shape, features of a tile lie in the cache and never
-travel through main memory, and no result depends on the number of threads. Features are made in the bank's precision
-and multiplied in float64: what is summed is inverted later.
+As in `fkl.kernels.compiled_bank`, work is divided into tiles of fixed shape, features of a tile stay in the cache and
+never travel through main memory, and no result depends on the number of threads. Features are computed in the bank's
+precision and multiplied in float64, because the sums are inverted later.
 """
 
 import numpy as np
-import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded here so that threads can be capped
+import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded here to let threads be capped
 from numba import njit
 
 from fkl.kernels.compiled_bank import feature_map
 
 ROW_TILE = 256
-_SUM = {"reassoc", "contract", "nsz"}  # sums may be taken in vector lanes
+_SUM = {"reassoc", "contract", "nsz"}  # sums may use vector lanes
 
 
 @njit(error_model="numpy")
@@ -29,7 +29,7 @@ def _tile_features(x, rho, scale, phase, norm, like, maps, z):
 
 @njit(error_model="numpy")
 def _add_tile(x, y, weight, rho, scale, phase, norm, like, gram, pull):
-    """Add a tile's moments, of the samples whose weight is not zero."""
+    """Add a tile's moments over the samples with non-zero weight."""
     maps = 1 if phase.size else 2
     sample = np.empty_like(x)
     root = np.empty(x.shape[0])
@@ -57,7 +57,7 @@ def _add_tile(x, y, weight, rho, scale, phase, norm, like, gram, pull):
 
 @njit(nogil=True, cache=True)
 def moments(begin, end, x, y, weight, rho, scale, phase, norm, like, chosen, gram, pull):
-    """gram[r, i] = sum_b weight_b z z', pull[r, i] = sum_b weight_b y_b z of the kernels that are chosen.
+    """gram[r, i] = sum_b weight_b z z', pull[r, i] = sum_b weight_b y_b z of the chosen kernels.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def gaussian(begin, end, x, rho, scale, phase, norm, like, theta, root, mean, sp
 
 @njit(error_model="numpy", fastmath=_SUM)
 def _cholesky_inverse(gram, pull, noise, root, theta):
-    """Of one kernel, see `posterior`; log det, and whether every pivot is at least noise / 2."""
+    """`posterior` for one kernel; returns log det, and whether every pivot is at least noise / 2."""
     P = pull.size
     L = np.empty((P, P))
     logdet, whole = 0.0, True
@@ -169,7 +169,7 @@ def _cholesky_inverse(gram, pull, noise, root, theta):
 
 @njit(nogil=True, cache=True)
 def posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
-    """Of A = gram + noise I = L L': root = L^-1, theta = A^-1 pull, log det A.
+    """For A = gram + noise I = L L': root = L^-1, theta = A^-1 pull, log det A.
 
     Parameters
     ----------
@@ -183,7 +183,8 @@ def posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
     theta : (R, N, P) float64, written
     logdet : (R, N) float64, written
     whole : (R, N) bool, written
-        False where a pivot is below noise / 2, as of a gram with negative eigenvalues: what is written is of no use.
+        False if a pivot is below noise / 2, as for a gram with negative eigenvalues: the other outputs are then
+        invalid.
     """
     kernels = pull.shape[1]
     for task in range(begin, end):

@@ -1,24 +1,24 @@
 """Compiled loops for one learner that sees a stream, one sample after another.
 
-Everything here works in the precision of theta: features of float32 or float64, sums in float64. Angles of float64
-(heavy-tailed frequencies) are reduced in float64 before float32 features are made of them.
+Everything here works in the precision of theta: features of float32 or float64, sums in float64. Angles in float64
+(heavy-tailed frequencies) are reduced in float64 before they become float32 features.
 
-numba's cache of a compiled caller does not notice that a function it calls has changed: after editing this file or
-`compiled.py`, `make clean` forgets what was compiled.
+numba's cache of a compiled caller does not notice changes of a function that it calls: after editing this file or
+`compiled.py`, `make clean` removes compiled code.
 """
 
 import numpy as np
-import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded here so that threads can be capped
+import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded here to let threads be capped
 from numba import njit
 
 from fkl.kernels.compiled_bank import feature_map
 
-_SUM = {"reassoc", "contract", "nsz"}  # sums may be taken in vector lanes
+_SUM = {"reassoc", "contract", "nsz"}  # sums may use vector lanes
 
 
 @njit(fastmath=_SUM)
 def sums(theta, z, b):
-    """theta'z_b and |theta|^2 of theta (maps, D) and the features z (maps, B, D) of sample b."""
+    """theta'z_b and |theta|^2 for theta (maps, D) and the features z (maps, B, D) of sample b."""
     along, size = theta[0, 0] * z[0, b, 0], theta[0, 0] * theta[0, 0]
     for m in range(theta.shape[0]):
         for j in range(0 if m else 1, theta.shape[1]):

@@ -1,6 +1,6 @@
-"""Sums of cosines of many samples, of the methods whose features have a phase and are drawn once.
+"""Sums of cosines over many samples, for methods whose features have a phase and are drawn once.
 
-In a file of its own: these loops are compiled where it is imported, which no other method need wait for.
+This is a separate file because its import compiles these loops; other methods need not wait for that.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ from numba import njit
 _CONTRACT = {"contract", "nsz"}  # FMA allowed; no reassociation, which would undo the range reduction
 
 _F = np.float32
-# pi in three parts, as `compiled` has pi/2, and a polynomial minimax on [-pi/2, pi/2] in squares (error 2.4e-10)
+# pi in three parts, like pi/2 in `compiled`, and a minimax polynomial in squares on [-pi/2, pi/2] (error 2.4e-10)
 _ONE_OVER_PI = _F(1 / np.pi)
 _PI_HIGH, _PI_MIDDLE, _PI_LOW = _F(2 * 1.5703125), _F(2 * 4.837512969970703125e-4), _F(2 * 7.549789948768648e-8)
 _K1, _K2, _K3 = _F(-4.99999995e-1), _F(4.16666407e-2), _F(-1.38884035e-3)
@@ -19,7 +19,7 @@ _ONE = _F(1)
 
 @njit(fastmath=_CONTRACT)
 def _cosine(x):
-    """One polynomial over half a turn, in two thirds of `_sincos`'s time; errors up to 1.4e-7, and of 3e-8 mostly."""
+    """One polynomial over half a turn, in two thirds of `_sincos`'s time; errors up to 1.4e-7, mostly 3e-8."""
     halves = np.rint(x * _ONE_OVER_PI)
     r = ((x - halves * _PI_HIGH) - halves * _PI_MIDDLE) - halves * _PI_LOW
     r2 = r * r
@@ -57,14 +57,14 @@ def add_cosines(angle, phase, alpha, factor, out):
     cache=True,
 )
 def add_sparse_cosines(data, indices, indptr, w, phase, alpha, factor, out):
-    """As `add_cosines`, of angles that are made here from rows with few entries: a row's stay in the innermost cache.
+    """As `add_cosines`, with angles computed here from sparse rows: the angles of a row stay in the innermost cache.
 
-    Four entries are added at a time, so that angles are read and written a quarter as often.
+    Four entries are added at a time, so angles are read and written a quarter as often.
 
     Parameters
     ----------
     data, indices, indptr : (nnz,) float32, (nnz,) int32, (n + 1,) int64
-        Rows as of a `csr_array`.
+        Rows as in a `csr_array`.
     w : (d, D) float32
     phase, alpha : (D,) float32
     factor : float
@@ -72,7 +72,7 @@ def add_sparse_cosines(data, indices, indptr, w, phase, alpha, factor, out):
     """
     angle = np.empty_like(phase)
     for i in range(out.size):
-        for k in range(angle.size):  # entry by entry, which compiles sooner
+        for k in range(angle.size):  # entry by entry, which compiles faster
             angle[k] = phase[k]
         p, end = indptr[i], indptr[i + 1]
         while p + 4 <= end:

@@ -16,11 +16,11 @@ from fkl.kernels.frequency_draws import DRAWS, MOST_SOBOL, OF_ANY_FAMILY
 MOST_KERNELS = 10_000
 MOST_FEATURES = 10_000_000
 NARROWEST, WIDEST = 1e-30, 1e30
-"""Bandwidths whose inverses float32 holds."""
+"""Bandwidths whose inverses fit in float32."""
 HIGHEST_DEGREE = 100
-"""Of a polynomial."""
+"""Largest degree of a polynomial."""
 FAMILIES = ("rbf", "laplacian", "polynomial")
-# 1 / s^2 of an rbf from the inverse of what its bandwidth means
+# 1 / s^2 of an rbf from the inverse of its bandwidth, by convention
 SQUARES: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
     "variance": lambda inverse: inverse,
     "deviation": lambda inverse: inverse**2,
@@ -35,24 +35,24 @@ class Dictionary:
     Parameters
     ----------
     family : {"rbf", "laplacian", "polynomial"}
-        exp(-|x - x'|_2^2 / (2 s^2)), exp(-|x - x'|_1 / s), or (x'x')^s with whole s, which has no random features.
+        exp(-|x - x'|_2^2 / (2 s^2)), exp(-|x - x'|_1 / s), or (x'x')^s with integer s, which has no random features.
     N : int
         Number of kernels.
     laplacians : int
-        How many of the N, the last ones, are Laplacian instead, on a grid of their own between the same ends.
+        Number of Laplacian kernels among the N, the last ones, on their own grid between the same ends.
     smallest, largest : float
-        Ends of the grid of bandwidths; equal where N = 1.
+        Ends of the grid of bandwidths; equal if N = 1.
     bandwidth_convention : {"variance", "deviation", "divisor"}
-        Whether an rbf bandwidth is s^2 (which is what the published numbers of POF-MKL and graph-aided OMKL come
-        from), s (what POF-MKL's text writes), or 2 s^2, the divisor of exp(-|x - x'|^2 / g).
+        Whether an rbf bandwidth is s^2 (the source of the published numbers of POF-MKL and graph-aided OMKL), s (in
+        POF-MKL's text), or 2 s^2, the divisor of exp(-|x - x'|^2 / g).
     D : int
-        Random features a kernel.
+        Random features per kernel.
     map : {"pairs", "cosine"}
         D^-1/2 [sin(rho'x), cos(rho'x)] of length 2D, or (2/D)^1/2 cos(rho'x + b) of length D.
     draw : {"iid", "orthogonal", "structured", "quasi", "quadrature"}
-        How frequencies are drawn: independently, in orthogonal blocks, as products of Hadamard matrices and random
-        signs, by quasi-Monte Carlo, or as spherical-radial quadrature, see `fkl.kernels.frequency_draws`.
-        Laplacian kernels have iid and quasi.
+        Draw of frequencies: independent, in orthogonal blocks, as products of Hadamard matrices and random signs, by
+        quasi-Monte Carlo, or as spherical-radial quadrature, see `fkl.kernels.frequency_draws`. Laplacian kernels allow
+        iid and quasi.
     shared : bool
         One draw for all kernels, rescaled by each bandwidth: fewer projections, kernels no longer independent.
     """
@@ -115,12 +115,12 @@ class Dictionary:
         nearest = np.rint(grid)
         degrees = self.family == "polynomial" and np.allclose(
             grid, nearest, rtol=1e-9
-        )  # geomspace rounds between its ends
+        )  # geomspace rounds numbers between its ends
         return nearest if degrees else grid
 
     @cached_property
     def scales(self) -> NDArray[np.float64]:
-        """1 / s of each kernel: what it multiplies a standard draw of frequencies by (the degree of a polynomial)."""
+        """1 / s of each kernel, the factor of a standard draw of frequencies (for a polynomial its degree)."""
         inverse = 1 / self.bandwidths
         rbf = np.sqrt(SQUARES[self.bandwidth_convention](inverse))
         families = np.array(self.families)
@@ -152,13 +152,13 @@ class Dictionary:
         )
         known = self.draw != "quasi" or dimension <= MOST_SOBOL
         require(known, "kernels.draw", self.draw, f"another for samples of more than {MOST_SOBOL} features")
-        # The heavy tail of the Laplacian's Cauchy frequencies would cost float32 angles all their digits.
+        # With the heavy tail of the Laplacian's Cauchy frequencies, float32 angles would lose all their digits.
         narrow: type[np.floating] = np.float64 if precision == "float64" or "laplacian" in self.families else np.float32
         R, one = len(streams.replicates), (1 if self.shared else self.N) * dimension * self.D
         keys = "kernels.D or kernels.N" if R == 1 else f"kernels.D, kernels.N or chunk={R}"
         features = f"the random features of {self.N} kernels and {R} replicates"
-        require_memory(2 * R * one * np.dtype(narrow).itemsize, features, keys)  # twice while they are put together
-        # Of each replicate frequencies (N or 1, d, D) and phases (N or 1, D or 0), drawn in float64 and then narrowed
+        require_memory(2 * R * one * np.dtype(narrow).itemsize, features, keys)  # twice while they are concatenated
+        # For each replicate frequencies (N or 1, d, D) and phases (N or 1, D or 0), drawn in float64 and then rounded
         count, rho, phase = 1 if self.shared else self.N, [], []
         for generator in streams.generators(Role.FEATURES):
             drawn = np.empty((count, dimension, self.D))

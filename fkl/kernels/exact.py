@@ -10,15 +10,16 @@ from fkl.kernels.threads import wake_for
 Array = NDArray[np.floating]
 
 TILE = 256
-"""Earlier samples that are taken together: their distances to one sample and their coefficients stay in the cache."""
+"""Earlier samples that are processed together: their distances to one sample and their coefficients fit in the
+cache."""
 
 RBF, LAPLACIAN, POLYNOMIAL = range(3)  # as in FAMILIES, for compiled code
 
-_LEAST = -708.0  # below it exp is no longer a normal number, and taken to be 0
-_WHOLE = 1.5 * 2.0**52  # a number added to it is rounded to a whole one, which its lowest bits then are
+_LEAST = -708.0  # below it exp is no longer a normal number, and is set to 0
+_WHOLE = 1.5 * 2.0**52  # adding a number to it rounds the number to an integer in the lowest bits
 _ONE_OVER_LN2 = 1 / np.log(2)
-_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # ln 2, the first part a short one
-_BIAS, _MANTISSA = 1023, 52  # of a float64's exponent, and bits below it
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # ln 2, with a short first part
+_BIAS, _MANTISSA = 1023, 52  # bias of a float64's exponent, and number of bits below it
 
 
 def substitute(dictionary: Dictionary, x: Array, y: Array, eta: Array, a: Array) -> NDArray[np.float64]:
@@ -27,7 +28,7 @@ def substitute(dictionary: Dictionary, x: Array, y: Array, eta: Array, a: Array)
     Parameters
     ----------
     dictionary : Dictionary
-        Its N kernels, exact.
+        Dictionary of N exact kernels.
     x : (n + B, d)
         All samples up to the block's last.
     y, eta : (B,)
@@ -56,7 +57,7 @@ def substitute(dictionary: Dictionary, x: Array, y: Array, eta: Array, a: Array)
 
 @njit(error_model="numpy")
 def _separation(family, x, others, out):
-    """What a family's kernels see of two samples: |x - x'|_2^2, |x - x'|_1, or x'x'."""
+    """Argument of a family's kernels for two samples: |x - x'|_2^2, |x - x'|_1, or x'x'."""
     for s in range(out.size):
         out[s] = 0.0
         for k in range(x.size):
@@ -70,9 +71,9 @@ def _separation(family, x, others, out):
 
 @njit(fastmath={"contract", "nsz"})  # no reassociation, which would undo the rounding
 def _exponential(x):
-    """exp(x) of x <= 0, to 4e-16 of itself: 2^k exp(r) with |r| <= ln 2 / 2, of its series what numbers can tell.
+    """exp(x) for x <= 0, with relative error 4e-16: 2^k exp(r) with |r| <= ln 2 / 2, by its series to full precision.
 
-    Without a branch or a call, so that sums of it are made in vector registers.
+    It has no branch or call, so sums of it use vector registers.
     """
     shifted = x * _ONE_OVER_LN2 + _WHOLE
     k = shifted - _WHOLE
@@ -104,7 +105,7 @@ def _substitute(family, rate, x, y, eta, a, f):
     """`substitute` for the kernels of one family."""
     B, N = f.shape
     n = x.shape[0] - B
-    for b in prange(B):  # what the block owes to the samples before it
+    for b in prange(B):  # contribution of the samples before the block
         separation = np.empty(TILE)
         for start in range(0, n, TILE):
             tile = slice(start, min(start + TILE, n))
@@ -115,7 +116,7 @@ def _substitute(family, rate, x, y, eta, a, f):
     within = np.empty((B, B))
     for b in prange(B):
         _separation(family, x[n + b], x[n : n + b], within[b, :b])
-    for i in prange(N):  # what it owes to itself
+    for i in prange(N):  # contribution of the block itself
         for b in range(B):
             f[b, i] += _weighted_kernel_sum(family, rate[i], within[b, :b], a[i, n : n + b])
             a[i, n + b] = -eta[b] * (f[b, i] - y[b])

@@ -1,4 +1,4 @@
-"""The clients' samples in feature space, in as few rows as the loss needs."""
+"""The clients' samples in feature space, with as few rows as the loss needs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,32 +15,32 @@ from fkl.kernels.traceable import namespace, traced
 Array = NDArray[np.floating]
 BLOCK_ROWS = 2048
 TRIANGLE_ROWS = 50
-"""Rows of a triangular factor that one product takes, without the columns that are 0 in all of them."""
+"""Rows of a triangular factor in one product, without the columns that are 0 in all of them."""
 ROWS = 4
-"""Rows of a symmetric matrix that lie together: `fkl.kernels.symmetric` is written out for so many."""
+"""Rows of a symmetric matrix that are stored together: `fkl.kernels.symmetric` is unrolled for this number."""
 PRODUCTS_A_FEATURE = 16
-"""Products of a matrix with a vector that take as long as one feature."""
+"""Products of a matrix with a vector that take as long as computing one feature."""
 
 
 Space = FeatureBank | CentreBank
-"""What samples are mapped to: a bank of one kernel's random features, or what centres span."""
+"""Feature space of samples: a bank of one kernel's random features, or the span of centres."""
 
 
 @dataclass(frozen=True)
 class Rows:
     """Feature rows and targets of K clients in R replicates, float64.
 
-    A client with more samples than features P may be compressed to P rows that lose nothing of its squared error:
-    |y - Phi theta|^2 = |Q'y - U theta|^2 + rest with Phi = QU.
+    A client with more samples than features P may be compressed to P rows without a change of its squared error: |y -
+    Phi theta|^2 = |Q'y - U theta|^2 + rest with Phi = QU.
 
     Parameters
     ----------
     phi : (R, K, r, P)
-        Zero where a client has fewer than r rows.
+        Zero in rows beyond a client's number of rows.
     y : (R, K, r)
-        Zero there too.
+        Also zero there.
     rest : (R, K)
-        Squared error that no theta can mend; 0 unless compressed.
+        Squared error that no theta can reduce; 0 unless compressed.
     count : (K,)
         T_i, samples of each client.
     triangular : bool
@@ -66,7 +66,7 @@ class Rows:
         count : (K,) int
             Samples of each client.
         compressed : bool
-            Whether only squared errors will be asked for.
+            Whether only squared errors will be needed.
         """
         R, P = bank.replicates, bank.width
         most = int(min(count.max(initial=0), P)) if compressed else int(count.max(initial=0))
@@ -76,7 +76,7 @@ class Rows:
         for k, (start, end) in enumerate(zip(ends - count, ends, strict=True)):
             size = end - start
             if compressed and size > P:
-                # Triangular factor of [Phi y], (R, P + 1, P + 1), taken in block after block
+                # Triangular factor of [Phi y], (R, P + 1, P + 1), updated block by block
                 triangle: Array = np.zeros((R, 0, P + 1))
                 for first in range(start, end, BLOCK_ROWS):
                     block = slice(first, min(first + BLOCK_ROWS, end))
@@ -91,7 +91,7 @@ class Rows:
         return cls(phi, target, rest, count.astype(np.float64), compressed and bool((count > P).all()))
 
     def predict(self, theta: Array) -> Array:
-        """Phi_i theta for theta (R, K, P, B), B candidates a client: shape (R, K, r, B)."""
+        """Phi_i theta for theta (R, K, P, B), B candidates per client: shape (R, K, r, B)."""
         if traced(theta):
             return namespace(theta).matmul(self.phi, theta)
         out = np.empty((*self.phi.shape[:3], theta.shape[3]))
@@ -122,7 +122,7 @@ class Rows:
 
     @cached_property
     def normal(self) -> tuple["Symmetric", Array]:
-        """Phi_i'Phi_i of all clients, and Phi_i'y_i, (R, K, P), made once: large."""
+        """Phi_i'Phi_i of all clients, and Phi_i'y_i, (R, K, P), computed once; these are large."""
         R, K, _, P = self.phi.shape
         return Symmetric.from_matrices(self.gram, R, K, P), self.weigh(self.y)
 
@@ -139,12 +139,12 @@ def _triangular_factor(a: Array) -> Array:
 
 @dataclass(frozen=True)
 class Symmetric:
-    """Symmetric matrices (R, K, P, P) of which one half is kept, for products that take as long as reading them.
+    """Symmetric matrices (R, K, P, P), stored as one half, for products that take as long as reading them.
 
     Parameters
     ----------
     half : (R, K, S)
-        Of `ROWS` rows after another what is up to the last one's diagonal, all in one piece.
+        Blocks of `ROWS` rows, each up to the diagonal of its last row, in one array.
     P : int
     """
 
@@ -153,7 +153,7 @@ class Symmetric:
 
     @classmethod
     def from_matrices(cls, matrix: Callable[[int], Array], R: int, K: int, P: int) -> "Symmetric":
-        """Those of K clients, from `matrix(k)`, (R, P, P), of which the half above the diagonal is not looked at."""
+        """Matrices of K clients, from `matrix(k)`, (R, P, P), whose half above the diagonal is not used."""
         places = _places_of_half(P)
         half = np.empty((R, K, len(places)))
 
@@ -166,7 +166,7 @@ class Symmetric:
 
     def times(self, v: Array) -> Array:
         """Products with vectors (R, K, P), (R, K, P)."""
-        from fkl.kernels.symmetric import symmetric_products  # and with it numba, which few need
+        from fkl.kernels.symmetric import symmetric_products  # imports numba, which few need
 
         out = np.empty(v.shape)
         wake_for(2 * self.half.size // PRODUCTS_A_FEATURE)
@@ -185,7 +185,7 @@ class Symmetric:
 
 @cache
 def _places_of_half(P: int) -> NDArray[np.int64]:
-    """Places in a matrix (P, P) of what `Symmetric` keeps of it."""
+    """Positions in a matrix (P, P) of the entries that `Symmetric` stores."""
     row, column = np.indices((P, P)).reshape(2, -1)
     until = row // ROWS * ROWS + ROWS
     return np.flatnonzero(column < until)
@@ -193,13 +193,13 @@ def _places_of_half(P: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Ridge:
-    """(w Phi_i'Phi_i / T_i + 2 c_i I)^-1 of every client.
+    """(w Phi_i'Phi_i / T_i + 2 c_i I)^-1 for every client.
 
     Parameters
     ----------
     matrix : Symmetric, (R, K, P, P) or (R, K, r, P)
-        The inverse, or its `as_arrays`; or, for clients of so few rows that this is cheaper, C^-1 Phi of the
-        Cholesky factor C in Woodbury's formula.
+        The inverse, or its `as_arrays`; or, if few rows make this cheaper, C^-1 Phi with the Cholesky factor C in
+        Woodbury's formula.
     c : (K,)
     """
 
@@ -229,7 +229,7 @@ class Ridge:
 
     @property
     def as_arrays(self) -> "Ridge":
-        """The same as arrays, for engines that trace the products."""
+        """Its arrays, for engines that trace the products."""
         return Ridge(self.matrix.as_arrays, self.c) if isinstance(self.matrix, Symmetric) else self
 
     def solve(self, v: Array) -> Array:

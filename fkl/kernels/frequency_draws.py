@@ -1,9 +1,9 @@
-"""Ways to draw D standard frequencies for one kernel: independent ones, and some that are better for the same D.
+"""Ways to draw D standard frequencies for one kernel: independent draws, and better ones with the same D.
 
-Every one is unbiased: z(x)'z(x') is kappa(x, x') on average, up to rounding in `quasi` (2^-31 of a probability) and
-what Hadamard products lack of uniform directions in `structured`. Frequencies of the Gaussian kernel are normal, of the
-Laplacian kernel Cauchy in every coordinate. What a draw of blocks makes of frequencies are uniform directions, and only
-the Gaussian's are: such a draw is for the Gaussian kernel alone.
+Every one is unbiased: z(x)'z(x') is kappa(x, x') on average, up to rounding in `quasi` (2^-31 of a probability) and, in
+`structured`, the directions of Hadamard products, which are not exactly uniform. Frequencies of the Gaussian kernel are
+normal, and those of the Laplacian kernel Cauchy in every coordinate. Draws of blocks have uniform directions, which
+only the Gaussian kernel needs, so they are only for the Gaussian kernel.
 """
 
 from collections.abc import Callable
@@ -18,22 +18,23 @@ Draw = Callable[[str, int, int, np.random.Generator], Array]
 """From a family, d, D and a generator to frequencies (d, D) of scale 1."""
 
 MOST_SOBOL = 21201
-"""Dimensions that scipy has Sobol' numbers for."""
+"""Largest dimension of scipy's Sobol' numbers."""
 BITS = 30
-"""Of a Sobol' number."""
+"""Bits of a Sobol' number."""
 SMALLEST_HADAMARD = 16
-"""Of the matrices in a product: smaller ones make few directions, which bias the kernel by some hundredths."""
+"""Smallest size of the matrices in a product: smaller ones give few directions, which bias the kernel by some
+hundredths."""
 HALF_A_ROUNDING = 2.0**-53
 
 
 def iid(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
-    """All independent (Rahimi and Recht, Random Features for Large-Scale Kernel Machines, 2007)."""
+    """Independent draws (Rahimi and Recht, Random Features for Large-Scale Kernel Machines, 2007)."""
     one = generator.standard_cauchy if family == "laplacian" else generator.standard_normal
     return one((dimension, count))
 
 
 def orthogonal(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
-    """Orthogonal within blocks of d, each as long as a Gaussian vector.
+    """Orthogonal within blocks of d, each with the length of a Gaussian vector.
 
     Yu et al., Orthogonal Random Features (2016), section 3.
     """
@@ -48,8 +49,9 @@ def structured(family: str, dimension: int, count: int, generator: np.random.Gen
     """Blocks H D_1 H D_2 H D_3, H a Hadamard matrix and D_i random signs, with the lengths of Gaussian vectors.
 
     Choromanski, Rowland and Weller, The Unreasonable Effectiveness of Structured Random Orthogonal Embeddings (2017),
-    and Yu et al. (2016), section 5, whose lengths are all sqrt(d): these bias the kernel, as random ones do not. H has
-    the next power of two rows, of which d are kept, so columns are orthogonal where d is such a power.
+    and Yu et al. (2016), section 5, whose lengths are all sqrt(d). Equal lengths bias the kernel, and random ones do
+    not. The number of rows of H is the next power of two, and d rows are kept, so columns are orthogonal if d is a
+    power of two.
     """
     from scipy.linalg import hadamard as hadamard_matrix
 
@@ -68,7 +70,7 @@ def quasi(family: str, dimension: int, count: int, generator: np.random.Generato
     """Sobol' points, shifted at random bit by bit, through the inverse distribution function of each coordinate.
 
     Avron, Sindhwani, Yang and Mahoney, Quasi-Monte Carlo Feature Maps for Shift-Invariant Kernels (JMLR 17, 2016). The
-    shift makes each point uniform, so that the mean is right; the points' places to each other stay as they are.
+    shift makes each point uniform, so the mean is right; the relative positions of the points do not change.
     """
     shift = generator.integers(0, 2**BITS, dimension)[:, None]
     uniform = ((_sobol_points(dimension, count) ^ shift) + 0.5) / 2**BITS
@@ -76,16 +78,17 @@ def quasi(family: str, dimension: int, count: int, generator: np.random.Generato
 
 
 def quadrature(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
-    """Spherical-radial: orthonormal directions, and lengths one in each of D strata of their distribution.
+    """Spherical-radial: orthonormal directions, and one length in each of D strata of their distribution.
 
-    A cosine is even, so that an orthonormal basis turned at random is the rule of the cross-polytope, exact up to
-    degree 3 on the sphere (Genz and Monahan, 1998; Munkhoeva et al., Quadrature-based Features for Kernel
-    Approximation, 2018). The radius has one dimension, where a stratified rule converges fast; that lengths which avoid
-    each other are better, and unbiased, is in Reid et al., Variance-Reducing Couplings for Random Features (2024).
+    A cosine is even, so a randomly rotated orthonormal basis is the rule of the cross-polytope, exact up to degree 3 on
+    the sphere (Genz and Monahan, 1998; Munkhoeva et al., Quadrature-based Features for Kernel Approximation, 2018). The
+    radius has one dimension, where a stratified rule converges fast. Reid et al., Variance-Reducing Couplings for
+    Random Features (2024), show that coupled lengths that avoid each other are better and unbiased.
 
-    Of the alternatives, Gauss-Hermite rules need p^d nodes; rules of a higher degree have weights, some below 0, which
-    features do not (Munkhoeva et al.); simplices are best for positive features (Reid et al., Simplex Random Features,
-    2023), but the cosines of two frequencies do not know the sign of the angle between them.
+    Alternatives are less suitable. Gauss-Hermite rules need p^d nodes. Rules of a higher degree have weights, some of
+    them negative, and features have none (Munkhoeva et al.). Simplices are best for positive features (Reid et al.,
+    Simplex Random Features, 2023), but the cosines of two frequencies do not depend on the sign of the angle between
+    them.
     """
     bases = [_random_rotation(dimension, generator) for _ in range(-(-count // dimension))]
     strata = (generator.permutation(count) + generator.random(count)) / count
@@ -102,7 +105,7 @@ DRAWS: dict[str, Draw] = {
     "quadrature": quadrature,
 }
 OF_ANY_FAMILY = ("iid", "quasi")
-"""Draws that go coordinate by coordinate."""
+"""Draws that work coordinate by coordinate."""
 
 
 def _random_rotation(size: int, generator: np.random.Generator) -> Array:

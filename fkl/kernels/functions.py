@@ -1,7 +1,7 @@
-"""Functions that methods have learned, as arrays: what a model keeps, and predicts with.
+"""Learned functions as arrays, for storing models and predicting with them.
 
-A method says in `functions(world, state, t)` what it has learned: one of these for each replicate of a world, which it
-predicts with in round t. K functions at once are those of K clients, where a method is personal; 1 is everyone's.
+A method returns its learned functions in `functions(world, state, t)`: one for each replicate of a world, with which it
+predicts in round t. A personal method has K functions for K clients; otherwise all clients share one.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ Array = NDArray[np.floating]
 Integers = NDArray[np.integer]
 
 VALUES_AT_A_TIME = 2**23
-"""Features or kernel values that are held at once."""
+"""Features or kernel values in memory at once."""
 LEAF = -1
 Described = dict[str, tuple[str, str]]
 NUMBERS: dict[str, Callable[[np.dtype[Any]], bool]] = {
@@ -33,23 +33,24 @@ NUMBERS: dict[str, Callable[[np.dtype[Any]], bool]] = {
 
 @dataclass(frozen=True)
 class Function:
-    """Arrays that make a function of samples."""
+    """Arrays that define a function of samples."""
 
     kind: ClassVar[str]
     arrays: ClassVar[Described]
-    """Of each field: floats, integers, truth values or words, and a letter for each axis; d is features of a sample."""
+    """Type of each field: floats, integers, booleans or words, with a letter for each axis; d is the number of
+    features."""
 
     @property
     def clients(self) -> int:
-        """How many have a function of their own; 1 where all share it."""
+        """Number of clients with their own function; 1 if all share it."""
         return 1
 
     def predict(self, x: Array) -> NDArray[np.float64]:
-        """Values of samples (n, d), for each client where they differ: (K or 1, n)."""
+        """Values at samples (n, d), for each client if they differ: (K or 1, n)."""
         raise NotImplementedError
 
     def is_function_of(self, d: int) -> bool:
-        """Whether this is a function of d features, whatever file its arrays come from."""
+        """Whether this is a function of d features; its arrays may come from any file."""
         sizes = {"d": d}
         for name, (numbers, axes) in self.arrays.items():
             array = getattr(self, name)
@@ -60,7 +61,7 @@ class Function:
         return self.fits(d)
 
     def fits(self, d: int) -> bool:
-        """Whether the arrays, whose axes and kinds of number are right, go together."""
+        """Whether the arrays are consistent, given that their axes and types are right."""
         return True
 
 
@@ -71,14 +72,14 @@ class OnFeatures(Function):
     Parameters
     ----------
     rho : (n, d, D)
-        One draw a kernel, or n = 1 for all.
+        One draw per kernel, or n = 1 for all.
     scale : (N,)
     phase : (n, b)
-        b = D of the cosine map, 0 of pairs.
+        b = D for the cosine map, 0 for pairs.
     narrow : () int
         As in `FeatureBank`.
     theta : (T, N, P), in the bank's precision
-        T = K where every client has its own, else 1.
+        T = K if every client has its own, else 1.
     weights : (K, N) float64
     bias : () float64
     """
@@ -104,7 +105,7 @@ class OnFeatures(Function):
 
     @classmethod
     def from_bank(cls, bank: FeatureBank, r: int, theta: Array, weights: Array, chosen: Integers | None = None) -> Self:
-        """In a replicate's features, of all kernels or of those chosen, whose theta and weights are given."""
+        """A function in a replicate's features, of all kernels or of the chosen ones, from their theta and weights."""
         rho, scale, phase, narrow = bank.rho[r], bank.scale, bank.phase[r], bank.narrow
         if chosen is not None:
             narrow = int((chosen < narrow).sum())
@@ -115,16 +116,16 @@ class OnFeatures(Function):
 
     @classmethod
     def of_replicates(cls, bank: FeatureBank, theta: Array, weights: Array) -> tuple[Self, ...]:
-        """One of each replicate, of all kernels: theta (R, K or 1, N, P) and weights (R, K or 1, N)."""
+        """One function per replicate, of all kernels: theta (R, K or 1, N, P) and weights (R, K or 1, N)."""
         return tuple(cls.from_bank(bank, r, *both) for r, both in enumerate(zip(theta, weights, strict=True)))
 
     @property
     def clients(self) -> int:
-        """How many have a function of their own, K."""
+        """Number of clients with their own function, K."""
         return len(self.weights)
 
     def fits(self, d: int) -> bool:
-        """Whether there is a draw a kernel or one for all, and as many theta as clients or one."""
+        """Whether there is one draw per kernel or one for all, and one theta per client or one for all."""
         n, _, D = self.rho.shape
         N, P = self.theta.shape[1:]
         phases, maps = self.phase.shape[1], P // max(D, 1)
@@ -132,7 +133,7 @@ class OnFeatures(Function):
         return n in (1, N) and map_fits and len(self.theta) in (1, len(self.weights)) and 0 <= self.narrow <= N
 
     def predict(self, x: Array) -> NDArray[np.float64]:
-        """Values of samples (n, d), for each client where they differ: (K or 1, n)."""
+        """Values at samples (n, d), for each client if they differ: (K or 1, n)."""
         bank, f = self._bank(), np.empty((len(self.weights), len(x)))
         for rows in row_blocks(len(x), self.theta[0].size, VALUES_AT_A_TIME):
             for k, theta in enumerate(self.theta):
@@ -233,7 +234,7 @@ class OnPoints(Function):
         return set(self.families.tolist()) <= set(FAMILIES) and bool((self.scales > 0).all())
 
     def predict(self, x: Array) -> NDArray[np.float64]:
-        """Values of samples (n, d), for each client where they differ: (K or 1, n)."""
+        """Values at samples (n, d), for each client if they differ: (K or 1, n)."""
         return self.sums(x)
 
     def sums(self, x: Array) -> NDArray[np.float64]:
@@ -249,7 +250,7 @@ class OnPoints(Function):
 
 @dataclass(frozen=True)
 class Classes(OnPoints):
-    """The class that such functions decide for, as the value of the target.
+    """The class that these functions select, as the value of the target.
 
     Parameters
     ----------
@@ -258,8 +259,8 @@ class Classes(OnPoints):
     classes : (C,)
         Ascending.
     votes : () bool
-        Whether every pair i < j of classes has a function, above 0 for i, and most votes decide; or the largest f
-        does, of two classes its sign for the second, and none where all f are 0, which is NaN.
+        Whether every pair i < j of classes has a function, above 0 for i, and most votes decide. Otherwise the largest
+        f decides; with two classes a positive sign means the second. If all f are 0, the result is NaN.
     """
 
     kind: ClassVar[str] = "classes"
@@ -277,13 +278,13 @@ class Classes(OnPoints):
         return 1
 
     def fits(self, d: int) -> bool:
-        """Whether there are as many functions as are needed to decide."""
+        """Whether the number of functions is right for the classes."""
         C = len(self.classes)
         needed = C * (C - 1) // 2 if self.votes or C == 2 else C
         return super().fits(d) and C >= 2 and len(self.bias) == needed
 
     def predict(self, x: Array) -> NDArray[np.float64]:
-        """Values of samples (n, d), for each client where they differ: (K or 1, n)."""
+        """Values at samples (n, d), for each client if they differ: (K or 1, n)."""
         f = self.sums(x)
         if self.votes:
             votes = np.zeros((len(self.classes), len(x)), np.int64)
@@ -312,7 +313,7 @@ class Linear(Function):
     bias: NDArray[np.float64]
 
     def predict(self, x: Array) -> NDArray[np.float64]:
-        """Values of samples (n, d), for each client where they differ: (K or 1, n)."""
+        """Values at samples (n, d), for each client if they differ: (K or 1, n)."""
         return (x @ self.w + self.bias)[None]
 
 
@@ -323,14 +324,14 @@ class Trees(Function):
     Parameters
     ----------
     roots : (T,) int
-        Nodes; those of all trees stand one after another, a node's children behind it.
+        Root nodes. The nodes of all trees are stored one after another, a node's children after it.
     feature : (m,) int
         -1 at a leaf.
     threshold : (m,)
     left, right : (m,) int
         Nodes; -1 at a leaf.
     value : (m,)
-        What a leaf adds to f.
+        Value that a leaf adds to f.
     """
 
     kind: ClassVar[str] = "trees"
@@ -351,7 +352,7 @@ class Trees(Function):
     value: NDArray[np.float64]
 
     def fits(self, d: int) -> bool:
-        """Whether every node but a leaf has two children behind it, so that a way down ends."""
+        """Whether every node except leaves has two children after it, so every path ends."""
         m = len(self.feature)
         inner = np.flatnonzero(self.feature != LEAF)
         features = ((self.feature[inner] >= 0) & (self.feature[inner] < d)).all()
@@ -359,7 +360,7 @@ class Trees(Function):
         return bool(features and children and ((self.roots >= 0) & (self.roots < m)).all())
 
     def predict(self, x: Array) -> NDArray[np.float64]:
-        """Values of samples (n, d), for each client where they differ: (K or 1, n)."""
+        """Values at samples (n, d), for each client if they differ: (K or 1, n)."""
         f, sample = np.zeros(len(x)), np.arange(len(x))
         for root in self.roots:
             node = np.full(len(x), root)
@@ -391,7 +392,7 @@ class Network(Function):
 
     @classmethod
     def from_layers(cls, layers: list[Array]) -> Self:
-        """Of matrices (outputs, inputs + 1)."""
+        """Shapes of the matrices (outputs, inputs + 1)."""
         widths = [layers[0].shape[1] - 1, *(len(layer) for layer in layers)]
         return cls(np.array(widths), np.concatenate([layer.ravel() for layer in layers]))
 
@@ -403,14 +404,14 @@ class Network(Function):
         return [part.reshape(shape) for part, shape in zip(np.split(self.parameters, ends), shapes, strict=True)]
 
     def fits(self, d: int) -> bool:
-        """Whether the layers take all parameters, and the last has one output."""
+        """Whether the layers use all parameters, and the last has one output."""
         widths = [int(width) for width in self.widths]
         if len(widths) < 2 or min(widths) < 1 or (widths[0], widths[-1]) != (d, 1):
             return False
         return sum((a + 1) * b for a, b in pairwise(widths)) == len(self.parameters)
 
     def predict(self, x: Array) -> NDArray[np.float64]:
-        """Values of samples (n, d), for each client where they differ: (K or 1, n)."""
+        """Values at samples (n, d), for each client if they differ: (K or 1, n)."""
         layers = self.layers
         a = x.astype(self.parameters.dtype)
         for number, layer in enumerate(layers):
@@ -422,4 +423,4 @@ class Network(Function):
 KINDS: dict[str, type[Function]] = {
     kind.kind: kind for kind in (OnFeatures, Gaussian, OnPoints, Classes, Linear, Trees, Network)
 }
-"""What a model file may hold, by name."""
+"""Types of function in a model file, by name."""

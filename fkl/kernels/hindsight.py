@@ -1,4 +1,4 @@
-"""Losses of fits to all samples in hindsight: of the best kernel, which a cache keeps, and of a linear function."""
+"""Losses of fits to all samples in hindsight: for the best kernel, which is cached, and for a linear function."""
 
 import hashlib
 from contextlib import suppress
@@ -19,7 +19,7 @@ LOSSES = "losses"
 def hindsight_loss(
     problem: Problem, dictionary: Dictionary, lam: float, cache: Path | None = None
 ) -> NDArray[np.float64]:
-    """Loss (T, K) of the best kernel ridge fit to all samples; 0 where a client has none.
+    """Loss (T, K) of the best kernel ridge fit to all samples; 0 in rounds without a sample.
 
     NaN for a method without regularisation, whose best function in hindsight would go through every sample.
 
@@ -28,9 +28,9 @@ def hindsight_loss(
     problem : Problem
     dictionary : Dictionary
     lam : float
-        Of the method.
+        The method's lambda.
     cache : Path or None
-        Folder to look in and to keep it in; None for neither.
+        Folder of the cache; None for no cache.
     """
     if lam == 0:
         return np.full(problem.everywhere.shape, np.nan)
@@ -39,17 +39,17 @@ def hindsight_loss(
     best = file = None
     if cache is not None:
         digest = hashlib.sha256(repr((RECIPE, dictionary.families, x.shape, lam)).encode())
-        for array in (dictionary.scales, x, y):  # all that the fit depends on
+        for array in (dictionary.scales, x, y):  # everything on which the fit depends
             digest.update(np.ascontiguousarray(array).tobytes())
         file = cache / "hindsight" / f"{digest.hexdigest()[:24]}.npz"
-        with suppress(OSError, DamagedError):  # nothing there, or nothing that is as it was written
+        with suppress(OSError, DamagedError):  # no file, or one that has changed since it was written
             found = read_sealed(file).get(LOSSES)
             if found is not None and found.shape == (len(y),) and found.dtype == np.float64 and (found >= 0).all():
                 best = found
     if best is None:
         best = best_ridge_loss(dictionary, x, y, lam)
         if file is not None:
-            with suppress(CannotWriteError):  # a cache that cannot be written only costs time
+            with suppress(CannotWriteError):  # a cache that cannot be written costs only time
                 write_sealed(file, {LOSSES: best})
     loss[problem.everywhere] = best
     return loss
@@ -58,7 +58,7 @@ def hindsight_loss(
 def linear_loss(problem: Problem) -> NDArray[np.float64]:
     """Squared error (T, K) of the least squares fit of a linear function with intercept to all samples.
 
-    0 where a client has none; NaN where samples times squared features are more than `fkl.kernels.ridge.WORK`.
+    0 in rounds without a sample; NaN if samples times squared features exceed `fkl.kernels.ridge.WORK`.
     """
     x, y = problem.x[problem.everywhere].astype(np.float64), problem.y[problem.everywhere]
     if x.size * problem.dimension > WORK:

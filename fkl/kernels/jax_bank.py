@@ -145,7 +145,7 @@ class JaxBank(FeatureBank):
         return self._by_client(mean, len(x)), self._by_client(spread, len(x))
 
     def posterior(self, gram: Array, pull: Array, noise: Array) -> tuple[Array, Array, Array]:
-        """As `FeatureBank.posterior`; that an eigenvalue is below 0 is told by the pivots."""
+        """As `FeatureBank.posterior`; the pivots show whether an eigenvalue is negative."""
         eye = jnp.eye(gram.shape[-1])
 
         def factored(gram: Array) -> Array:

@@ -1,4 +1,4 @@
-"""How much kernels differ: Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023), eqs. (26), (27).
+"""Kernel divergences: Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023), eqs. (26), (27).
 
 Delta(k_i, k_j) = integral of |k_i(rho) - k_j(rho)|^2 over R^d is <k_i, k_i> + <k_j, k_j> - 2 <k_i, k_j>. Both families
 are products over the coordinates, so each inner product is the d-th power of one over the line.
@@ -24,7 +24,7 @@ def log_inner_products(families: Sequence[str], scales: Array, dimension: int) -
         "rbf" for exp(-scale^2 |rho|_2^2 / 2), "laplacian" for exp(-scale |rho|_1).
     scales : (N,)
     dimension : int
-        d; the powers leave what a float64 holds from about 60 on, their logarithms do not.
+        d; from about 60 on the powers overflow a float64, but their logarithms do not.
 
     Returns
     -------
@@ -50,11 +50,11 @@ def log_inner_products(families: Sequence[str], scales: Array, dimension: int) -
 
 
 def farthest_first(log_inner: Array, log_total: Array, members: int) -> tuple[NDArray[np.int64], Array]:
-    """Order kernels by their total divergence to a set S, without the digits that all of them have in common.
+    """Order kernels by their total divergence to a set S, without the digits that all of them share.
 
     The sum over m in S of Delta(k_m, k_j) is that of <k_m, k_m>, the same for every j, and |S| <k_j, k_j> - 2 sum_m
-    <k_m, k_j>. With bandwidths from 0.01 to 100 the first sum exceeds what differs between two j by more digits than a
-    float64 has (as soon as d is 8), so it is left out, and the rest is compared by sign and logarithm.
+    <k_m, k_j>. With bandwidths from 0.01 to 100, and d of at least 8, the first sum exceeds the difference between two
+    j by more digits than a float64 has. It is therefore left out, and the rest is compared by sign and logarithm.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ def farthest_first(log_inner: Array, log_total: Array, members: int) -> tuple[ND
     Returns
     -------
     sign : (..., N) int
-        Of that rest, -1, 0 or 1.
+        Sign of that rest, -1, 0 or 1.
     size : (..., N)
-        Of two rests with one sign the one with the larger `size` is larger.
+        Between two rests with the same sign, the one with the larger `size` is larger.
     """
     own = np.log(members) + np.diag(log_inner)
     twice = np.log(2) + log_total

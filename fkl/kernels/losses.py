@@ -1,4 +1,4 @@
-"""Mean losses of all samples at once: what they measure, their gradients and the minimisers that clients need."""
+"""Mean losses of all samples at once: their values, their gradients and the minimisers that clients need."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -33,7 +33,7 @@ class Square:
     def gradient(self, rows: Rows, theta: Array) -> Array:
         """Gradient of each client's mean loss at theta (R, K, P), 2 Phi'(Phi theta - y) / T.
 
-        By Phi'Phi and Phi'y where that is less work, and is not traced.
+        It uses Phi'Phi and Phi'y if that is less work and not traced.
         """
         if rows.few or traced(theta):
             residual = rows.predict(theta[..., None])[..., 0] - rows.y
@@ -76,7 +76,7 @@ class Logistic:
         return rows.weigh(losses.LOSSES["logistic"].derivative(f, rows.y)) / rows.count[:, None]
 
     def minimiser(self, rows: Rows, c: NDArray[np.float64]) -> "LogisticMinimiser":
-        """Steps that descend, with one matrix factored once."""
+        """Maximum number of descent steps, which share one factored matrix."""
         return LogisticMinimiser(self, rows, c, Ridge.from_rows(rows, 0.25, c))
 
     def optimum(self, rows: Rows, lam: float) -> Array:
@@ -107,7 +107,7 @@ class SquareMinimiser:
 
 @dataclass
 class LogisticMinimiser:
-    """Newton's step with the largest curvature that a logistic loss has, 1/4, until the gradient vanishes.
+    """Newton's step with the largest curvature of a logistic loss, 1/4, until the gradient vanishes.
 
     Every step descends (Boehning and Lindsay, "Monotonicity of quadratic-approximation algorithms", 1988).
     """
@@ -122,7 +122,7 @@ class LogisticMinimiser:
         theta = start
         for _ in range(MOST_STEPS):
             slope = self.loss.gradient(self.rows, theta) + 2 * self.c[:, None] * theta - v
-            # A client that has arrived stays where it is, whoever is computed beside it.
+            # A client that has converged does not move any more, whatever other clients are computed with it.
             moving = np.abs(slope).max(axis=-1, keepdims=True) > TOLERANCE
             if not moving.any():
                 return theta

@@ -1,4 +1,4 @@
-"""Losses L(f, y) of FDSKL's Table 1 and their derivatives by f; labels are -1 and 1, for the square loss any number."""
+"""Losses L(f, y) of FDSKL's Table 1 and their derivatives by f; labels are -1 and 1, or any number for the square."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,11 +10,11 @@ Array = NDArray[np.floating]
 
 
 Elementwise = Callable[[Array, Array], Any]
-"""A function of predictions and targets of one shape."""
+"""A function of predictions and targets with the same shape."""
 
 
 class Loss(NamedTuple):
-    """A loss, its derivative by f, and whether it is one of classification."""
+    """A loss, its derivative by f, and whether it is a loss for classification."""
 
     value: Elementwise
     derivative: Elementwise
@@ -22,7 +22,7 @@ class Loss(NamedTuple):
 
 
 def _logistic_slope(f: Array, y: Array) -> Array:
-    from scipy.special import expit  # which takes longer to import than all of fkl's own modules
+    from scipy.special import expit  # slower to import than all of fkl's own modules
 
     return -y * expit(-y * f)
 

@@ -1,6 +1,6 @@
 """Kernel ridge regression in hindsight: the best function of one kernel, given all data at once.
 
-The comparator of regret in hindsight: POF-MKL, eq. (12); graph-aided OMKL, eqs. (10) and (11).
+The comparator for regret in hindsight: POF-MKL, eq. (12); graph-aided OMKL, eqs. (10) and (11).
 """
 
 import numpy as np
@@ -15,22 +15,21 @@ Array = NDArray[np.float64]
 
 CONTENDERS = 2
 WORK = 3e10
-"""Most that rows times squared landmarks may be: about three seconds a kernel."""
+"""Limit of rows times squared landmarks: about three seconds per kernel."""
 SCREENING_ROWS, SCREENING_LANDMARKS = 1000, 150
 FORM = 2
-"""Of the arithmetic: another one rounds otherwise."""
+"""Version of the arithmetic; another version rounds differently."""
 RECIPE = CONTENDERS, WORK, SCREENING_ROWS, SCREENING_LANDMARKS, FORM
-"""All that decides how near to the best fit this one comes, and its last digits."""
+"""Everything that decides the quality of the approximation, and its last digits."""
 BLOCK_ROWS = 8192
 
 
 def best_ridge_loss(dictionary: Dictionary, x: Array, y: Array, lam: float) -> Array:
     """Loss of every sample under the best single kernel's ridge fit to all of them.
 
-    The fit minimises sum_j (f(x_j) - y_j)^2 + n lam |f|_H^2 over the span of as many samples, spread evenly over the
-    rows, as `WORK` allows (Nystroem; exact up to 3100 rows, then 1580 samples for 12000 rows, 500 for 120000). That is
-    done for `CONTENDERS` kernels only, one after another: those that the same fit to `SCREENING_ROWS` rows, spread
-    evenly, puts first.
+    The fit minimises sum_j (f(x_j) - y_j)^2 + n lam |f|_H^2 over the span of as many evenly spaced samples as `WORK`
+    allows (Nystroem; exact up to 3100 rows, then 1580 samples for 12000 rows, 500 for 120000). Only `CONTENDERS`
+    kernels are fitted, one after another: those that rank first in the same fit to `SCREENING_ROWS` evenly spaced rows.
 
     Parameters
     ----------
@@ -45,7 +44,7 @@ def best_ridge_loss(dictionary: Dictionary, x: Array, y: Array, lam: float) -> A
         (f(x_j) - y_j)^2 + lam |f|_H^2.
     """
     some = _evenly_spread(len(x), SCREENING_ROWS)
-    with at_most(1):  # threads of BLAS spin longer than these products take
+    with at_most(1):  # threads of BLAS would spin longer than these products take
         losses = [
             _ridge_loss(dictionary, i, x[some], y[some], lam, SCREENING_LANDMARKS).sum() for i in range(dictionary.N)
         ]
@@ -69,7 +68,7 @@ def _ridge_loss(dictionary: Dictionary, i: int, x: Array, y: Array, lam: float, 
         covariance += phi @ phi.T
         correlation += phi @ y[block]
     beta = scipy.linalg.cho_solve(scipy.linalg.cho_factor(covariance), correlation)
-    # of the landmarks: f = sum_j a_j k(x_j, .)
+    # coefficients of the landmarks: f = sum_j a_j k(x_j, .)
     coefficients = scipy.linalg.solve_triangular(root, beta, lower=True, trans="T")
     fitted = np.concatenate([coefficients @ dictionary.gram(i, landmarks, x[block]) for block in blocks])
     return (fitted - y) ** 2 + lam * float(beta @ beta)

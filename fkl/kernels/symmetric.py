@@ -1,6 +1,6 @@
 """Symmetric matrices times vectors: each entry below the diagonal is read once and used twice.
 
-Where the matrices are larger than the processor's inner caches, reading them is a product's time.
+For matrices larger than the processor's inner caches, reading them takes most of the time.
 """
 
 from numba import njit
@@ -19,10 +19,9 @@ def symmetric_products(begin, end, half, v, out):
     Parameters
     ----------
     begin, end : int
-        Of the B products to make, which `fkl.kernels.threads.share` gives to threads.
+        Range of the B products, which `fkl.kernels.threads.share` divides among threads.
     half : (B, S) float64
-        Of the matrices, as `feature_rows.Symmetric` keeps them: four rows together, and the last ones as many as
-        are left.
+        Half of the matrices, as in `feature_rows.Symmetric`: four rows together, and the remaining rows last.
     v : (B, P) float64
     out : (B, P) float64, written
     """

@@ -1,4 +1,4 @@
-"""How many threads the compiled kernels use."""
+"""Number of threads of the compiled kernels."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -13,19 +13,19 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 ELEMENTS_A_THREAD = 250_000
-"""Features worth a thread of their own: about 0.2 ms, far more than waking it costs."""
+"""Features per thread that make another thread worthwhile: about 0.2 ms of work, far more than waking a thread."""
 
 _limit: int | None = None
-"""What `at_most` allows; None for all there are."""
+"""Limit set by `at_most`; None for all threads."""
 
 
 @contextmanager
 def at_most(threads: int | None) -> Iterator[None]:
-    """Let compiled kernels use no more than so many threads in this block; None for all there are.
+    """Limit compiled kernels to this many threads in this block; None for all threads.
 
-    BLAS is held to one: the compiled kernels call it for tiles of their own threads.
+    BLAS uses one thread, because the compiled kernels call it for tiles in their own threads.
     """
-    import numba  # here, as below: a configuration is checked without it
+    import numba  # imported here and below, because checking a configuration does not need it
 
     global _limit
     before, available = _limit, numba.config.NUMBA_NUM_THREADS
@@ -40,7 +40,7 @@ def at_most(threads: int | None) -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _thread_libraries(modules: int) -> ThreadpoolController:
-    """Libraries with threads of their own; a new import makes another search necessary, which takes some 5 ms."""
+    """Libraries with threads of their own; a new import requires another search, of about 5 ms."""
     return ThreadpoolController()
 
 
@@ -53,9 +53,9 @@ def wake_for(elements: int) -> None:
 
 
 def share(work: Callable[..., object], count: int, *arguments: object) -> None:
-    """Call compiled `work(begin, end, *arguments)`, free of the GIL, on a part of range(count) in each thread awake.
+    """Call compiled `work(begin, end, *arguments)`, without the GIL, on a part of range(count) in each active thread.
 
-    For long recursions side by side: they compile in a fraction of the time that numba's own parallel loops take.
+    For long parallel recursions, which compile in a fraction of the time of numba's own parallel loops.
     """
     import numba
 
@@ -66,7 +66,7 @@ def share(work: Callable[..., object], count: int, *arguments: object) -> None:
     ends = [count * part // threads for part in range(threads + 1)]
     *others, mine = pairwise(ends)
     done: SimpleQueue[BaseException | None] = SimpleQueue()
-    for part in others:  # in the caller's context, which holds what numpy is to do about overflow
+    for part in others:  # in the caller's context, which has numpy's settings about overflow
         _request_queue().put((copy_context(), done, work, *part, *arguments))
     try:
         work(*mine, *arguments)
@@ -77,9 +77,9 @@ def share(work: Callable[..., object], count: int, *arguments: object) -> None:
 
 
 def in_parts(work: Callable[[int, int], object], count: int, elements: int | None = None) -> None:
-    """Call `work(begin, end)` of numpy on parts of range(count), in as many threads as `elements` are worth.
+    """Call numpy code `work(begin, end)` on parts of range(count), with a number of threads suitable for `elements`.
 
-    numpy lets go of the GIL in its products and factorizations; parts must write to places of their own.
+    numpy releases the GIL in its products and factorizations; parts must write to separate places.
     """
     wake_for(elements if elements is not None else count * ELEMENTS_A_THREAD)
     share(work, count)
@@ -87,9 +87,9 @@ def in_parts(work: Callable[[int, int], object], count: int, elements: int | Non
 
 @cache
 def _request_queue() -> SimpleQueue[Any]:
-    """The queue of lasting threads. With new threads, BLAS would set up its buffers at every call.
+    """The queue of permanent threads. With new threads, BLAS would allocate its buffers at every call.
 
-    It is no executor, since futures and locks of one take a tenth of a short round.
+    It is not an executor, because its futures and locks take a tenth of a short round.
     """
     import numba
 
@@ -101,12 +101,12 @@ def _request_queue() -> SimpleQueue[Any]:
 
 def _serve_queue(queue: SimpleQueue[Any]) -> None:
     while True:
-        _run_request(*queue.get())  # in a function, whose arrays are let go of while this waits
+        _run_request(*queue.get())  # in a function, which releases its arrays while this waits
 
 
 def _run_request(context: Context, done: SimpleQueue[Any], work: Callable[..., object], *given: Any) -> None:
     try:
         context.run(work, *given)
         done.put(None)
-    except BaseException as error:  # raised where it was asked for
+    except BaseException as error:  # raised in the calling thread
         done.put(error)

@@ -1,6 +1,6 @@
-"""Branches and loops over arrays: Python's own or, where an engine traces a round instead of playing it, that engine's.
+"""Branches and loops over arrays: Python's own or, if an engine traces a round, that engine's.
 
-A value that is traced has a shape and no numbers, so that no `if` of Python can ask for them.
+A traced value has a shape but no numbers, so an `if` of Python cannot use it.
 """
 
 from collections.abc import Callable
@@ -14,22 +14,22 @@ Parts = tuple[Any, ...]
 
 def namespace(array: Any) -> Any:
     """The namespace of functions of an array, as `fkl.contract.world.Common.xp` is for arrays of the engine."""
-    own = getattr(array, "__array_namespace__", None)  # arrays of numpy 1 do not know theirs
+    own = getattr(array, "__array_namespace__", None)  # arrays of numpy 1 do not have this attribute
     return np if own is None else own()
 
 
 def traced(value: Any) -> bool:
-    """Whether it is an array that an engine traces, or one of that engine's own."""
+    """Whether a value is an array that an engine traces, or one of the engine's own arrays."""
     return type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
 
 
 def known_everywhere(flags: Any) -> bool:
-    """Whether flags are known to be set, all of them."""
+    """Whether all flags are known to be set."""
     return not traced(flags) and bool(flags.all())
 
 
 def cond(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
-    """The result of `then` where a condition holds, else of `otherwise`; both results have the same form."""
+    """The result of `then` if a condition holds, else of `otherwise`; both results have the same structure."""
     if not traced(condition):
         return then() if condition else otherwise()
     from jax import lax
@@ -45,7 +45,7 @@ def cond(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) 
 
 
 def until(done: Callable[[Any], Any], step: Callable[[Any], Any], value: Any, most: int) -> Any:
-    """A value after the first step at which it is done, or after the most steps."""
+    """A value after the first step at which it is done, or after the maximum number of steps."""
     if not any(map(traced, parts(value))):
         for _ in range(most):
             if done(value):
@@ -66,14 +66,14 @@ def until(done: Callable[[Any], Any], step: Callable[[Any], Any], value: Any, mo
 
 
 def parts(value: Any) -> Parts:
-    """The arrays of a state, or of whatever else is made of dataclasses, tuples, lists and dictionaries."""
+    """The arrays of a state, or of any object of dataclasses, tuples, lists and dictionaries."""
     if isinstance(value, np.ndarray) or traced(value):
         return (value,)
     return tuple(part for inner in _inner_values(value) for part in parts(inner))
 
 
 def rebuilt(value: Any, others: Any) -> Any:
-    """The same with other arrays in the places of its own, in the order of `parts`."""
+    """The same object with its arrays replaced, in the order of `parts`."""
     found = iter(others)
     made = _rebuilt(value, found)
     assert next(found, None) is None, "more arrays than places"

@@ -1,1 +1,1 @@
-"""Loggers: who is told of a run while it goes on, and of what it left behind; see docs/loggers.md."""
+"""Loggers: they receive the metrics of a run while it runs, and its files at the end; see docs/loggers.md."""

@@ -13,21 +13,21 @@ from fkl.config import Run, decisive
 
 @dataclass
 class JsonLines:
-    """One JSON object a line: one for the run, one a round, one for the end.
+    """One JSON object per line: one for the run, one per round, one for the end.
 
-    A run that was interrupted goes on in its file; one that is made again begins it anew. Where the file cannot be
-    written, as on a full disk, the run ends; the same command goes on with both.
+    A resumed run continues its file; a repeated run starts a new one. If the file cannot be written, as on a full disk,
+    the run ends; the same command continues both.
 
     Parameters
     ----------
     file : str or None
-        None for one in the folder ``logs`` of the outputs, named after the run's folder.
+        None for a file in the folder ``logs`` of the outputs, named after the run's folder.
     """
 
     file: str | None = None
 
     def begin(self, run: Run) -> None:
-        """Open the file, which may be of this run's first part."""
+        """Open the file, which may have this run's first part."""
         path = Path(run.paths.outputs) / "logs" / f"{run.folder.name}.jsonl" if self.file is None else Path(self.file)
         begun = {"event": "begin", "run": run.digest, "config": decisive(run.resolved)}
         self._path = path
@@ -38,7 +38,7 @@ class JsonLines:
                 lines = stream.read().splitlines(keepends=True)
                 if lines and lines[0] != _line(begun):
                     raise FklError(f"{path}: not a log of this run")
-                whole = [line for line in lines if line.endswith(b"\n")]  # all but one that was cut off
+                whole = [line for line in lines if line.endswith(b"\n")]  # all except one that was truncated
                 known = [json.loads(line) for line in whole]
                 if known and known[-1]["event"] == "end":
                     whole, known = [], []
@@ -49,7 +49,7 @@ class JsonLines:
             self._write(begun)
 
     def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
-        """Write a line, unless it is there already."""
+        """Write a line, unless the file already has it."""
         ends = [replicates[0], replicates[-1]]
         if (*ends, t) not in self._known:
             self._write({"event": "round", "replicates": ends, "round": t, "metrics": metrics})
@@ -60,7 +60,7 @@ class JsonLines:
         self._stream.close()
 
     def fail(self, why: str) -> None:
-        """Write why, and close."""
+        """Write the reason, and close."""
         self._write({"event": "fail", "why": why})
         self._stream.close()
 

@@ -1,4 +1,4 @@
-"""What a logger is, one of your own too."""
+"""Base class of loggers, also of your own."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,21 +10,22 @@ from fkl.config import Run
 
 
 class Logger(Protocol):
-    """Is told of a run: a dataclass whose fields are the keys of its node.
+    """Logs a run: a dataclass whose fields are the keys of its node.
 
-    What it raises is said in one line and costs the run nothing; such a logger is told no more. A `CannotWriteError`
-    of `fkl.basics.files.writing` ends the run, which goes on from its checkpoint when it is called again.
+    An exception in a logger is reported in one line and does not stop the run; this logger is not called again. A
+    `CannotWriteError` of `fkl.basics.files.writing` ends the run, which resumes from its checkpoint when it is started
+    again.
     """
 
     def begin(self, run: Run) -> None:
-        """A run begins, or goes on from its checkpoint."""
+        """A run begins, or resumes from its checkpoint."""
         ...
 
     def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
-        """Round t is over: columns of rounds.csv, their means over the replicates that run together.
+        """Round t has ended: columns of rounds.csv, as means over the replicates that run together.
 
-        Those that are empty there are left out. The rounds of some replicates come in order; after an interruption they
-        come again from the first, with the same numbers.
+        Empty columns are left out. The rounds of a group of replicates come in order; after an interruption they come
+        again from the first, with the same numbers.
         """
         ...
 
@@ -39,7 +40,7 @@ class Logger(Protocol):
 
 @contextmanager
 def requires_library(name: str) -> Iterator[None]:
-    """Say how to install what an import in this block misses: the library of a logger, which no extra of fkl has."""
+    """Report how to install a logger's library that an import in this block does not find; no extra of fkl has it."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -47,7 +48,7 @@ def requires_library(name: str) -> Iterator[None]:
 
 
 def group(replicates: Sequence[int], run: Run) -> str:
-    """Name of a group of replicates; empty where the group is all of the run's."""
+    """Name of a group of replicates; empty if the group has all of the run's replicates."""
     if len(replicates) == run.settings.replicates:
         return ""
     ends = dict.fromkeys((replicates[0], replicates[-1]))

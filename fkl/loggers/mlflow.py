@@ -15,18 +15,18 @@ from fkl.config import Run, decisive
 from fkl.loggers.logger import group
 
 MOST_METRICS, MOST_PARAMETERS = 1000, 100
-"""Most that one call to MLflow may send."""
+"""Limit of one call to MLflow."""
 TAG = "fkl.run"
 
 
 @dataclass
 class MLflow:
-    """A run of MLflow's: the configuration, curves of the rounds, the means of the summary, and all files.
+    """An MLflow run: the configuration, curves of the rounds, the means of the summary, and all files.
 
     Parameters
     ----------
     uri : str or None
-        Of the store; None for ``mlflow.db`` in the outputs, with the files in ``mlflow`` beside it. `mlflow ui
+        Address of the store; None for ``mlflow.db`` in the outputs, with the files in ``mlflow`` next to it. `mlflow ui
         --backend-store-uri sqlite:///outputs/mlflow.db` shows it.
     experiment : str
         Name of the experiment that the run belongs to.
@@ -43,13 +43,13 @@ class MLflow:
             import sqlalchemy  # noqa: F401
 
     def begin(self, run: Run) -> None:
-        """Make a run, or go on with that of the run's first part."""
+        """Make a run, or continue that of the run's first part."""
         from mlflow import MlflowClient
         from mlflow.entities import Param
 
         outputs = Path(run.paths.outputs).absolute()
         outputs.mkdir(parents=True, exist_ok=True)
-        with FileLock(outputs / ".mlflow.lock"):  # so that the jobs of a sweep make one store
+        with FileLock(outputs / ".mlflow.lock"):  # the jobs of a sweep then share one store
             self._client = MlflowClient(self.uri or f"sqlite:///{outputs / 'mlflow.db'}")
             known = self._client.get_experiment_by_name(self.experiment)
             place = None if self.uri else (outputs / "mlflow").as_uri()
@@ -71,7 +71,7 @@ class MLflow:
             self._client.log_batch(self._id, params=parameters[start : start + MOST_PARAMETERS])
 
     def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
-        """One point of every curve that has it not yet; they are sent many at a time."""
+        """One new point of every curve; points are sent in batches."""
         of = group(replicates, self._run)
         self._add({f"{name}/{of}" if of else name: value for name, value in metrics.items()}, t)
         if len(self._pending) >= MOST_METRICS:
@@ -85,7 +85,7 @@ class MLflow:
         self._client.set_terminated(self._id, "FINISHED")
 
     def fail(self, why: str) -> None:
-        """Tell MLflow why the run ended."""
+        """Send MLflow the reason why the run ended."""
         self._send()
         self._client.set_tag(self._id, "fkl.error", why)
         self._client.set_terminated(self._id, "FAILED")

@@ -1,4 +1,4 @@
-"""Tells loggers of a run, as often as costs little."""
+"""Calls the loggers of a run, as often as possible at little cost."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -18,20 +18,20 @@ from fkl.results.tables import Tables, rounds_so_far
 from fkl.screen.messages import warning
 
 EVERY_S = 2.0
-"""Least pause between two calls of the loggers, and the largest share of a run's time that they may take."""
+"""Minimum pause between two calls of the loggers, and the maximum share of a run's time that they may take."""
 SHARE = 0.1
 
 
 class Following:
-    """The loggers of a run; one that raises is told no more.
+    """The loggers of a run; one that raises is not called again.
 
     Parameters
     ----------
     run : Run
     whole : callable
-        As of `Tables`.
+        As in `Tables`.
     tables : Tables
-        Of the run.
+        Tables of the run.
     """
 
     def __init__(self, run: Run, whole: Callable[[], Experiment], tables: Tables) -> None:
@@ -41,18 +41,18 @@ class Following:
         self._next = monotonic() + EVERY_S
 
     def watch(self, chunk: Chunk, done: int) -> None:
-        """Tell of the rounds that replicates under way did, of which their judge says how many are booked."""
+        """Log the finished rounds of running replicates; their judge knows how many are booked."""
         if self._loggers and monotonic() >= self._next:
             self.tell(chunk, min(done, getattr(chunk.judge, "booked", 0)))
 
     def tell(self, chunk: Chunk, done: int) -> None:
-        """Tell of all that is new in the first rounds of some replicates."""
+        """Log everything new in the first rounds of some replicates."""
         if chunk.first != self._first:
             self._first, self._told = chunk.first, 0
         start = monotonic()
         if self._loggers and done > self._told:
             replicates = range(chunk.first, chunk.first + chunk.ledger.shape[0])
-            with np.errstate(all="ignore"):  # of rounds that are still to come
+            with np.errstate(all="ignore"):  # of rounds that are not finished
                 table = rounds_so_far(self._whole(), chunk, done, self._tables.comparison)
             for t, row in enumerate(table[self._told :].to_dict("records"), start=self._told + 1):
                 metrics = {str(name): float(value) for name, value in row.items() if math.isfinite(value)}
@@ -62,7 +62,7 @@ class Following:
         self._next = end + max(EVERY_S, (end - start) / SHARE)
 
     def end(self, folder: Path) -> None:
-        """Tell of what the run left behind."""
+        """Log the files of the finished run."""
         if self._loggers:
             means = read_summary(folder).drop(columns="replicate").mean()
             self.each("end", folder, {str(name): float(value) for name, value in means.items() if math.isfinite(value)})
@@ -72,10 +72,10 @@ class Following:
         for name, logger in list(self._loggers.items()):
             try:
                 getattr(logger, method)(*told)
-            except CannotWriteError:  # a hole that nobody would look for
+            except CannotWriteError:  # a gap that no one would notice
                 del self._loggers[name]
                 raise
-            except Exception as error:  # whatever it is: a log is less than the run
+            except Exception as error:  # any error: the run is more important than a log
                 said = " ".join(f"{type(error).__name__}: {error}".split())
                 warning(f"logger.{name} gets no more of this run: {said}")
                 del self._loggers[name]
@@ -83,12 +83,12 @@ class Following:
 
 @contextmanager
 def following(run: Run, whole: Callable[[], Experiment], tables: Tables) -> Iterator[Following]:
-    """Tell a run's loggers that it begins, and how it ended where this block does not."""
+    """Inform a run's loggers that it begins, and how it ended if the block raises."""
     loggers = Following(run, whole, tables)
     loggers.each("begin", run)
     try:
         yield loggers
     except BaseException as error:
-        with suppress(CannotWriteError):  # what ended the run is what is said
+        with suppress(CannotWriteError):  # the error that ended the run is reported
             loggers.each("fail", str(error) or type(error).__name__)
         raise

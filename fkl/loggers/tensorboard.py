@@ -16,12 +16,12 @@ from fkl.loggers.logger import group
 class TensorBoard:
     """Curves of the rounds, the run's figures, and the means of its summary: ``tensorboard --logdir FOLDER``.
 
-    Replicates that do not all run together have a curve for each part of them, in a folder of its own.
+    If not all replicates run together, each group of them has its own curve, in its own folder.
 
     Parameters
     ----------
     folder : str or None
-        In which the run has a folder; None for ``tensorboard`` in the outputs.
+        Parent of the run's folder; None for ``tensorboard`` in the outputs.
     """
 
     folder: str | None = None
@@ -54,12 +54,15 @@ class TensorBoard:
         self._close()
 
     def fail(self, why: str) -> None:
-        """Write why."""
+        """Write the reason."""
         self._writer("").add_text("error", why)
         self._close()
 
     def _writer(self, name: str) -> Any:
-        """The writer of a folder. TensorBoard hides what an interrupted run wrote there, since it is written again."""
+        """The writer of a folder.
+
+        TensorBoard hides the rounds of an interrupted run, because they are written again.
+        """
         from tensorboardX import SummaryWriter
 
         if name not in self._writers:

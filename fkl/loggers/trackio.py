@@ -13,10 +13,10 @@ from fkl.loggers.logger import group, requires_library
 
 @dataclass
 class Trackio:
-    """A run of Trackio's: the configuration, curves over rounds, and the means of the summary.
+    """A Trackio run: the configuration, curves over rounds, and the means of the summary.
 
-    It lies where Trackio keeps its runs (`TRACKIO_DIR`), and `trackio show` shows it. A run that was interrupted and
-    goes on is another run of theirs, in the same group, which has the rounds from there.
+    It is stored with Trackio's other runs (`TRACKIO_DIR`), and `trackio show` shows it. A resumed run is a second run
+    there, in the same group, with the rounds from that point.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Trackio:
         import trackio
 
         self._run = run
-        with redirect_stdout(StringIO()):  # a word about how to look at it
+        with redirect_stdout(StringIO()):  # Trackio's hint how to view the run
             self._theirs: Any = trackio.init(
                 project=self.project,
                 name=run.folder.name,
@@ -57,7 +57,7 @@ class Trackio:
         self._finish()
 
     def fail(self, why: str) -> None:
-        """Tell why the run ended."""
+        """Send the reason why the run ended."""
         self._theirs.log({"fkl.error": why})
         self._finish()
 
@@ -65,4 +65,4 @@ class Trackio:
         import trackio
 
         with redirect_stdout(StringIO()):
-            trackio.finish()  # which forgets the run, too, so that the end of the process does not end it once more
+            trackio.finish()  # also forgets the run; otherwise the end of the process would end it a second time

@@ -1,4 +1,4 @@
-"""Weights & Biases, by wandb: on this disk unless it is told to go online."""
+"""Weights & Biases, by wandb: on this disk unless online=true."""
 
 import os
 import shutil
@@ -11,21 +11,21 @@ from fkl.config import Run, decisive
 from fkl.loggers.logger import group, requires_library
 
 FILES = "fkl"
-"""Folder of the run's files among those of Weights & Biases."""
+"""Folder for the run's files within Weights & Biases' run."""
 
 
 @dataclass
 class WandB:
-    """A run of Weights & Biases: the configuration, curves over rounds, the means of the summary, and all files.
+    """A Weights & Biases run: the configuration, curves over rounds, the means of the summary, and all files.
 
-    A run that was interrupted and goes on is another run of theirs, in the same group, which has the rounds from there.
+    A resumed run is a second run there, in the same group, with the rounds from that point.
 
     Parameters
     ----------
     project : str
         Name of the project that the run belongs to.
     online : bool
-        Whether the run is sent to the server that `wandb login` knows, as it goes on. Else it lies in ``wandb`` in the
+        Whether the run is sent to the server of `wandb login` while it runs. Otherwise it is stored in ``wandb`` in the
         outputs, and nothing leaves this machine: `wandb sync outputs/wandb/offline-run-*` sends it.
     """
 
@@ -51,10 +51,10 @@ class WandB:
             config=decisive(run.resolved),
             dir=outputs,
             mode="online" if self.online else "offline",
-            reinit="create_new",  # whatever runs the caller of fkl has
+            reinit="create_new",  # independent of other runs of the calling program
             settings=wandb.Settings(silent=True, console="off", disable_git=True, disable_code=True),
         )
-        self._theirs.define_metric("*", step_metric="round")  # which begins anew with other replicates
+        self._theirs.define_metric("*", step_metric="round")  # the rounds start again for other replicates
 
     def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
         """One point of every curve."""
@@ -64,12 +64,12 @@ class WandB:
     def end(self, folder: Path, summary: dict[str, float]) -> None:
         """The summary, and all files."""
         self._theirs.summary.update({f"summary/{name}": value for name, value in summary.items()})
-        place = Path(self._theirs.dir)  # which has a config.yaml of its own
+        place = Path(self._theirs.dir)  # wandb has its own config.yaml
         shutil.copytree(folder, place / FILES)
         self._theirs.save(str(place / FILES / "*"), base_path=str(place), policy="now")
         self._theirs.finish(exit_code=0)
 
     def fail(self, why: str) -> None:
-        """Tell why the run ended."""
+        """Send the reason why the run ended."""
         self._theirs.summary["fkl.error"] = why
         self._theirs.finish(exit_code=1)

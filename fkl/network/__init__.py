@@ -1,4 +1,4 @@
-"""Who hears whom and when: graphs of agents, links, participation, response times, and what links cost."""
+"""The network: graphs of agents, links, participation, response times, and costs of links."""
 
 from fkl.network.settings import Network
 from fkl.network.topology import Topology

@@ -1,4 +1,4 @@
-"""A graph whose links go one way."""
+"""A graph with one-way links."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,11 +12,11 @@ from fkl.network.topology import Awake, Neighbours, Topology
 
 @dataclass(frozen=True)
 class OneWay(Topology):
-    """A graph in which a path leads from every agent to every other along links that each go one way.
+    """A graph of one-way links with a path from every agent to every other.
 
-    An agent knows whom it hears and how many hear it, and of its neighbours nothing, since it may have no way to ask.
-    So the weights that agents mix by, `metropolis`, are 1 / (1 + d_i) for the d_i that agent i hears and for itself:
-    rows sum to 1, and columns need not.
+    An agent knows which agents it hears and how many hear it, but nothing about its neighbours, because it may have no
+    link to ask them. The weights of averages, `metropolis`, are therefore 1 / (1 + d_i) for the d_i agents that agent i
+    hears and for itself: rows sum to 1, but columns may not.
 
     Parameters
     ----------
@@ -39,23 +39,23 @@ class OneWay(Topology):
 
     @cached_property
     def edge(self) -> NDArray[np.int64]:
-        """Each link is an edge of its own."""
+        """Each link is a separate edge."""
         return np.arange(len(self.links))
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        """As of `Topology`, with no neighbour's degree."""
+        """As in `Topology`, without the neighbours' degrees."""
         receiver, sender = self.links.T
         back = np.argsort(np.lexsort((receiver, sender)))
         return Neighbours(self.degree, receiver, sender, np.zeros(len(sender)), back, self.listeners)
 
     def awake(self, up: NDArray[np.bool_], before: NDArray[np.bool_]) -> Awake:
-        """As of `Topology`, without what others know."""
+        """As in `Topology`, without the knowledge of others."""
         return replace(super().awake(up, before), theirs=np.zeros(up.shape))
 
     @cached_property
     def spectral_gap(self) -> float:
-        """As of `Topology`, by all eigenvalues: the matrix is not symmetric."""
+        """As in `Topology`, from all eigenvalues, because the matrix is not symmetric."""
         if self.agents == 1:
             return 1.0
         return float(1 - np.sort(np.abs(np.linalg.eigvals(self.metropolis.toarray())))[-2])

@@ -1,4 +1,4 @@
-"""Kinds of graphs that agents can sit on."""
+"""Kinds of graphs of agents."""
 
 import io
 import re
@@ -20,21 +20,21 @@ LETTERS_SHOWN = 60
 MOST_DRAWS = 1_000_000
 LEAST_PROBABILITY = 1e-12
 EDGE_BYTES = 120
-"""Least memory that an edge takes in a graph of networkx."""
+"""Least memory of an edge in a networkx graph."""
 
 
 @dataclass(frozen=True)
 class ErdosRenyi:
-    """A random graph in which all edges are alike; Erdős and Rényi, "On random graphs" (1959).
+    """A random graph in which all edges are equally likely; Erdős and Rényi, "On random graphs" (1959).
 
     Parameters
     ----------
     p : float or None
-        Probability of each edge, one independent of the other.
+        Probability of each edge, independently of the others.
     edges : int or None
-        Number of edges; all graphs of so many are equally likely. Exactly one of p and edges is given.
+        Number of edges; all graphs with this number are equally likely. Exactly one of p and edges must be given.
     resample : int
-        How many more graphs to draw while they are in pieces.
+        Number of further draws if graphs are not connected.
     """
 
     p: float | None = None
@@ -56,9 +56,9 @@ class ErdosRenyi:
         Raises
         ------
         BadValue
-            If no connected graph of these agents has so many edges.
+            If no connected graph of these agents has this many edges.
         FklError
-            If all graphs drawn are in pieces.
+            If no drawn graph is connected.
         """
         if self.edges is None:
             _require_room(round(self.p * agents * (agents - 1) / 2), "topology.p or partition.clients")  # type: ignore[operator]
@@ -74,7 +74,7 @@ class ErdosRenyi:
 
 @dataclass(frozen=True)
 class Ring:
-    """Each agent between two others; two agents share one edge."""
+    """A ring: each agent has two neighbours; two agents share one edge."""
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Make the graph; `rng` is not used."""
@@ -120,10 +120,10 @@ class Grid:
         Raises
         ------
         BadValue
-            If the rows cannot be of one length.
+            If the rows cannot have equal lengths.
         """
         divisors = [rows for rows in range(1, agents + 1) if agents % rows == 0]
-        # Of two divisors whose product is K the smaller is the nearer to the root.
+        # Of two divisors with product K, the smaller is nearer to the root.
         rows = max(rows for rows in divisors if rows <= isqrt(agents)) if self.rows is None else self.rows
         allowed = f"a divisor of the {agents} agents: {', '.join(map(str, divisors))}"
         require(rows in divisors, "rows", rows, allowed)
@@ -147,7 +147,7 @@ class Tree:
     Parameters
     ----------
     branching : int
-        Children of an agent; only the last one that has any may have fewer.
+        Children of an agent; only the last agent with children may have fewer.
     """
 
     branching: int = 2
@@ -162,18 +162,18 @@ class Tree:
 
 @dataclass(frozen=True)
 class WattsStrogatz:
-    """A ring in which each agent is joined to its nearest ones, then some edges' far ends are moved at random.
+    """A ring in which each agent is joined to its nearest ones, and then some edges' far ends are moved at random.
 
     Watts and Strogatz, "Collective dynamics of 'small-world' networks" (1998).
 
     Parameters
     ----------
     neighbours : int
-        Of each agent in the ring, half on each side.
+        Neighbours of each agent in the ring, half on each side.
     rewire : float
-        Probability that an edge's far end is moved, to any agent that is no neighbour yet.
+        Probability that an edge's far end is moved, to any agent that is not a neighbour yet.
     resample : int
-        How many more graphs to draw while they are in pieces.
+        Number of further draws if graphs are not connected.
     """
 
     neighbours: int = 10
@@ -192,9 +192,9 @@ class WattsStrogatz:
         Raises
         ------
         BadValue
-            If there are not more agents than neighbours.
+            If the number of agents is not larger than the number of neighbours.
         FklError
-            If all graphs drawn are in pieces.
+            If no drawn graph is connected.
         """
         allowed = f"an even number from 2, below the number of agents, {agents}"
         require(self.neighbours < agents, "neighbours", self.neighbours, allowed)
@@ -207,14 +207,14 @@ class WattsStrogatz:
 
 @dataclass(frozen=True)
 class Directed:
-    """Links that go one way: around all agents in their order, and between any others at random.
+    """One-way links: around all agents in order, and between any others at random.
 
-    The round trip leads from every agent to every other, whatever else is drawn.
+    The cycle connects every agent to every other, whatever else is drawn.
 
     Parameters
     ----------
     p : float
-        Probability of each link that is not part of the round trip, one independent of the other.
+        Probability of each link that is not in the cycle, independently of the others.
     """
 
     p: float = 0.2
@@ -233,7 +233,7 @@ class Directed:
 
 @dataclass(frozen=True)
 class EdgeList(OfAFile):
-    """A graph of the user's own: a text file in UTF-8 with one edge ``i j`` a line, each edge once.
+    """The user's own graph: a text file in UTF-8 with one edge ``i j`` per line, each edge once.
 
     Agents are numbered from 0. Blank lines and lines that start with # are skipped.
 
@@ -249,7 +249,7 @@ class EdgeList(OfAFile):
         Raises
         ------
         FklError
-            For whatever the file has that it should not; names the file, and the line where there is one.
+            For any error in the file; names the file, and the line if there is one.
         """
         lines: dict[tuple[int, ...], int] = {}
         for number, line in enumerate(io.StringIO(self.words, newline=None), 1):

@@ -1,4 +1,4 @@
-"""Links between agents that are not always up: which ones of a graph's are, in each iteration."""
+"""Links between agents that are not always up."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -16,10 +16,10 @@ DIAGONAL = 2**0.5
 
 
 class Links(Protocol):
-    """Which links of a graph are up; a function of the seed, the replicate and the iteration."""
+    """Links of a graph that are up, as a function of the seed, the replicate and the iteration."""
 
     always_up: bool
-    """Whether all of them always are, so that there is nothing to draw."""
+    """Whether all links are always up; nothing is then drawn."""
 
     def up(self, streams: Streams, t: int, topology: Topology) -> Up:
         """Links that are up in iteration t + 1, (R, links), the two directions of an edge together."""
@@ -28,7 +28,7 @@ class Links(Protocol):
 
 @dataclass(frozen=True)
 class Failing:
-    """Every edge is down in an iteration with the same probability, whatever the others are and were.
+    """Every edge is down in an iteration with the same probability, independently of other edges and iterations.
 
     Parameters
     ----------
@@ -59,14 +59,15 @@ class Gossip:
     Parameters
     ----------
     awake : {"edge", "matching"}
-        One random edge; or edges that have no agent in common: each edge draws a number, and those are up whose number
-        is the least of all edges at both their agents (Luby, 1986), so that agents need to ask their neighbours alone.
+        ``edge`` is one random edge. ``matching`` has edges without common agents: each edge draws a number, and an edge
+        is up if its number is the smallest among all edges of both its agents (Luby, 1986). Agents then only need to
+        ask their neighbours.
     """
 
     awake: str = "matching"
     always_up: ClassVar[bool] = False
     in_pairs: ClassVar[bool] = True
-    """Whether the agents of an edge have to hear one another."""
+    """Whether the agents of an edge have to hear each other."""
 
     def __post_init__(self) -> None:
         require(self.awake in AWAKE, "awake", self.awake, " or ".join(AWAKE))
@@ -85,17 +86,18 @@ class Gossip:
 
 @dataclass(frozen=True)
 class Mobility:
-    """Agents walk straight on in a square of side 1 and are thrown back at its walls; a link is up within a radius.
+    """Agents move straight in a square of side 1 and are reflected at its walls; a link is up within a radius.
 
     Camp, Boleng and Davies, "A survey of mobility models for ad hoc network research" (2002), random directions.
-    Where each starts, and which way it goes, is drawn once; so where it is follows from the iteration alone.
+    The start and direction of each agent are drawn once, so its position depends only on the iteration.
 
     Parameters
     ----------
     radius : float
-        Within which two agents hear one another, in sides of the square; from the diagonal on, all are up.
+        Distance within which two agents hear each other, in sides of the square; from the diagonal on, all links are
+        up.
     speed : float
-        Sides of the square an iteration.
+        Sides of the square per iteration.
     """
 
     radius: float = 0.5
@@ -111,7 +113,7 @@ class Mobility:
         return self.radius >= DIAGONAL
 
     def places(self, streams: Streams, t: int, agents: int) -> NDArray[np.float64]:
-        """Where the agents are in iteration t + 1, (R, K, 2)."""
+        """Positions of the agents in iteration t + 1, (R, K, 2)."""
         drawn = streams.vectors(Role.LINKS, 0, range(agents), 3)
         angle = 2 * np.pi * drawn[..., 2:]
         straight = drawn[..., :2] + self.speed * t * np.concatenate([np.cos(angle), np.sin(angle)], axis=-1)

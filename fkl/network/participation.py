@@ -1,4 +1,4 @@
-"""Who takes part in a round: of the clients that are there, some; drawn anew in every replicate."""
+"""Participation: the present clients that take part in a round, with a new draw in every replicate."""
 
 import csv
 import io
@@ -16,11 +16,12 @@ HEADER = ["round", "client", "present"]
 
 @dataclass(frozen=True)
 class Share:
-    """Each client takes part in a round with the same probability, whatever it and the others did before.
+    """Each client takes part in a round with the same probability, independently of earlier rounds and other clients.
 
-    Not a fixed number of clients that a server picks: absence is the clients' own, as McMahan et al. have it of phones
-    that are charged or not ("Communication-efficient learning of deep networks from decentralized data", 2017,
-    section 1). Given that somebody answers, the mean over those who do is an unbiased estimate of the mean over all.
+    The server does not select a fixed number of clients: clients are absent by themselves, as in McMahan et al., whose
+    phones are charged or not ("Communication-efficient learning of deep networks from decentralized data", 2017,
+    section 1). Given that at least one client answers, the mean over the answers is an unbiased estimate of the mean
+    over all.
 
     Parameters
     ----------
@@ -34,23 +35,23 @@ class Share:
         require(0 < self.share <= 1, "share", self.share, "a probability > 0, at most 1")
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
-        """Which of the clients that are there take part, (T, K)."""
+        """Whether each present client takes part, (T, K)."""
         return present & (generator.random(present.shape) < self.share)
 
 
 @dataclass(frozen=True)
 class Markov:
-    """Clients that stay away for a while: a chain of two states for each, by itself, as Gilbert's of lossy links.
+    """Clients that are absent for several rounds: an independent two-state chain for each, like Gilbert's for links.
 
-    The first round is drawn from the chain's stationary distribution, so that in every round a client takes part with
+    The first round is drawn from the chain's stationary distribution, so in every round a client takes part with
     probability back / (leave + back).
 
     Parameters
     ----------
     leave : float
-        Probability that a client that takes part does not in the next round.
+        Probability that a participating client does not take part in the next round.
     back : float
-        Probability that one that does not takes part in the next: absences last 1 / back rounds in the mean.
+        Probability that an absent client takes part in the next round: absences last 1 / back rounds on average.
     """
 
     leave: float = 0.1
@@ -66,7 +67,7 @@ class Markov:
         return self.back / (self.leave + self.back)
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
-        """Which of the clients that are there take part, (T, K)."""
+        """Whether each present client takes part, (T, K)."""
         drawn = generator.random(present.shape)
         state = np.empty(present.shape, np.bool_)
         here = drawn[0] < self.stationary
@@ -79,14 +80,14 @@ class Markov:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Clients that take part in turn, so many at once, the next in their order after each period.
+    """Clients that take part in turn, a fixed number at once, with the next ones in order after each period.
 
     Parameters
     ----------
     clients : int
-        How many at once.
+        Number of clients at once.
     period : int
-        Rounds that they stay for.
+        Number of rounds for which they stay.
     """
 
     clients: int = 1
@@ -97,7 +98,7 @@ class Schedule:
         require(self.period >= 1, "period", self.period, "an integer >= 1")
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
-        """As `Share.present`; nothing is drawn."""
+        """As in `Share.present`, without a draw."""
         T, K = present.shape
         require(self.clients <= K, "clients", self.clients, f"an integer from 1 to the {K} that there are")
         first = np.arange(T) // self.period * self.clients
@@ -106,7 +107,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Dropout:
-    """Clients that drop out for good, each before a round from the second on that is drawn for it.
+    """Clients that drop out permanently, each before a randomly drawn round from the second on.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ class Dropout:
         require(0 <= self.share <= 1, "share", self.share, "a share, from 0 to 1")
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
-        """Which of the clients that are there take part, (T, K)."""
+        """Whether each present client takes part, (T, K)."""
         T, K = present.shape
         last = np.full(K, T)
         gone = generator.permutation(K)[: round(self.share * K)]
@@ -130,9 +131,9 @@ class Dropout:
 
 @dataclass(frozen=True)
 class Trace(OfAFile):
-    """What was recorded: a CSV with the columns round, client and present, which is 1 or 0; the first line names them.
+    """A recorded trace: a CSV with the columns round, client and present, which is 1 or 0, and a header line.
 
-    Rounds count from 1 and clients from 0, as in the tables of a run. In rounds that no line is about a client takes
+    Rounds count from 1 and clients from 0, as in the tables of a run. Without a line about a round, a client takes
     part. All replicates have the same trace.
 
     Parameters
@@ -142,12 +143,12 @@ class Trace(OfAFile):
     """
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
-        """As `Share.present`; nothing is drawn.
+        """As in `Share.present`, without a draw.
 
         Raises
         ------
         FklError
-            For whatever the file has that it should not; names the file and the line.
+            For any error in the file; names the file and the line.
         """
         T, K = present.shape
         state = np.ones((T, K), np.bool_)

@@ -1,4 +1,4 @@
-"""How long clients take to answer, or agents to compute, each its own time, and how long they are waited for."""
+"""Response times of clients, or compute times of agents, and the deadline for them."""
 
 from dataclasses import dataclass, replace
 
@@ -15,13 +15,14 @@ class Times:
     Parameters
     ----------
     compute : (T, K)
-        From having heard the server to sending the answer, in each exchange of a round; on a graph, of an iteration.
+        From receiving the server's message to sending the answer, in each exchange of a round; on a graph, of an
+        iteration.
     latency : (K,)
-        Of a message down or up, whatever its length; the kinds of a message travel together.
+        Latency of a message down or up, whatever its length; the kinds of a message travel together.
     bandwidth : (K,)
-        Bytes a second of a client's own link; infinite where bytes take no time.
+        Bytes per second of a client's link; infinite if bytes take no time.
     deadline : float
-        Seconds after which the server goes on without whoever has not answered.
+        Seconds after which the server continues without clients that have not answered.
     """
 
     compute: Array
@@ -30,26 +31,26 @@ class Times:
     deadline: float
 
     def answer(self, t: int, down: NDArray[np.int64], up: NDArray[np.int64]) -> Array:
-        """Seconds (..., K) after which the answers are there, from bytes of both messages, (..., K)."""
+        """Seconds (..., K) until the answers arrive, from the bytes of both messages, (..., K)."""
         links = (down > 0) * self.latency + down / self.bandwidth + (up > 0) * self.latency + up / self.bandwidth
         return self.compute[t] + links
 
     def waited(self, answer: Array, present: NDArray[np.bool_]) -> Array:
-        """Seconds (...) that the server waits: for the slowest of those that are present, and no longer than it may."""
+        """Seconds (...) that the server waits: for the slowest present client, but not longer than the deadline."""
         slowest: Array = np.where(present, answer, 0.0).max(axis=-1)
         return np.minimum(slowest, self.deadline)
 
     def among(self, present: NDArray[np.bool_]) -> "Times":
-        """The same of agents on a graph of which only these, (T, K), compute."""
+        """The same for agents on a graph, if only these, (T, K), compute."""
         return replace(self, compute=np.where(present, self.compute, 0.0))
 
     @property
     def in_time(self) -> NDArray[np.bool_]:
-        """Which agents have computed before the deadline, (T, K)."""
+        """Whether each agent has finished computing before the deadline, (T, K)."""
         return self.compute <= self.deadline
 
     def iteration(self, t: int, messages: NDArray[np.int64], size: NDArray[np.int64]) -> Array:
-        """Seconds (...) of an iteration of agents: computing, and then one message after another, (..., K) of each."""
+        """Seconds (...) of an iteration of agents: computing, and then one message after another, (..., K) for each."""
         sending: Array = (messages * self.latency + size / self.bandwidth).max(axis=-1)
         return np.minimum(self.compute[t].max(), self.deadline) + sending
 
@@ -66,14 +67,14 @@ class CostModel:
     Parameters
     ----------
     latency_s : float
-        Seconds a message takes whatever its length.
+        Seconds per message, whatever its length.
     bandwidth_bytes_per_s : float
-        Bytes a second of each client's own link.
+        Bytes per second of each client's own link.
     """
 
     latency_s: float
     bandwidth_bytes_per_s: float
 
     def seconds(self, messages: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Seconds (R,) that one kind of message takes, from messages and bytes of shape (R, K)."""
+        """Seconds (R,) for one kind of message, from messages and bytes of shape (R, K)."""
         return (messages * self.latency_s + size / self.bandwidth_bytes_per_s).max(axis=-1)

@@ -1,4 +1,4 @@
-"""The node `network`: what links allow and cost, and how long clients take."""
+"""The node `network`: limits and costs of links, and response times of clients."""
 
 from dataclasses import dataclass
 
@@ -8,35 +8,36 @@ from fkl.basics.errors import require
 from fkl.network.response_times import CostModel, Times, around_one
 
 MOST_SPREAD = 5
-"""Largest spread of logarithms: one client in twenty is then 20,000 times as slow as the median."""
+"""Maximum spread of logarithms: one client in twenty is then 20,000 times as slow as the median."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """What the links between server and clients, or between agents on a graph, allow and cost.
+    """Limits and costs of the links between server and clients, or between agents on a graph.
 
     Parameters
     ----------
     uplink_budget : int or None
-        Most scalars that a client may send in a round; None for no limit. A broadcast to all neighbours counts once.
+        Maximum number of scalars that a client may send in a round; None for no limit. A broadcast to all neighbours
+        counts once.
     loss : float
-        Probability that a message between two agents does not arrive; nobody is told.
+        Probability that a message between two agents does not arrive; neither agent is notified.
     latency_s, bandwidth_bytes_per_s : float or None
-        Where both are given, the run records simulated communication seconds.
+        If both are given, the run records simulated communication seconds.
     compute_s : float or None
-        Mean seconds that a client computes in each exchange of a round, which simulated seconds then include; None for
-        no time at all.
+        Mean compute seconds of a client in each exchange of a round, which simulated seconds then include; None for no
+        compute time.
     compute_spread : float
-        How different clients are: standard deviation of the logarithm of a client's own mean, lognormal around
-        `compute_s`. Drawn anew in every replicate, as all of these.
+        Spread between clients: standard deviation of the logarithm of a client's own mean, lognormal around
+        `compute_s`. Every replicate draws its own times.
     compute_jitter : float
-        How different rounds are: standard deviation of the logarithm of a round's seconds around the client's mean.
+        Spread between rounds: standard deviation of the logarithm of a round's seconds around the client's mean.
     link_spread : float
-        How different links are: standard deviation of the logarithm of a client's latency, and of its bandwidth.
+        Spread between links: standard deviation of the logarithm of a client's latency, and of its bandwidth.
     deadline_s : float or None
-        Seconds after which the server goes on with the mean of what it has: who is late has predicted, and has sent its
-        bytes for nothing. On a graph, seconds after which an agent that still computes misses the iteration. None to
-        wait for everybody.
+        Seconds after which the server continues with the mean of the answers that have arrived. A late client has
+        predicted, but its bytes are wasted. On a graph, seconds after which an agent that still computes misses the
+        iteration. None to wait for all.
     """
 
     uplink_budget: int | None = None
@@ -72,18 +73,18 @@ class Network:
 
     @property
     def cost(self) -> CostModel | None:
-        """The cost model, where one is configured; where clients have times of their own, these count in its place."""
+        """The cost model, if one is configured; clients' own times replace it."""
         if self.latency_s is None or self.bandwidth_bytes_per_s is None:
             return CostModel(0.0, np.inf) if self.timed else None
         return CostModel(self.latency_s, self.bandwidth_bytes_per_s)
 
     @property
     def timed(self) -> bool:
-        """Whether clients have times of their own, or are waited for no longer than so long."""
+        """Whether clients have their own times, or a deadline."""
         return self.compute_s is not None or self.link_spread > 0 or self.deadline_s is not None
 
     def times(self, rounds: int, clients: int, generator: np.random.Generator) -> Times:
-        """Draw one replicate's; each key has numbers of its own, so that none changes what another draws."""
+        """Draw one replicate's times; each key has its own random numbers, so no key changes the draws of another."""
         own, slow, wide = generator.standard_normal((3, clients))
         compute = (self.compute_s or 0.0) * around_one(self.compute_spread, own)
         jitter = around_one(self.compute_jitter, generator.standard_normal((rounds, clients)))

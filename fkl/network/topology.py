@@ -1,4 +1,4 @@
-"""The graph that agents sit on, and what they compute over it."""
+"""The graph of agents, and computations on it."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError
 from fkl.kernels.traceable import traced
 
-if TYPE_CHECKING:  # methods without a graph need none of these
+if TYPE_CHECKING:  # imported lazily: methods without a graph do not need these
     import networkx as nx
     from scipy.sparse import csr_array
 
@@ -18,7 +18,7 @@ Array = NDArray[np.floating]
 
 DENSE_AGENTS = 20
 DENSE_SHARE = 1 / 6
-"""A dense product is faster up to this number of agents, or from this share of ones in the adjacency matrix on."""
+"""A dense product is faster up to this number of agents, or from this share of ones in the adjacency matrix."""
 DENSE_EIGENVALUES = 500
 RESTARTS = 100
 BESIDE = 1e-6
@@ -26,21 +26,20 @@ BESIDE = 1e-6
 
 @dataclass(frozen=True)
 class Neighbours:
-    """All that agents know of the graph: how many neighbours they have, and how many each of these has.
+    """Agents' knowledge of the graph: their number of neighbours, and that of each neighbour.
 
     Parameters
     ----------
     degree : (K,) float64
-        Of the agents.
+        Degrees of the agents.
     receiver, sender : (links,) int
-        Which of the agents hears on each link, in this order, and whose messages come in on it, by their places among
-        all messages.
+        For each link, in this order, the agent that receives, and the sender, as an index into all messages.
     theirs : (links,) float64
         Degree of the sender.
     back : (links,) int
-        The place, among all messages that are another one on each link, of the one that comes in on each.
+        For each link, the index of its message among all messages with one per link.
     listeners : (K,) float64
-        How many hear each of the agents; its degree, where links go both ways.
+        Number of agents that hear each agent; its degree if links are two-way.
     """
 
     degree: NDArray[np.float64]
@@ -60,26 +59,27 @@ class Neighbours:
 
     @cached_property
     def own(self) -> NDArray[np.float64]:
-        """The rest, which an agent gives itself, (K,)."""
+        """The remaining weight, which an agent gives itself, (K,)."""
         return 1 - self._by_receiver(self.between)
 
     @property
     def copies(self) -> int:
-        """How many copies agents hold of their neighbours' messages: one for each link."""
+        """Number of copies of neighbours' messages that agents hold: one for each link."""
         return len(self.receiver)
 
     def incoming(self, payload: Any, one_a_link: bool) -> Any:
-        """What comes in on each link of a payload of all senders, which may hold one for each link."""
+        """The message on each link, from a payload of all senders, which may have one message per link."""
         return payload.select_entries(self.back if one_a_link else self.sender)
 
     def mix(self, by_link: Array, own: Array, awake: "Awake | None" = None) -> Array:
-        """Averages of own (R, K, P), and of what came in, by the Metropolis weights, as (R, K, P).
+        """Averages of own (R, K, P) and the received messages, by the Metropolis weights, as (R, K, P).
 
-        Those of the graph whose links are up, where `awake` says which are; whatever came in on the others has none.
+        If `awake` gives the links that are up, the weights are those of that graph, and messages on other links do not
+        count.
         """
         if awake is None:
             return self.own[:, None] * own + self.neighbour_sum(self.between[:, None] * by_link)
-        # Metropolis weights in the graph whose links are up, 0 of those that are down
+        # Metropolis weights in the graph of links that are up, 0 for those that are down
         degree = np.stack([self._by_receiver(up.astype(np.float64)) for up in awake.up])
         between = np.where(awake.up, _metropolis(degree[:, self.receiver], awake.theirs), 0.0)
         left = 1 - np.stack([self._by_receiver(weights) for weights in between])
@@ -102,17 +102,17 @@ class Neighbours:
 
 @dataclass(frozen=True)
 class Awake:
-    """Which links are up in an iteration, as the agents at both ends know once it begins.
+    """Links that are up in an iteration; the agents at both ends know this when it begins.
 
     Parameters
     ----------
     up : (R, links) bool
     theirs : (R, links) float64
-        How many links of the sender are up.
+        Number of the sender's links that are up.
     listeners : (R, K) float64
-        How many hear each agent.
+        Number of agents that hear each agent.
     returned : (R, K) bool
-        Whether an agent hears it that did not in the iteration before.
+        Whether some agent hears it that did not hear it in the previous iteration.
     """
 
     up: NDArray[np.bool_]
@@ -123,7 +123,7 @@ class Awake:
 
 @dataclass(frozen=True)
 class Topology:
-    """A connected undirected graph without self loops; `connected` makes one of networkx's.
+    """A connected undirected graph without self loops; `connected` makes one from a networkx graph.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class Topology:
     agents: int
     links: NDArray[np.int64]
     both_ways: ClassVar[bool] = True
-    """Whether agents who hear one another are heard by one another."""
+    """Whether links are two-way."""
 
     @property
     def edges(self) -> int:
@@ -150,23 +150,23 @@ class Topology:
 
     @cached_property
     def degree(self) -> NDArray[np.float64]:
-        """Neighbours that each agent hears, (K,)."""
+        """Number of neighbours that each agent hears, (K,)."""
         return np.bincount(self.links[:, 0], minlength=self.agents).astype(np.float64)
 
     @cached_property
     def listeners(self) -> NDArray[np.float64]:
-        """Neighbours that hear each agent, (K,)."""
+        """Number of neighbours that hear each agent, (K,)."""
         return np.bincount(self.links[:, 1], minlength=self.agents).astype(np.float64)
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        """What all agents together know of the graph."""
+        """Common knowledge of all agents about the graph."""
         receiver, sender = self.links.T
         back = np.lexsort((receiver, sender))
         return Neighbours(self.degree, receiver, sender, self.degree[sender], back, self.listeners)
 
     def neighbours_of(self, agent: int) -> Neighbours:
-        """What one agent knows of it, whose messages come in one beside the other in the order of their senders."""
+        """One agent's knowledge of the graph; it receives its messages in the order of their senders."""
         mine = self.links[:, 0] == agent
         place = np.arange(mine.sum())
         theirs, listeners = self.neighbours.theirs[mine], self.listeners[[agent]]
@@ -174,18 +174,18 @@ class Topology:
 
     @cached_property
     def edge(self) -> NDArray[np.int64]:
-        """Number of each link's edge, from 0 to E - 1, that of both directions, (links,)."""
+        """Number of each link's edge, from 0 to E - 1, the same for both directions, (links,)."""
         one_way = self.links[:, 0] < self.links[:, 1]
         number = np.cumsum(one_way) - 1
         return np.where(one_way, number, number[self.neighbours.back])
 
     def awake(self, up: NDArray[np.bool_], before: NDArray[np.bool_]) -> Awake:
-        """What agents know of an iteration in which these links are up, (R, links), after one with others."""
+        """Agents' knowledge of an iteration in which these links are up, (R, links), after one with other links."""
         listeners = self.sent_by(up).astype(np.float64)
         return Awake(up, listeners[:, self.links[:, 1]], listeners, self.sent_by(up & ~before) > 0)
 
     def sent_by(self, passing: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """How many of these messages on links, (R, links), each agent sends, (R, K)."""
+        """Number of these messages on links, (R, links), that each agent sends, (R, K)."""
         return np.stack([np.bincount(self.links[one, 1], minlength=self.agents) for one in passing])
 
     @cached_property
@@ -202,9 +202,9 @@ class Topology:
 
     @cached_property
     def spectral_gap(self) -> float:
-        """1 less the second largest absolute eigenvalue of the Metropolis matrix; 1 for a single agent.
+        """1 minus the second largest absolute eigenvalue of the Metropolis matrix; 1 for a single agent.
 
-        The disagreement of agents who only mix shrinks by 1 less this a round.
+        The disagreement of agents that only average shrinks by the factor 1 minus this per round.
         """
         if self.agents == 1:
             return 1.0
@@ -217,17 +217,17 @@ class Topology:
         return _product(self._quick_adjacency, x)
 
     def mix(self, x: Array, own: Array | None = None, awake: None = None) -> Array:
-        """Averages of x (R, K, P) by the Metropolis weights, as (R, K, P); each agent's own where that is not in x."""
+        """Averages of x (R, K, P) by the Metropolis weights, as (R, K, P); `own` is each agent's own x."""
         mixed = _product(self._quick_metropolis, x)
         return mixed if own is None or own is x else mixed + self.neighbours.own[:, None] * (own - x)
 
     @property
     def copies(self) -> int:
-        """How many copies agents hold of their neighbours' messages: one an agent, as all neighbours hold the same."""
+        """Number of stored messages: one per agent, because all its neighbours hold the same."""
         return self.agents
 
     def incoming(self, payload: Any, one_a_link: bool) -> Any:
-        """As it is."""
+        """The payload, unchanged."""
         return payload
 
     @cached_property
@@ -255,19 +255,19 @@ def _metropolis(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray
 
 
 def connected(graph: "nx.Graph", mend: str = "add edges") -> Topology:
-    """Make a topology of a graph.
+    """Make a topology from a graph.
 
     Parameters
     ----------
     graph : networkx.Graph
-        Of nodes 0 to K - 1, K at least 1, without self loops.
+        Graph with nodes 0 to K - 1, K at least 1, without self loops.
     mend : str
-        What the user may do about a graph in pieces, for example ``"raise topology.p"``.
+        Advice to the user about an unconnected graph, for example ``"raise topology.p"``.
 
     Raises
     ------
     FklError
-        If there are agents that no path joins.
+        If some agents are not joined by a path.
     """
     import networkx as nx
 
@@ -280,12 +280,12 @@ def connected(graph: "nx.Graph", mend: str = "add edges") -> Topology:
 
 
 def _product(matrix: "csr_array | NDArray[np.float64]", x: Array) -> Array:
-    """Matrix (K, K) times each replicate of x (R, K, P), each by itself, so that no bit depends on the others."""
+    """Matrix (K, K) times each replicate of x (R, K, P), separately, so no bit depends on other replicates."""
     if isinstance(matrix, np.ndarray):
         return matrix @ x
     if traced(x):
         return _gathered(matrix.indptr, matrix.indices, matrix.data, x)
-    if len(x) == 1:  # without a copy, a second big array whose memory is fetched anew each time: 1 ms, not 6
+    if len(x) == 1:  # without a copy, a second big array that is allocated each time: 1 ms instead of 6
         return (matrix @ x[0])[None]
     product = np.empty(x.shape)
     for one, result in zip(x, product, strict=True):
@@ -294,9 +294,9 @@ def _product(matrix: "csr_array | NDArray[np.float64]", x: Array) -> Array:
 
 
 def _gathered(ends: NDArray[Any], places: NDArray[Any], weights: NDArray[Any], x: Array) -> Array:
-    """Weighted sums of x (R, n, P), (R, K, P), of which agent k's are the places from ends[k] to ends[k + 1].
+    """Weighted sums of x (R, n, P), (R, K, P); the entries of agent k are from ends[k] to ends[k + 1].
 
-    In rows as long as the longest, filled up with weights of 0: what is scattered has no order in which it is added.
+    Rows are padded to the longest with weights of 0, because a scatter has no fixed order of additions.
     """
     lengths = np.diff(ends)
     there = np.arange(lengths.max(initial=0)) < lengths[:, None]
@@ -306,7 +306,7 @@ def _gathered(ends: NDArray[Any], places: NDArray[Any], weights: NDArray[Any], x
 
 
 def _second_eigenvalue(matrix: "csr_array") -> float:
-    """Second largest absolute eigenvalue of a big sparse Metropolis matrix; from a fixed start, so always the same."""
+    """Second largest absolute eigenvalue of a big sparse Metropolis matrix, reproducible by its fixed start."""
     from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
     start = np.random.default_rng(0).standard_normal(matrix.shape[0])
@@ -314,10 +314,10 @@ def _second_eigenvalue(matrix: "csr_array") -> float:
         found = eigsh(matrix, k=2, v0=start, maxiter=RESTARTS, return_eigenvectors=False)
         return float(np.abs(found).min())
     except ArpackNoConvergence:
-        # Long thin graphs crowd their eigenvalues together; but they have cheap factors, so look right at the ends.
+        # Long thin graphs have close eigenvalues, but cheap factors, so search directly at the ends.
         columns = matrix.tocsc()
         upper = float(eigsh(columns, k=2, sigma=1 + BESIDE, v0=start, return_eigenvectors=False).min())
-        if upper >= 1 - 2 * matrix.diagonal().min():  # by Gershgorin's circles none below 0 is larger
+        if upper >= 1 - 2 * matrix.diagonal().min():  # by Gershgorin's circles no negative one is larger
             return upper
         lower = float(eigsh(columns, k=1, sigma=-1 - BESIDE, v0=start, return_eigenvectors=False).min())
         return max(upper, -lower)

@@ -1,4 +1,4 @@
-"""Published numbers beside ours: one module a paper, with `table(number, runs)` and `figure(number, runs)`."""
+"""Published numbers compared with ours: one module per paper, with `table(number, runs)` and `figure(number, runs)`."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -37,12 +37,12 @@ def write_table(paper: str, number: str, outputs: Path, format: str = "table") -
     outputs : Path
         Runs are read below it, tables written to tables/<paper>/.
     format : str
-        One of `fkl.screen.tables.FORMATS`: "table" is as the paper prints it, the others have all readings.
+        One of `fkl.screen.tables.FORMATS`: "table" has the paper's layout, the others have all readings.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        When there is no such paper or table, or no run for any of its cells.
+        If there is no such paper or table, or no run for any of its cells.
     """
     module = _module_with(paper, number, "table", "TABLES")
     found = collect(outputs)
@@ -67,7 +67,7 @@ def write_table(paper: str, number: str, outputs: Path, format: str = "table") -
 
 
 def make_frame(paper: str, number: str, found: Collected) -> pd.DataFrame:
-    """A paper's table with the columns that it does not show; parameters and errors as for `write_table`."""
+    """A paper's table with its hidden columns; parameters and errors as for `write_table`."""
     module = _module_with(paper, number, "table", "TABLES")
     return made_of(f"{paper}/{number}", lambda runs: module.table(number, runs), found)
 
@@ -76,20 +76,20 @@ def judge(paper: str, found: Collected) -> Judged:
     """The cells of all tables of a paper that can be made from these runs, see `fkl.papers.printed.grids`."""
     frames = {}
     for number in paper_module(paper).TABLES:
-        with suppress(FklError):  # the line that says what to run first
+        with suppress(FklError):  # the line about what to run first
             frames[number] = make_frame(paper, number, found)
     return Judged(paper, frames)
 
 
 def as_table(paper: str, number: str, frame: pd.DataFrame) -> Table:
-    """A paper's table as it is shown."""
+    """A paper's table for display."""
     module = paper_module(paper)
     title = f"{module.TITLE}, table {number}: {module.TABLES[number]}"
     return Table(frame.drop(columns=HIDDEN, errors="ignore"), title, differences(module))
 
 
 def save_table(table: Table, paper: str, number: str, outputs: Path, judged: Judged | None = None) -> list[Path]:
-    """Write a paper's table as .csv, .md and .tex, also in the layout of the printed one, and name the files.
+    """Write a paper's table as .csv, .md and .tex, also in the paper's layout, and print the file names.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def save_table(table: Table, paper: str, number: str, outputs: Path, judged: Jud
     paper, number : str
     outputs : Path
     judged : Judged, optional
-        The cells of the whole paper; with it, LaTeX has the printed layout.
+        The cells of the whole paper; with them, LaTeX has the paper's layout.
     """
     path = outputs / "tables" / paper / f"table{number}"
     layout = getattr(paper_module(paper), "WIDE", {}).get(number)
@@ -112,7 +112,7 @@ def save_table(table: Table, paper: str, number: str, outputs: Path, judged: Jud
 
 
 def write_figure(paper: str, number: str, outputs: Path, style: str = "screen") -> str:
-    """Draw a paper's figure from the finished runs, and say where it lies; parameters as for `draw_figure`."""
+    """Draw a paper's figure from the finished runs, and print its path; parameters as for `draw_figure`."""
     found = collect(outputs)
     try:
         contents = draw_figure(paper, number, found, style)
@@ -122,9 +122,9 @@ def write_figure(paper: str, number: str, outputs: Path, style: str = "screen") 
 
 
 def draw_figure(paper: str, number: str, found: Collected, style: str = "screen") -> dict[str, bytes]:
-    """Draw a paper's figure from these runs: its .png, .pdf, and .csv with the curves; for a paper, .txt too.
+    """Draw a paper's figure from these runs: its .png, .pdf, and .csv with the curves; for a paper, also .txt.
 
-    Below one without published values there is what the paper claims, and what came out, as the module's CLAIMS say.
+    A figure without published values has the paper's claims and our results below it, from the module's CLAIMS.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def draw_figure(paper: str, number: str, found: Collected, style: str = "screen"
 
 
 def save_figure(contents: dict[str, bytes], paper: str, number: str, outputs: Path) -> list[Path]:
-    """Write a paper's figure as it was drawn, and name the files."""
+    """Write a paper's drawn figure, and print the file names."""
     path = outputs / "figures" / paper / f"figure{number}"
     files = [path.with_suffix(suffix) for suffix in contents]
     for file, content in zip(files, contents.values(), strict=True):
@@ -163,9 +163,9 @@ def save_figure(contents: dict[str, bytes], paper: str, number: str, outputs: Pa
 
 
 def made_of(what: str, make: Callable[[list[FinishedRun]], Made], found: Collected) -> Made:
-    """Make something of all runs that it can be made of.
+    """Make a table or figure from all usable runs.
 
-    A run whose checksums are right, but which lacks what `make` reads, is counted among the broken runs.
+    A run with right checksums, but without the data that `make` reads, counts as broken.
     """
     try:
         return make(found.runs)
@@ -176,7 +176,7 @@ def made_of(what: str, make: Callable[[list[FinishedRun]], Made], found: Collect
         for run in found.runs:
             try:
                 make([run])
-            except FklError:  # it takes other runs beside it
+            except FklError:  # it needs other runs too
                 pass
             except Exception as error:
                 troubles.append((run, f"{type(error).__name__}: {in_one_line(error)}"))
@@ -188,12 +188,12 @@ def made_of(what: str, make: Callable[[list[FinishedRun]], Made], found: Collect
 
 
 def differences(module: ModuleType) -> str:
-    """The paper's differences.md: which of its numbers fkl reproduces and which not."""
+    """The paper's differences.md: which of its numbers fkl reproduces."""
     return (Path(str(module.__file__)).parent / "differences.md").read_text(encoding="utf-8")
 
 
 def paper_module(paper: str) -> ModuleType:
-    """Module of a paper, with TITLE, TABLES, FIGURES, `table`, and `figure` where there is one."""
+    """Module of a paper, with TITLE, TABLES, FIGURES, `table`, and optionally `figure`."""
     if paper not in PAPERS:
         near = did_you_mean(paper, PAPERS, f"papers: {', '.join(PAPERS)}")
         raise FklError(f"{in_one_line(paper)}: no such paper", help=near)
@@ -201,7 +201,7 @@ def paper_module(paper: str) -> ModuleType:
 
 
 def _module_with(paper: str, number: str, what: str, numbers: str) -> ModuleType:
-    """Module of a paper that has this table or figure."""
+    """Module of a paper with this table or figure."""
     module = paper_module(paper)
     choices = getattr(module, numbers)
     if number not in choices:

@@ -1,7 +1,7 @@
 """Does a printed number agree with ours? A test of equivalence (Schuirmann 1987) with a margin, for numbers and curves.
 
-A printed number agrees where a difference of `MARGIN` is excluded, and differs where a difference of 0 is. Where our
-runs, or theirs, are too few or too unlike to exclude either, nobody can tell.
+A printed number agrees if a difference of `MARGIN` is excluded, and differs if a difference of 0 is. If our runs, or
+theirs, are too few or vary too much to exclude either, the result is undecided.
 """
 
 from dataclasses import dataclass
@@ -14,38 +14,38 @@ from scipy import stats
 Array = NDArray[np.float64]
 
 MARGIN = 0.10
-"""Of the printed number; the largest difference of numbers that agree."""
+"""Share of the printed number: the largest difference of numbers that agree."""
 LEVEL = 0.05
 DRAWS = 2000
-"""Of the largest deviation of a curve's points."""
+"""Level of the test of the largest deviation of a curve's points."""
 MOST_REPLICATES = 1 << 20
-"""Where the search for a number of replicates that would do ends."""
+"""Upper end of the search for a sufficient number of replicates."""
 
 AGREES, DIFFERS, CANNOT_TELL = "agrees", "differs", "cannot tell"
 
 
 @dataclass(frozen=True)
 class Equivalence:
-    """A printed number beside the mean of ours.
+    """A printed number and the mean of ours.
 
     Parameters
     ----------
     m, h : float
         The printed number, and half a unit of its last digit.
     n : int
-        Runs that it is the mean of; 1 where the paper does not tell.
+        Number of runs in its mean; 1 if the paper does not say.
     s_p : float
-        Standard deviation of these runs as printed; NaN where none is, and ours stands for it.
+        Printed standard deviation of these runs; NaN if there is none, and ours replaces it.
     x, s : float
-        Mean and standard deviation of ours.
+        Our mean and standard deviation.
     R : int
-        Replicates of ours.
+        Number of our replicates.
     J : int
-        Readings of the paper that were tried.
+        Number of tried readings of the paper.
     whole : float, optional
-        What the margin is a share of: by default |m|.
+        Reference of the margin: by default |m|.
     failed : int
-        Replicates without a value of their own, for which `x` counts a lower bound.
+        Number of replicates without a value, which enter `x` with a lower bound.
     """
 
     m: float
@@ -66,7 +66,7 @@ class Equivalence:
 
     @property
     def size(self) -> float:
-        """What percentages are of."""
+        """Reference of percentages."""
         return abs(self.m) if self.whole is None else self.whole
 
     @property
@@ -86,7 +86,7 @@ class Equivalence:
 
     @cached_property
     def l(self) -> float:  # noqa: E743  the specification's name
-        """The smallest difference that is not excluded, below 0 where 0 is not."""
+        """The smallest difference that is not excluded, below 0 if 0 is not excluded."""
         return abs(self.D) - self.h - _reach(1 - LEVEL / 2, self._nu(self.R), self.SE)
 
     @property
@@ -99,7 +99,7 @@ class Equivalence:
         """`AGREES`, `DIFFERS` or `CANNOT_TELL`."""
         if self.agrees:
             return AGREES
-        # a mean that counts lower bounds says nothing where it lies below the printed number
+        # a mean with lower bounds is not informative if it is below the printed number
         return DIFFERS if self.l > 0 and not (self.failed and self.D < 0) else CANNOT_TELL
 
     @property
@@ -111,7 +111,7 @@ class Equivalence:
 
     @property
     def within(self) -> float:
-        """The largest difference that is not excluded, in percent; NaN beside a printed 0."""
+        """The largest difference that is not excluded, in percent; NaN for a printed 0."""
         return 100 * self.u / self.size if self.size else np.nan
 
     @property
@@ -123,14 +123,14 @@ class Equivalence:
             words = self.off if self.outcome == DIFFERS else f"{self.off}; {self.needed}"
         if np.isnan(self.s_p) or min(self.n, self.R) < 2:
             return words
-        # That the ratio of both variances lies outside its 95 % range is told, and decides nothing
+        # A ratio of both variances outside its 95 % range is reported, but decides nothing
         low, high = stats.f.ppf([LEVEL / 2, 1 - LEVEL / 2], self.R - 1, self.n - 1)
         differ = not low * self.s_p**2 <= self.s**2 <= high * self.s_p**2
         return words + f"; spreads differ, theirs {self.s_p:.3g}, ours {self.s:.3g}" * differ
 
     @property
     def needed(self) -> str:
-        """What would have to be otherwise for the number to agree."""
+        """Changes with which the number would agree."""
         margin = MARGIN * self.size
         if self.failed:
             return f"{self.failed} of {self.R} replicates do not get so far"
@@ -151,12 +151,12 @@ class Equivalence:
         return f"{high} replicates would tell"
 
     def _reach_with(self, R: float) -> float:
-        """What the interval of `agrees` would add with so many replicates."""
+        """Width that the interval of `agrees` would have with this many replicates."""
         SE = float(np.sqrt(self.s**2 / R + self.theirs))
         return _reach(1 - LEVEL / self.J, self._nu(R), SE)
 
     def _nu(self, R: float) -> float:
-        """Degrees of freedom: Welch's where both sides have a spread of their own."""
+        """Degrees of freedom: Welch's if both sides have their own spread."""
         if np.isnan(self.s_p) or self.n == 1:
             return R - 1
         ours, theirs = self.s**2 / R, self.s_p**2 / self.n
@@ -170,14 +170,14 @@ class Equivalence:
 def curve(points: list[Equivalence], values: Array) -> str:
     """The outcome of a whole curve.
 
-    It agrees where every point does, at `LEVEL` each, since all must (Berger 1982). It differs where its largest
-    deviation is beyond what curves as unlike one another as ours have, however their points hang together.
+    It agrees if every point does, at `LEVEL` each, because all must (Berger 1982). It differs if its largest deviation
+    exceeds that of curves with the variation of ours, for any dependence between points.
 
     Parameters
     ----------
     points : list of Equivalence
     values : array of shape (R, points)
-        Ours, a row a replicate.
+        Our values, one row per replicate.
     """
     if all(point.agrees for point in points):
         return AGREES
@@ -189,7 +189,7 @@ def curve(points: list[Equivalence], values: Array) -> str:
 
 
 def largest_deviation(values: Array) -> float:
-    """The 95 % quantile of the largest |t| over a curve's points, of curves that are as ours are.
+    """The 95 % quantile of the largest |t| over a curve's points, for curves distributed as ours.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def largest_deviation(values: Array) -> float:
 
 
 def _reach(level: float, nu: float, SE: float) -> float:
-    """How far an interval reaches; no way where nothing is drawn."""
+    """Half width of an interval; 0 if nothing is random."""
     return _quantile(level, nu) * SE if SE else 0.0
 
 

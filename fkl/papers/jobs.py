@@ -20,11 +20,11 @@ class Job:
     Parameters
     ----------
     words : tuple of str
-        Of the command line that would run it.
+        Words of the command line for it.
     config : dict
-        Its configuration as plain data, without the folders that it would read and write.
+        Its configuration as plain data, without folders.
     cell : dict
-        Where its run stands in the paper's tables and figures.
+        Position of its run in the paper's tables and figures.
     """
 
     words: tuple[str, ...]
@@ -41,7 +41,7 @@ def jobs(experiment: str) -> tuple[Job, ...]:
         composed = compose_read([chosen, *words])
         del composed.config["paths"]
         config = resolved(composed.config)
-        # A cell has values of the configuration that it names, for example ``M={algo[M]}``
+        # A cell can refer to values of the configuration, for example ``M={algo[M]}``
         cell = {
             key: value.format(**config) if isinstance(value, str) else value for key, value in composed.cell.items()
         }
@@ -50,11 +50,11 @@ def jobs(experiment: str) -> tuple[Job, ...]:
 
 
 def count(experiment: str) -> int:
-    """How many jobs an experiment has; none is composed."""
+    """Number of jobs in an experiment, without composing them."""
     return prod(len(values) for values in _swept(experiment))
 
 
 def _swept(experiment: str) -> list[list[Word]]:
-    """What jobs differ in, a word for each value, and what they share."""
+    """Words in which jobs differ, one for each value, and words that they share."""
     node: Any = experiments.choice(f"{experiments.GROUP}/{experiment}")
     return [read_words(each_value(f"{key}={value}", Choices().names)) for key, value in node["sweep"].items()]

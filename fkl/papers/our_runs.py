@@ -1,14 +1,14 @@
-"""Which finished runs are a paper's: those whose configuration is that of a job of one of its experiments.
+"""Finished runs of a paper: those with the configuration of a job in one of its experiments.
 
-Where such a run stands in the paper's tables and figures, its `cell`, is written beside the experiment, in the paper's
-experiments.yaml:
+The experiment in the paper's experiments.yaml has the `cell` of such a run, its position in the paper's tables and
+figures:
 
 variant
-    The reading of the paper that it is: `as stated`, a name under `variants`, or nothing: shown, and no evidence.
+    Its reading of the paper: `as stated`, a name under `variants`, or nothing, which is shown but not evidence.
 setting
-    Of the row of a table, as published.csv has it.
-told, untold
-    Keys of the configuration that a table tells of the run, where it has them, and those of them that it leaves out.
+    Setting of the table's row, as in published.csv.
+``told``, ``untold``
+    Keys of the configuration that a table shows for the run, if it has them, and those of them that it leaves out.
 """
 
 import json
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 REPLICATES = ("replicates",)
 FREE = REPLICATES
-"""Keys that a run and its job may differ in: fewer replicates are a preview, more are welcome."""
+"""Keys in which a run and its job may differ: fewer replicates are a preview, more are accepted."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Found:
     experiment : str
         PAPER/NAME.
     job : Job
-        The one that it is a run of.
+        Its job.
     """
 
     run: FinishedRun
@@ -52,22 +52,22 @@ class Found:
 
     @property
     def variant(self) -> str:
-        """The reading of the paper that it is."""
+        """Its reading of the paper."""
         return str(self.job.cell.get("variant", ""))
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Name it as the tables do: data set, algorithm, setting."""
+        """Its names in the tables: data set, algorithm, setting."""
         return self.run.dataset, self.run.algorithm, str(self.job.cell.get("setting", ""))
 
     @property
     def replicates(self) -> int:
-        """How many the experiment has."""
+        """Number of replicates in the experiment."""
         return int(self.job.config["replicates"])
 
     @property
     def switch(self) -> str:
-        """How it was set where the paper can be read in more than one way, as key=value pairs."""
+        """Its settings where the paper has more than one reading, as key=value pairs."""
         untold = self.job.cell.get("untold", ())
         words = []
         for key in self.job.cell.get("told", ()):
@@ -93,15 +93,15 @@ def of_cell(found: Iterable[Found], cell: Cell) -> list[Found]:
 
 
 def require_found(found: Sized, what: str, first: str = "") -> None:
-    """Refuse to make a table or figure of no runs.
+    """Refuse to make a table or figure without runs.
 
     Parameters
     ----------
     found : sized
-        What it would be made of.
+        The runs.
     what : {"table", "figure"}
     first : str
-        The experiment to run first; nothing where several would do.
+        The experiment to run first; empty if several are possible.
     """
     if not len(found):
         hint = f"first fkl run -m +experiment={first}" if first else "see `fkl list` for the paper's experiments"
@@ -111,8 +111,8 @@ def require_found(found: Sized, what: str, first: str = "") -> None:
 def find(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[Found]:
     """The runs that belong to a paper's experiments: those of its text first, then those of its variants, in order.
 
-    Of runs that differ in replicates only there is the one with the most, and of these the newest. A run that belongs
-    to two experiments is one of the first.
+    Among runs that differ only in replicates, the newest one with the most is used. A run in two experiments belongs to
+    the first.
 
     Parameters
     ----------
@@ -120,14 +120,14 @@ def find(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[Found]:
     runs : iterable of FinishedRun
         Oldest first.
     names : str
-        Experiments, PAPER/NAME; none for all of the paper's.
+        Experiments, PAPER/NAME; empty for all of the paper's.
     """
     best: dict[str, FinishedRun] = {}
     for run in runs:
         name = identity(run.config, REPLICATES)
         if name not in best or run.replicates >= best[name].replicates:
             best[name] = run
-    # nothing is composed where nothing was run
+    # nothing is composed if nothing was run
     wanted = _jobs_by_identity(names or tuple(experiments(paper)), FREE) if best else {}
     order = [AS_STATED, *variants(paper), ""]
     named = [(run, _identity(run.config, FREE)) for run in best.values()]
@@ -136,13 +136,13 @@ def find(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[Found]:
 
 
 def of_a_paper(run: EndedRun, papers: Iterable[str]) -> bool:
-    """Whether a run is one of an experiment of these papers, whatever its replicates."""
+    """Whether a run belongs to an experiment of these papers, with any number of replicates."""
     return any(_identity(run.config, FREE) in _jobs_by_identity(tuple(experiments(paper)), FREE) for paper in papers)
 
 
 @cache
 def _jobs_by_identity(names: tuple[str, ...], free: tuple[str, ...]) -> dict[str, tuple[str, Job]]:
-    """The jobs of some experiments by their identity."""
+    """The jobs of some experiments by identity."""
     wanted: dict[str, tuple[str, Job]] = {}
     for name in names:
         for job in jobs(name):
@@ -151,17 +151,20 @@ def _jobs_by_identity(names: tuple[str, ...], free: tuple[str, ...]) -> dict[str
 
 
 def _identity(config: dict[str, Any], free: tuple[str, ...]) -> str:
-    """Identity that a run shares with its job, whatever the values of the free keys."""
+    """Identity that a run shares with its job, for any values of the free keys."""
     return identity(config, (*free, *_idle_keys(str(config["algo"].get("_target_")))))
 
 
 @cache
 def _idle_keys(target: str) -> tuple[str, ...]:
-    """Keys that one of fkl's methods does not use. Other modules are not imported, since importing runs their code."""
+    """Keys that one of fkl's methods does not use.
+
+    Other modules are not imported, because importing runs their code.
+    """
     module, _, name = target.rpartition(".")
     if not module.startswith("fkl.algorithms."):
         return ()
     try:
         return tuple(getattr(import_module(module), name).idle)
-    except (ImportError, AttributeError):  # also a class that is not there any more
+    except (ImportError, AttributeError):  # also a class that no longer exists
         return ()

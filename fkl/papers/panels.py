@@ -1,4 +1,4 @@
-"""What the figures of several papers share: a panel for each data set."""
+"""Code that figures of several papers share: a panel for each data set."""
 
 from collections.abc import Collection, Iterable
 
@@ -10,7 +10,7 @@ from fkl.report.figures import canvas
 
 
 def dataset_panels(known: Iterable[str], found: Collection[str], first: str = "") -> tuple[Figure, dict[str, Axes]]:
-    """A figure with a panel for each of the known data sets that was run, by its name.
+    """A figure with a panel for each known data set with runs, by name.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ def dataset_panels(known: Iterable[str], found: Collection[str], first: str = ""
     found : collection of str
         Data sets of the runs.
     first : str
-        The experiment to run first where no data set was run; see `require_found`.
+        The experiment to run first if there are no runs; see `require_found`.
     """
     shown = [name for name in known if name in found]
     require_found(shown, "figure", first)

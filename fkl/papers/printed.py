@@ -1,4 +1,4 @@
-"""A paper's table as it is printed: a grid for each metric, in each cell the published number, ours, and its mark."""
+"""A table in the paper's layout: a grid for each metric, with the published number, ours, and a mark in each cell."""
 
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -17,29 +17,29 @@ from fkl.report.tables import word
 from fkl.screen.units import number as with_digits
 
 DEFAULT: Layout = (("dataset", "algorithm", "setting"), ("metric",))
-"""Of a table that the paper does not print as one."""
+"""Layout of a table that the paper does not print as one."""
 LARGER_IS_BETTER = ("accuracy", "communication_reduction_vs_centralized")
 
 
 @dataclass(frozen=True)
 class PrintedCell:
-    """A published number and what became of it.
+    """A published number and its outcome.
 
     Parameters
     ----------
     published, ours : str
-        With the decimals of the printed number, except for a time of ours; ours is empty where nothing was run.
+        With the decimals of the printed number, except for our times; ours is empty if nothing was run.
     half : str
-        Half of the 95 % interval of ours, over replicates; empty where there is one value.
+        Half of our 95 % interval, over replicates; empty for one value.
     reading : str
-        The one that settled the cell, which ours is a run of.
+        The reading that decided the cell; ours is from its run.
     mark : Mark, optional
-        None for a bound, which is no cell.
+        None for a bound, which is not a cell.
     n : int
-        How many replicates ours is the mean of.
+        Number of replicates in our mean.
     dataset : str
     value : float
-        Ours as a number; NaN where nothing was run.
+        Our number; NaN if nothing was run.
     """
 
     published: str
@@ -61,16 +61,16 @@ class Grid:
     metric, unit : str
         For people, such as ``test MSE`` and ``× 10⁻³``.
     corner : str
-        What the rows are.
+        Heading of the rows.
     rows, columns : list of str
         For people.
     cells : list of list of PrintedCell or None
-        By row and column; None where nothing is printed.
+        By row and column; None if nothing is printed.
     of_times : bool
-        Whether they are run times, which have no verdict.
+        Whether the cells are run times, which have no verdict.
     smaller_is_better : bool
     best_of_columns : bool
-        Whether methods stand below each other, so that the best is one of a column; else it is one of a row.
+        Whether methods are rows, so the best is that of a column; otherwise it is that of a row.
     """
 
     metric: str
@@ -90,12 +90,12 @@ class Grid:
 
     @property
     def all_cells(self) -> list[PrintedCell]:
-        """Those that are printed, row by row."""
+        """Printed cells, row by row."""
         return [cell for row in self.cells for cell in row if cell is not None]
 
     @property
     def run_part(self) -> "Grid":
-        """The rows and columns of which something was run."""
+        """The rows and columns with runs."""
         ran = np.array([[cell is not None and bool(cell.ours) for cell in row] for row in self.cells])
         rows, columns = (np.flatnonzero(ran.any(axis=axis)) for axis in (1, 0))
         return replace(
@@ -107,12 +107,12 @@ class Grid:
 
     @property
     def not_run(self) -> dict[str, int]:
-        """How many cells of each data set were not run."""
+        """Number of cells without runs, by data set."""
         names = [cell.dataset for cell in self.all_cells if not cell.ours]
         return {name: names.count(name) for name in dict.fromkeys(names)}
 
     def best(self) -> set[tuple[int, int]]:
-        """Places of the best of ours in each column, or row, that has more than one."""
+        """Positions of our best number in each column, or row, with more than one."""
         values = np.array([[np.nan if cell is None else cell.value for cell in row] for row in self.cells])
         lines = values.T if self.best_of_columns else values
         found = set()
@@ -124,16 +124,16 @@ class Grid:
 
 
 def grids(judged: Judged, number: str, layout: Layout = DEFAULT) -> list[Grid]:
-    """The grids of one table, errors first and run times last; none where no number is published.
+    """The grids of one table, errors first and run times last; empty if no number is published.
 
     Parameters
     ----------
     judged : Judged
         The cells of the whole paper, whose one reading is shown; see `fkl.papers.judge`.
     number : str
-        Of the table.
+        Number of the table.
     layout : (rows, columns)
-        As it is printed.
+        Printed rows and columns.
     """
     frame = judged.frames.get(number, pd.DataFrame())
     if not {*KEY, "verdict"} <= {*frame}:
@@ -169,7 +169,7 @@ def _grid(metric: str, unit: str, cells: dict[tuple[str, ...], PrintedCell], lay
 
 
 def _varying(names: Sequence[str], keys: Sequence[tuple[str, ...]]) -> list[str]:
-    """Those that some row has."""
+    """Columns that some row has."""
     return [name for k, name in enumerate(names) if any(key[k] for key in keys)]
 
 
@@ -178,7 +178,7 @@ def _in_words(keys: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def _settled_by(cell: Cell, mark: Mark, judged: Judged) -> str:
-    """The reading that a cell's mark comes from."""
+    """The reading behind a cell's mark."""
     agreeing = AGREES if mark == OTHER else CANNOT_TELL if mark in (SPREAD, UNCLEAR) else None
     if agreeing is not None:
         return next(name for name in _in_order(cell, judged) if cell.verdicts[name] == agreeing)
@@ -210,15 +210,15 @@ def _printed(rows: pd.DataFrame, mark: Mark | None, reading: str) -> PrintedCell
 
 
 def with_decimals_of(row: Mapping[Hashable, Any] | pd.Series, value: Any, ours: bool = False) -> str:
-    """A number with the decimals of the printed one in its row; a bound as it is printed.
+    """A number with the decimals of the printed one in its row; a bound as printed.
 
     Parameters
     ----------
     row : mapping
-        Of a table of published cells.
+        Row of a table of published cells.
     value : float or str
     ours : bool
-        Whether it is ours, of which a time has two digits.
+        Whether it is our number; our times have two digits.
     """
     if isinstance(value, str):
         return value
@@ -227,31 +227,31 @@ def with_decimals_of(row: Mapping[Hashable, Any] | pd.Series, value: Any, ours: 
 
 
 def _ours(value: float, decimals: int | None, is_time: bool) -> str:
-    """Ours with the decimals of the printed number; a time, which may be far below it, with two digits."""
+    """Our number with the decimals of the printed one; a time, which may be far smaller, with two digits."""
     return with_digits(value, 2) if is_time and not np.isnan(value) else _with_decimals(value, decimals)
 
 
 def _decimals(rounding: float) -> int | None:
-    """Of a printed number, by half a unit of its last digit."""
+    """Decimals of a printed number, from half a unit of its last digit."""
     return max(0, round(-np.log10(2 * rounding))) if rounding > 0 else None
 
 
 def _with_decimals(value: float, decimals: int | None) -> str:
-    """A number as the paper prints it: nothing for NaN."""
+    """A number in the paper's format; empty for NaN."""
     if np.isnan(value):
         return ""
     return word(value) if decimals is None else f"{value:,.{decimals}f}"
 
 
 def latex(grids: Sequence[Grid], title: str, label: str) -> str:
-    """A float for each grid of which something was run, without run times where there is anything else.
+    """A float for each grid with runs, without run times if there are other grids.
 
     Parameters
     ----------
     grids : sequence of Grid
-        Of one table.
+        Grids of one table.
     title, label : str
-        Of its paper, and what the floats' labels begin with.
+        Title of its paper, and the prefix of the floats' labels.
     """
     ran = [grid.run_part for grid in grids if any(cell.ours for cell in grid.all_cells)]
     shown = [grid for grid in ran if not grid.of_times] or ran
@@ -283,7 +283,7 @@ def _float(grid: Grid, title: str, label: str, left_out: str) -> Float:
 
 
 def metric_in_words(metric: str) -> str:
-    """A metric as papers name it.
+    """A metric with its name in papers.
 
     Examples
     --------
@@ -295,7 +295,7 @@ def metric_in_words(metric: str) -> str:
 
 
 def setting_in_words(setting: str) -> str:
-    """A setting as papers write it.
+    """A setting in the notation of papers.
 
     Examples
     --------

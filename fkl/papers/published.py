@@ -1,4 +1,4 @@
-"""Published cells beside ours."""
+"""Published cells with our numbers."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -15,68 +15,68 @@ from fkl.papers.equivalence import Equivalence
 COLUMNS = ["dataset", "algorithm", "setting", "metric", "unit", "published", "ours", "spread", "n"]
 COLUMNS += ["difference_percent", "verdict", "within_percent", "why", "reading", "switch", "rounding"]
 COLUMNS += ["of", "published_n", "follows_from", "published_spread"]
-"""Of a table of published cells.
+"""Columns of a table of published cells.
 
 verdict, within_percent, why
-    By `fkl.papers.equivalence`; all points of a curve have the curve's verdict.
+    From `fkl.papers.equivalence`; all points of a curve have the curve's verdict.
 of, published_n
-    How many replicates were run, of which n have a value; and how many runs the printed number is the mean of.
+    Number of replicates, where n counts those with a value, and number of runs in the printed mean.
 follows_from
-    What a cell follows from that is no evidence of its own.
+    The other cell from which a cell without its own evidence follows.
 """
 HIDDEN = ["values", "sd", "curve", "exact", "run"]
-"""Columns that the verdicts need and that no table shows."""
+"""Columns that the verdicts need, but no table shows."""
 
 KEY = ["dataset", "algorithm", "setting", "metric"]
-"""Columns that name a published cell. Its rows stand together, and the first is the reading of the paper's text."""
+"""Columns that identify a published cell. Its rows are adjacent, and the first is the reading of the paper's text."""
 ONE_CURVE = ["dataset", "algorithm", "metric", "curve"]
 """Columns that name a curve, whose points are cells."""
 
 TIMES = ("s", "min")
-"""Units of times. They get no verdict, since a time depends on the machine and the implementation."""
+"""Units of times. They have no verdict, because times depend on the machine and the implementation."""
 
 AS_STATED, AS_PUBLISHED = "as stated", "as published"
-"""Readings of a paper: its text as it stands, and its text with every change that its numbers are known to need."""
+"""Readings of a paper: its literal text, and its text with every change that its numbers are known to need."""
 PREVIEW = "preview, "
-"""Prefix of the reading of a run with fewer replicates than the paper's. It is shown, but is no evidence."""
+"""Prefix of the reading of a run with fewer replicates than the paper's. It is shown, but is not evidence."""
 
 NOT_RUN = "not run"
-"""How the switch of a row begins where nothing was run."""
+"""Beginning of a row's switch if nothing was run."""
 
 Cell = dict[str, Any]
 """A row of a published.csv: paper, table, dataset, algorithm, setting, metric, unit, value, spread.
 
-A paper's module may add `follows_from`; `curve`, a name, to cells that are points of one run; and `sd`, where `spread`
-is no standard deviation over runs.
+A paper's module may add `follows_from`; `curve`, a name, to cells that are points of one run; and `sd`, if `spread` is
+not a standard deviation over runs.
 """
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one of our settings gives for a published cell.
+    """Our result with one setting for a published cell.
 
     Parameters
     ----------
     switch : str
-        How the run was set where the protocol can be read in more than one way.
+        Settings of the run where the protocol has more than one reading.
     ours, spread : float
-        Mean and standard deviation, in units of 1; NaN where nothing was run.
+        Mean and standard deviation, in units of 1; NaN if nothing was run.
     n : int
-        How many values they are over.
+        Number of values.
     reading : str
-        `AS_STATED` where that is the paper's text, a name of its variants, or nothing: shown, and no evidence.
+        `AS_STATED` for the paper's text, a name of its variants, or empty, which is shown but not evidence.
     preview : bool
-        Whether there are fewer replicates or splits than the paper has.
+        Whether there are fewer replicates or splits than in the paper.
     values : tuple of float
-        Of the replicates; one that never gets so far has a lower bound.
+        Values of the replicates; a replicate that never reaches the target has a lower bound.
     replicates : int
-        Of how many n have a value; 0 where all have one.
+        Number of replicates, with and without a value; 0 if all have one.
     runs : int
-        How many the printed number is the mean of; 1 where the paper does not tell.
+        Number of runs in the printed mean; 1 if the paper does not say.
     exact : bool
-        Whether nothing is drawn, so that one replicate is all that there are.
+        Whether nothing is random; one replicate is then complete.
     run : str
-        Digest of the run that it is of.
+        Digest of its run.
     """
 
     switch: str
@@ -110,9 +110,9 @@ class Answer:
         replicates : int
             The paper's own number of them, or of splits.
         of : int, optional
-            How many of ours the values are of, where not one each.
+            Number of our replicates behind the values, if it is not one each.
         run : str
-            Digest of the run that they are of.
+            Digest of their run.
         """
         preview = (len(values) if of is None else of) < replicates
         moments = float(values.mean()), float(values.std(ddof=1)), len(values)
@@ -120,11 +120,11 @@ class Answer:
 
 
 def published(paper_file: str, number: str) -> list[Cell]:
-    """Cells of one table from the published.csv beside a paper's module, given as its ``__file__``."""
+    """Cells of one table from the published.csv next to a paper's module, given as its ``__file__``."""
     dtype = {"table": str, "value": str}
     table = pd.read_csv(Path(paper_file).parent / "published.csv", dtype=dtype, keep_default_na=False)
     table["rounding"] = [rounding(str(value)) for value in table["value"]]
-    # A bound, for example ``>900``, stays as it is printed
+    # A bound, for example ``>900``, keeps its printed form
     table["value"] = [
         value if value.startswith(("<", ">")) else float(pd.to_numeric(value)) for value in table["value"]
     ]
@@ -146,7 +146,7 @@ def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]], tried
     ----------
     cells : iterable of dict
     answers : callable
-        Our answers to a cell, that of the paper's text first; a cell without one is shown as not run.
+        Our answers for a cell, that of the paper's text first; a cell without one is shown as not run.
     tried : int
         Readings of the paper that were tried.
 
@@ -162,7 +162,7 @@ def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]], tried
             ours = answer.ours / scale
             row = {key: cell[key] for key in ("dataset", "algorithm", "setting", "metric", "unit")}
             row |= {"published": cell["value"], "ours": ours, "spread": answer.spread / scale, "n": answer.n}
-            bound = isinstance(cell["value"], str)  # nothing is known of how far ours is from ">900"
+            bound = isinstance(cell["value"], str)  # the difference of ours to ">900" is unknown
             difference = 100 * (ours / cell["value"] - 1) if cell["value"] and not bound else np.nan
             reading = PREVIEW * answer.preview + answer.reading if answer.reading else ""
             row |= {"difference_percent": difference, "reading": reading, "switch": answer.switch}
@@ -176,7 +176,7 @@ def beside(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]], tried
 
 
 def tested(table: pd.DataFrame, tried: int) -> pd.DataFrame:
-    """A table of published cells with the verdict on each row: "" for run times, bounds and what was not run."""
+    """A table of published cells with the verdict on each row: "" for run times, bounds and missing runs."""
     rows = dict(zip(table.index, table.to_dict("records"), strict=True))
     points = {}
     for at, row in rows.items():
@@ -204,24 +204,24 @@ def tested(table: pd.DataFrame, tried: int) -> pd.DataFrame:
 
 
 Layout = tuple[tuple[str, ...], tuple[str, ...]]
-"""Which columns of `KEY` are the rows of a printed table, and which its columns."""
+"""Columns of `KEY` that form the rows of a printed table, and those that form its columns."""
 PUBLISHED = "published"
 
 
 def wide(table: pd.DataFrame, layout: Layout) -> pd.DataFrame:
-    """A table of cells in the layout of the printed one, ours below the published numbers.
+    """A table of cells in the paper's layout, with our numbers below the published ones.
 
     Parameters
     ----------
     table : DataFrame
-        As `beside` makes it.
+        From `beside`.
     layout : (rows, columns)
 
     Returns
     -------
     DataFrame
-        One row for each printed one and reading: first `PUBLISHED`, then each that has a name and was run. Of answers
-        with the same reading there is the first.
+        One row for each printed row and reading: first `PUBLISHED`, then each named reading with runs. Among answers
+        with the same reading only the first is shown.
     """
     rows, columns = layout
     grid: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}

@@ -1,6 +1,6 @@
-"""`fkl reproduce`: run what the papers' tables and figures need, where data are available; then write the page.
+"""`fkl reproduce`: run the experiments for the papers' tables and figures, if data are available; then write the page.
 
-Finished runs are left out, so an interrupted reproduction goes on with the same command.
+Finished runs are skipped, so the same command resumes an interrupted reproduction.
 """
 
 import os
@@ -26,25 +26,25 @@ from fkl.papers import PAPERS, paper_module
 from fkl.papers.jobs import count
 
 AT_ONCE = min(2, cpu_count())
-"""Sweeps side by side, so that no core waits while one begins or ends."""
+"""Number of parallel sweeps; no core then waits while one begins or ends."""
 LONGEST = ("fdskl/svm_part", "fdskl/bank", "fdskl/svm", "fdskl/nystroem", "fdskl/ridge")
-"""Sweeps of few, long runs. They begin first: left to the end, each would keep the other core waiting for minutes.
+"""Sweeps of few, long runs. They begin first, because at the end each would leave the other core idle for minutes.
 
 They took 218, 207, 198, 184 and 137 s of 5267 in all, in a run of everything on two cores of an AMD EPYC.
 """
 
 
 def reproduce(papers: Sequence[str] = (), fail_fast: bool = False, readings: bool = False) -> list[str]:
-    """Run all that these papers need, past failures, then write the page; print what it took and what is missing.
+    """Run everything for these papers, despite failures, then write the page; print the time and the missing data.
 
     Parameters
     ----------
     papers : sequence of str
-        All papers where none is named.
+        Papers; all if empty.
     fail_fast : bool
-        Whether nothing more begins after a failure.
+        Whether to start nothing more after a failure.
     readings : bool
-        Whether also what differences.md tells of other readings of the papers is run.
+        Whether to also run the other readings of the papers in differences.md.
 
     Returns
     -------
@@ -54,11 +54,11 @@ def reproduce(papers: Sequence[str] = (), fail_fast: bool = False, readings: boo
     Raises
     ------
     fkl.basics.errors.FklError
-        For a paper that there is not.
+        For an unknown paper.
     """
     papers = papers or PAPERS
     for paper in papers:
-        paper_module(paper)  # which refuses an unknown name
+        paper_module(paper)  # refuses an unknown name
     left_out = () if readings else tuple(name for paper in papers for name in experiments.not_needed(paper))
     print_missing_data(papers)
     played = Played(sweeps := in_turn(papers, left_out))
@@ -78,19 +78,19 @@ def reproduce(papers: Sequence[str] = (), fail_fast: bool = False, readings: boo
 
 
 class Sweep(NamedTuple):
-    """One experiment of a paper, named PAPER/EXPERIMENT, and how many runs it has."""
+    """One experiment of a paper, named PAPER/EXPERIMENT, and its number of runs."""
 
     name: str
     runs: int
 
 
 class Played:
-    """Runs sweeps, and keeps count of what is done.
+    """Runs sweeps, and counts finished ones.
 
     Parameters
     ----------
     sweeps : list of Sweep
-        All that is to be done.
+        All sweeps to run.
     """
 
     def __init__(self, sweeps: list[Sweep]) -> None:
@@ -102,12 +102,13 @@ class Played:
         self.of = len(sweeps)
 
     def play(self, sweep: Sweep, fail_fast: bool) -> None:
-        """Do a sweep; nothing after a failure where the first one is to end it all."""
+        """Do a sweep; with fail_fast, do nothing after a failure."""
         if fail_fast and self.failed:
             return
-        self.begun = number = self.begun + 1  # another thread may begin a sweep before this one is told
+        self.begun = number = self.begun + 1  # another thread may begin a sweep before this thread is notified
         gone = (time.perf_counter() - self.start) / 60
-        # No guess of the time left: the longest runs go first, and it would be ten times too long until they are done.
+        # No estimate of the remaining time: the longest runs go first, so it would be ten times too long until they
+        # end.
         left = f"{self.runs - self.done} of {self.runs} runs left after {gone:.0f} min" if self.done else ""
         workers = cpu_count() // AT_ONCE  # each run has one core
         launcher = ["hydra/launcher=joblib", f"hydra.launcher.n_jobs={workers}"] if workers > 1 else []
@@ -120,7 +121,7 @@ class Played:
         self.done += sweep.runs
 
     def call(self, paper: str, words: str, command: list[str]) -> None:
-        """Call `fkl` and note how much of a processor it took, its own processes' included, and whether it failed."""
+        """Call `fkl` and record its processor time, including its child processes, and whether it failed."""
         child = subprocess.Popen([Path(sys.executable).with_name("fkl"), *command])
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
@@ -128,7 +129,7 @@ class Played:
         self.failed += [" ".join(command)] * (child.returncode != 0)
 
     def print_times(self) -> None:
-        """Processor seconds of each sweep, with its tables, and of each paper; and how long all of it took."""
+        """Processor seconds of each sweep, with its tables, and of each paper; and the total time."""
         print("\nCPU s    sweep")
         papers: Counter[str] = Counter()
         for paper, words, seconds in sorted(self.times):
@@ -142,10 +143,9 @@ class Played:
 
 
 def in_turn(papers: Sequence[str], left_out: tuple[str, ...]) -> list[Sweep]:
-    """All sweeps but `left_out`, one of each paper in turn, so that sweeps which share runs rarely run side by side.
+    """All sweeps except `left_out`, one of each paper in turn: sweeps that share runs then rarely run in parallel.
 
-    The longest go first, and then those with the most runs: what is left at the end, when a core may have nothing to
-    do, is then short.
+    The longest go first, and then those with the most runs: the last ones, when a core may be idle, are then short.
     """
     by_paper = []
     for paper in papers:

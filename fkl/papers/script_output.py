@@ -1,4 +1,4 @@
-"""What a paper's public scripts print, compared with ours: for papers whose printed numbers were not available."""
+"""Output of a paper's public scripts, compared with ours, for papers whose printed numbers were not available."""
 
 from pathlib import Path
 
@@ -14,14 +14,14 @@ METRICS = ("mse", "client_sd")
 
 
 def table(paper_file: str, number: str, runs: list[FinishedRun]) -> pd.DataFrame:
-    """Every run of a paper's experiments, and what its script printed of it where it was run.
+    """Every run of a paper's experiments, with its script's output if the script was run.
 
     Parameters
     ----------
     paper_file : str
-        Of the paper's module; beside it lies script.csv.
+        File of the paper's module; script.csv is next to it.
     number : str
-        Of the table.
+        Number of the table.
     runs : list of FinishedRun
 
     Returns

@@ -1,4 +1,4 @@
-"""A paper's table in a terminal: a sentence, grids as the paper prints them, and what was not run."""
+"""A paper's table in a terminal: a sentence, grids in the paper's layout, and the missing runs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +17,11 @@ from fkl.screen.messages import say
 from fkl.screen.tables import show_table
 
 COLOURS = {"near": "green", "close": "yellow", "inside": "cyan", "far": "red"}
-"""Of marks, by the names of `fkl.papers.verdicts.Mark`."""
+"""Colours of marks, by the names of `fkl.papers.verdicts.Mark`."""
 
 
 def show_grids(title: str, judged: Judged, table: str, grids: list[Grid], unobtainable: dict[str, str]) -> None:
-    """Print a paper's table in the layout of its page, ours below the published numbers.
+    """Print a paper's table in its layout, with our numbers below the published ones.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ def show_grids(title: str, judged: Judged, table: str, grids: list[Grid], unobta
     table : str
         Its number.
     grids : list of Grid
-        Of this table.
+        Grids of this table.
     unobtainable : dict of str to str
-        Data sets that nobody can get, and why.
+        Data sets that are not available, and why.
     """
     say(click.style(title, bold=True), verdict(judged, table))
     for grid in grids:
@@ -49,9 +49,9 @@ def show_grids(title: str, judged: Judged, table: str, grids: list[Grid], unobta
 
 
 def verdict(judged: Judged, table: str) -> str:
-    """One sentence: how many numbers of a table come out as described, of how many that were run.
+    """One sentence: the share of a table's numbers that agree as described, among those that were run.
 
-    All points of a curve have one verdict, and are counted once.
+    All points of a curve share one verdict, and count once.
     """
     marks = judged.tally(table)
     counted = [cell for cell, mark in judged.outcomes if cell.table == table and mark in COUNTED]
@@ -76,7 +76,7 @@ def verdict(judged: Judged, table: str) -> str:
 
 
 def _shown(cell: PrintedCell | None, of_times: bool) -> str:
-    """The published number, and in the line below it ours, behind its mark."""
+    """The published number, and ours on the next line, after its mark."""
     if cell is None:
         return ""
     published = click.style(cell.published, dim=True)
@@ -88,7 +88,7 @@ def _shown(cell: PrintedCell | None, of_times: bool) -> str:
 
 
 def _legend(judged: Judged, grids: list[Grid]) -> Iterator[str]:
-    """What the marks mean that are there."""
+    """Meanings of the marks that occur."""
     marks = {cell.mark: None for grid in grids for cell in grid.all_cells if cell.ours and cell.mark is not None}
     words = [f"{mark.sign} {mark.words}" for mark in marks if mark != TIME]
     if any(cell.ours for grid in grids for cell in grid.all_cells):
@@ -98,7 +98,7 @@ def _legend(judged: Judged, grids: list[Grid]) -> Iterator[str]:
 
 
 def _not_run(grids: list[Grid], unobtainable: dict[str, str]) -> Iterator[str]:
-    """How many numbers of which data sets were not run, and why where the data are not available."""
+    """Number of missing numbers by data set, with the reason if the data are not available."""
     counts: dict[str, int] = {}
     for grid in grids:
         for name, count in grid.not_run.items():
@@ -112,7 +112,7 @@ def _not_run(grids: list[Grid], unobtainable: dict[str, str]) -> Iterator[str]:
 
 
 def _missing(name: str) -> str:
-    """How to get the data of a set that are not available; empty where they are."""
+    """How to get a data set that is not available; empty if it is."""
     store = Store(Path(variable("FKL_DATA", "data")))
     lacking = name in registry.names() and any(store.find(file) is None for file in registry.dataset(name).files)
     return f"data not available: fkl data fetch {name}" if lacking else ""

@@ -17,7 +17,7 @@ from fkl.results.finished_runs import FinishedRun
 
 @dataclass(frozen=True)
 class Ours:
-    """What we have for a published cell by one reading of the paper.
+    """Our number for a published cell by one reading of the paper.
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ class Ours:
         The same with the decimals of the printed number.
     n : int
     reading : str
-        As the tables have it; of fewer replicates than the paper's it begins with "preview".
+        As in the tables; with fewer replicates than in the paper it begins with "preview".
     run : str
-        Digest of the run; empty of a number that no single run has.
+        Digest of the run; empty if the number is not from a single run.
     """
 
     value: float
@@ -43,7 +43,7 @@ class Ours:
 
 @dataclass(frozen=True)
 class TracedCell:
-    """A published number, and where ours come from.
+    """A published number, and the sources of ours.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ class TracedCell:
         Data set, algorithm, setting and metric.
     unit, published : str
     described : Ours, optional
-        By the text of the paper; None where it was not run.
+        From the text of the paper; None if it was not run.
     by_one : Ours, optional
-        By the one reading of the whole paper.
+        From the one reading of the whole paper.
     mark : Mark, optional
         None for a bound.
     """
@@ -79,7 +79,7 @@ class TracedCell:
         return [*dict.fromkeys(ours.run for ours in (self.described, self.by_one) if ours is not None and ours.run)]
 
     def row(self) -> dict[str, Any]:
-        """A row of a table for programs."""
+        """A row of a machine-readable table."""
         row: dict[str, Any] = {"paper": self.paper, "table": self.table, **self.key}
         row |= {"unit": self.unit, "published": self.published}
         for name, ours in (("as_described", self.described), ("by_one_reading", self.by_one)):
@@ -89,7 +89,7 @@ class TracedCell:
 
 
 def traced(judged: Judged, number: str) -> Iterator[TracedCell]:
-    """The published cells of one table of a paper, in the order of the table; none where no number is published."""
+    """The published cells of one table of a paper, in the order of the table; empty if no number is published."""
     frame = judged.frames.get(number, pd.DataFrame())
     if not {*KEY, "verdict"} <= {*frame}:
         return
@@ -110,18 +110,18 @@ def traced(judged: Judged, number: str) -> Iterator[TracedCell]:
 
 
 def command(run: FinishedRun) -> str:
-    """The command that plays a run, without words that change none of its numbers; nothing where it is not known."""
+    """The command that plays a run, without words that change none of its numbers; empty if it is unknown."""
     words = [word for word in run.words if word.lstrip("+~").split("=")[0].split(".")[0] not in NOT_RESULTS]
     return shlex.join(["fkl", "run", *words]) if words else ""
 
 
 def _one_reading(cell: Cell | None, judged: Judged) -> str:
-    """The reading that stands for the whole paper, or for this cell the one that it builds on."""
+    """The reading for the whole paper, or for this cell the one on which it builds."""
     return judged.reading if cell is None else cell.read_as(judged.reading, judged.builds_on)
 
 
 def _ours(rows: pd.DataFrame, reading: str) -> Ours | None:
-    """The first of our answers by a reading; a preview where there is no more."""
+    """The first of our answers by a reading; a preview if there is nothing else."""
     ran = rows[rows["ours"].notna()]
     for like in (reading, PREVIEW + reading):
         chosen = ran[ran["reading"] == like]

@@ -1,7 +1,7 @@
-"""How much of a paper agrees: by its text, by one reading for all of it, by some reading; and how much would by luck.
+"""Agreement with a paper: by its text, by one reading for all of it, by some reading, and by chance.
 
-A cell is a printed number, or a curve: the points of one run. `fkl.papers.equivalence` says of each reading of a cell
-whether it agrees; here the cells of a paper are counted.
+A cell is a printed number, or a curve: the points of one run. `fkl.papers.equivalence` decides whether each reading of
+a cell agrees; here the cells of a paper are counted.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,14 +18,14 @@ from fkl.papers.published import AS_STATED, KEY, NOT_RUN, ONE_CURVE, PREVIEW, TI
 
 @dataclass(frozen=True)
 class Mark:
-    """What is said of a row or of a cell.
+    """A mark of a row or of a cell.
 
     Parameters
     ----------
     name : str
-        What the style sheet calls it.
+        Name in the style sheet.
     sign : str
-        Tells it apart where colours do not.
+        Distinguishes it without colours.
     words : str
     """
 
@@ -39,7 +39,7 @@ ROWS = {
     DIFFERS: Mark("far", "✗", DIFFERS),
     CANNOT_TELL: Mark("inside", "?", CANNOT_TELL),
 }
-"""Of a row, by its verdict."""
+"""Marks of a row, by verdict."""
 
 ONE = Mark("near", "✓", "agrees by the one reading")
 OTHER = Mark("close", "v", "agrees by another reading only")
@@ -52,26 +52,26 @@ MISSING = Mark("missing", "–", "not run")
 TIME = Mark("time", "t", "run time, no verdict")
 
 COUNTED = (ONE, OTHER, UNCLEAR, SPREAD, DIFFERENT)
-"""What is evidence: data are available, runs as many as the paper's, and it could have come out otherwise."""
+"""Evidence: data are available, there are as many runs as in the paper, and another outcome was possible."""
 OUTCOMES = (*COUNTED, FOLLOWS, EARLY, MISSING, TIME)
-"""What can become of a cell."""
+"""Possible outcomes of a cell."""
 
 FACTORS = (0.9, 1.1)
 """False numbers: the printed ones times these."""
 SHARES = ("as_described", "by_one_reading", "by_some_reading")
-"""Of cells that agree; each has the count with false numbers beside it."""
+"""Counts of cells that agree; each also has the count with false numbers."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A printed number, or a curve, beside each reading of the paper.
+    """A printed number, or a curve, with our numbers for each reading of the paper.
 
     Parameters
     ----------
     table : str
         Number of its table.
     rows : DataFrame
-        As `fkl.papers.published.beside` makes them.
+        From `fkl.papers.published.beside`.
     """
 
     table: str
@@ -79,20 +79,20 @@ class Cell:
 
     @cached_property
     def verdicts(self) -> dict[str, str]:
-        """By reading, where its run is evidence."""
+        """Rows by reading, if its run is evidence."""
         evidence = self.rows["reading"].ne("") & ~self.rows["reading"].str.startswith(PREVIEW)
         rows = self.rows[self.rows["verdict"].ne("") & evidence].drop_duplicates("reading")
         return dict(zip(rows["reading"], rows["verdict"], strict=True))
 
     @property
     def numbers(self) -> dict[str, float]:
-        """What is printed, by setting."""
+        """The printed number, by setting."""
         rows = self.rows.drop_duplicates("setting")
         return dict(zip(rows["setting"], rows["published"], strict=True))
 
     @property
     def apart(self) -> Mark | None:
-        """Why it is not counted; None where it is."""
+        """Why it is not counted; None if it is."""
         first = self.rows.iloc[0]
         if first["unit"] in TIMES:
             return MISSING if str(first["switch"]).startswith(NOT_RUN) else TIME
@@ -101,7 +101,7 @@ class Cell:
         return EARLY if self.rows["reading"].str.startswith(PREVIEW).any() else MISSING
 
     def read_as(self, reading: str, builds_on: Mapping[str, str]) -> str:
-        """A reading; where it has no run of its own here, the one that it builds on."""
+        """A reading; if it has no run of its own here, the one on which it builds."""
         while reading not in self.verdicts and reading != AS_STATED:
             reading = builds_on.get(reading, AS_STATED)
         return reading
@@ -111,7 +111,7 @@ class Cell:
         return self.verdicts.get(self.read_as(reading, builds_on), "")
 
     def outcome(self, reading: str, builds_on: Mapping[str, str]) -> Mark:
-        """What becomes of it where the paper is read so."""
+        """Its outcome with this reading of the paper."""
         if self.apart is not None:
             return self.apart
         if self.by(reading, builds_on) == AGREES:
@@ -151,52 +151,52 @@ class Judged:
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """All of them."""
+        """All cells."""
         return [*cells(self.frames)]
 
     @cached_property
     def counted(self) -> list[Cell]:
-        """Those that are evidence."""
+        """Cells that are evidence."""
         return [cell for cell in self.cells if cell.apart is None]
 
     @property
     def tried(self) -> int:
-        """How many readings were tried, named or not."""
+        """Number of tried readings, named or not."""
         return experiments.readings_tried(self.paper)
 
     @property
     def readings(self) -> list[str]:
-        """Those that have a name, the text first."""
+        """Named readings, the text first."""
         return [AS_STATED, *experiments.variants(self.paper)]
 
     @cached_property
     def builds_on(self) -> dict[str, str]:
-        """By reading, the one whose runs it shares where it has none of its own."""
+        """By reading, the one whose runs it shares if it has none of its own."""
         return experiments.builds_on(self.paper)
 
     @cached_property
     def reading(self) -> str:
-        """The one by which most cells agree; of several the first."""
+        """The reading with the most agreeing cells; among several the first."""
         return max(self.readings, key=self.agree)
 
     @property
     def only_times(self) -> bool:
-        """Whether all numbers that the paper prints are run times, so that no cell can be counted."""
+        """Whether all printed numbers are run times; no cell can then be counted."""
         return bool(self.cells) and all(cell.rows.iloc[0]["unit"] in TIMES for cell in self.cells)
 
     @cached_property
     def outcomes(self) -> list[tuple[Cell, Mark]]:
-        """What becomes of each cell."""
+        """Outcome of each cell."""
         return [(cell, cell.outcome(self.reading, self.builds_on)) for cell in self.cells]
 
     def tally(self, table: str | None = None) -> dict[Mark, int]:
-        """How many cells, of one table or of all, have each outcome; nothing of outcomes without one."""
+        """Number of cells, in one table or in all, by outcome; without outcomes that do not occur."""
         found = [outcome for cell, outcome in self.outcomes if table in (None, cell.table)]
         return {outcome: found.count(outcome) for outcome in OUTCOMES if outcome in found}
 
     @cached_property
     def shares(self) -> dict[str, Any]:
-        """How many cells agree, and how many would if other numbers were printed: a row of `shares_table`."""
+        """Number of cells that agree, and that would agree with other printed numbers: a row of `shares_table`."""
         outcomes = [outcome for _, outcome in self.outcomes]
         by_one = [cell.by(self.reading, self.builds_on) for cell in self.counted]
         false = {f"times_{factor}": self._false(partial(_times, factor)) for factor in FACTORS}
@@ -219,18 +219,18 @@ class Judged:
         }
 
     def agree(self, reading: str) -> int:
-        """How many cells agree by one reading."""
+        """Number of cells that agree by one reading."""
         return sum(cell.by(reading, self.builds_on) == AGREES for cell in self.counted)
 
     def _false(self, numbers: "Callable[[Cell], list[dict[str, float]]]") -> tuple[dict[str, float], int]:
-        """How many cells would agree with false numbers, by `SHARES`, and of how many.
+        """Number of cells that would agree with false numbers, by `SHARES`, and the total.
 
-        The one reading is the best one then.
+        The one reading is then the best one.
 
         Parameters
         ----------
         numbers : callable
-            False numbers of a cell by setting; of a cell with several, each counts as much; with none, it is left out.
+            False numbers of a cell by setting; several have equal weights; a cell without any is left out.
         """
         false = [
             [replace(cell, rows=tested(_with(cell.rows, other), self.tried)) for other in numbers(cell)]
@@ -249,7 +249,7 @@ class Judged:
         return dict(zip(SHARES, (by_reading[AS_STATED], max(by_reading.values()), some), strict=True)), len(of)
 
     def _of_others(self, cell: Cell) -> list[dict[str, float]]:
-        """What the paper prints of other methods: in the same setting, else on the same data in the same table."""
+        """Printed numbers of other methods: in the same setting, otherwise on the same data in the same table."""
         first = cell.rows.iloc[0]
         like = [
             other
@@ -266,7 +266,7 @@ class Judged:
 
 
 def shares_table(judged: Iterable[Judged]) -> pd.DataFrame:
-    """A row for each paper with a counted cell, and their sum."""
+    """One row for each paper with a counted cell, and their sum."""
     rows = [one.shares for one in judged if one.counted]
     table = pd.DataFrame(rows)
     if len(rows) > 1:

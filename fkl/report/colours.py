@@ -1,4 +1,4 @@
-"""How each method looks, in all figures alike: its family gives the hue, its place there shade, marker and dashes."""
+"""Look of each method in all figures: its family decides the hue, its position there shade, marker and dashes."""
 
 import zlib
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ FAMILIES = {
     ),
     "parsimonious": ("PF", "PC", "SVM", "Cascade SVM"),
 }  # fmt: skip
-"""Labels of methods by the package of fkl.algorithms that they lie in. Append new ones: a place decides the look."""
+"""Labels of methods by package of fkl.algorithms. Append new ones, because the position decides the look."""
 SHADES = {
     "federated": ("#0072B2", "#56B4E9", "#003B6F"),
     "decentralized": ("#009E73", "#00513B", "#66C9A5"),
@@ -32,7 +32,7 @@ SHADES = {
     "parsimonious": ("#E69F00", "#8A5A00", "#F0C75E"),
     "others": ("#7B6A00", "#4B4B9B", "#A0522D"),
 }
-"""Around the hues of Okabe and Ito, which colour-blind readers tell apart; shades of one hue differ in lightness."""
+"""Near the hues of Okabe and Ito, which colour-blind readers can distinguish; shades of one hue differ in lightness."""
 ON_DARK = {
     "federated": ("#4BA3DC", "#A9DCF8", "#2C78B8"),
     "decentralized": ("#2CB795", "#1B8063", "#A3E4CB"),
@@ -41,13 +41,13 @@ ON_DARK = {
     "parsimonious": ("#E69F00", "#B57C00", "#F7DD96"),
     "others": ("#C9B84A", "#9C9CE8", "#D98A63"),
 }
-"""The same, where the background is dark."""
+"""The same, for a dark background."""
 MARKERS = "osD^vP*X"
 DASHES = ("-", "--", "-.", ":")
 FILLS = ("full", "none", "left")
 DARK_BACKGROUND = "#16181B"
 GREYS, GREYS_ON_DARK = ("#4D4D4D", "#8C8C8C"), ("#C4C4C4", "#8C8C8C")
-"""Of what predicts without learning."""
+"""Colour of baselines without learning."""
 
 
 class Look(NamedTuple):
@@ -56,7 +56,7 @@ class Look(NamedTuple):
     Parameters
     ----------
     colour, marker, dash, fill : str
-        As matplotlib has them; dash is the style of its line, fill how much of its marker is full.
+        As in matplotlib; dash is the style of its line, fill the fill style of its marker.
     """
 
     colour: str
@@ -66,15 +66,14 @@ class Look(NamedTuple):
 
 
 def look_of(method: str) -> Look:
-    """The look of a method, whatever keys of it its name tells; of one that is not fkl's, one that its name decides."""
+    """The look of a method, whatever keys are in its name; a method outside fkl gets a look from its name."""
     return _look(_registered(method))
 
 
 def looks_of(methods: Iterable[str]) -> dict[str, Look]:
-    """The looks of all methods of a figure, where one may stand with several values of its keys.
+    """The looks of all methods in a figure, which may show one method with several values of its keys.
 
-    These have one colour and one marker. Dashes, and how full the markers are, tell them apart, in order of their
-    names.
+    These share colour and marker. Dashes and fill styles distinguish them, in the order of their names.
     """
     methods = list(dict.fromkeys(methods))
     looks = {}
@@ -93,12 +92,12 @@ def baseline_colour(number: int) -> str:
 
 
 def is_dark() -> bool:
-    """Whether figures are drawn on a dark background now."""
+    """Whether figures are currently drawn on a dark background."""
     return bool(matplotlib.rcParams["figure.facecolor"] == DARK_BACKGROUND)
 
 
 def _registered(method: str) -> str:
-    """The longest known name that a method's begins with; its own up to a comma, where it is not known."""
+    """The longest known name at the beginning of a method's name; if there is none, its own up to a comma."""
     every = [name for family in FAMILIES.values() for name in family]
     known = [name for name in every if method == name or method.startswith((f"{name},", f"{name} ("))]
     return max(known, key=len, default=method.partition(", ")[0])

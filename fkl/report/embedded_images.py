@@ -1,4 +1,4 @@
-"""Pictures of the page, of few colours: in files beside it, or inside it."""
+"""Pictures of the page, with few colours: in files next to it, or embedded."""
 
 import base64
 import hashlib
@@ -12,16 +12,16 @@ from PIL import Image
 from fkl.basics.errors import FklError
 
 FULL, REDUCED = 3000, 420
-"""Pixels across of a paper's figure, and of a run's."""
+"""Width in pixels of a paper's figure, and of a run's."""
 
 COLOURS = {FULL: 128, REDUCED: 64}
-"""Enough for lines, bands and smooth letters; a picture of few colours is a fifth of its file."""
+"""Enough colours for lines, bands and smooth letters; the file is then a fifth as large."""
 
 MOST_PIXELS = 50_000_000
-"""Ten times what the largest figure has."""
+"""Ten times the size of the largest figure."""
 
 PER_CSS_PIXEL = {FULL: 2.0, REDUCED: 1.4}
-"""Screens of phones have two or three pixels for one of the style sheet; the reduced ones shall stay legible."""
+"""Screens of phones have two or three pixels per CSS pixel; reduced pictures must remain legible."""
 
 LONGEST_STEM = 80
 
@@ -33,12 +33,12 @@ class Picture:
     Parameters
     ----------
     name : str
-        Of its file beside the page, with a hash of what is in it.
+        Name of its file next to the page, with a hash of its content.
     png : bytes
     width, height : int
         Its size in CSS pixels.
     alt : str
-        What it shows, for those who do not see it.
+        Description for readers who cannot see it.
     """
 
     name: str
@@ -49,29 +49,29 @@ class Picture:
 
     @property
     def uri(self) -> str:
-        """The picture itself as an address."""
+        """The picture as a data address."""
         return "data:image/png;base64," + base64.b64encode(self.png).decode()
 
 
 def embedded(file: Path, alt: str, widest: int = FULL) -> Picture:
-    """A PNG file as a picture of few colours, at most `widest` pixels across.
+    """A PNG file as a picture with few colours, at most `widest` pixels wide.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        When it is none.
+        If it is not a PNG.
     """
     try:
         with Image.open(file, formats=["PNG"]) as image:
             if image.width * image.height > MOST_PIXELS:
                 raise FklError(f"{image.width} x {image.height} pixels")
             picture = image.convert("RGB")
-    except Exception as error:  # Pillow raises nearly anything for a file that is made to deceive
+    except Exception as error:  # Pillow can raise nearly any error for a malicious file
         raise FklError(f"{file.name}: not a picture that can be shown ({error})") from None
     if picture.width > widest:
         picture = picture.resize((widest, round(picture.height * widest / picture.width)), Image.Resampling.LANCZOS)
     png = io.BytesIO()
-    # by octree, since the usual median cut lets thin lines of other colours become one
+    # by octree, because the usual median cut merges thin lines of different colours
     picture.quantize(COLOURS[widest], Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(
         png, "PNG", optimize=True
     )

@@ -1,4 +1,4 @@
-"""Figures: means over replicates with a band, for people; on a screen, or for a paper."""
+"""Figures: means over replicates with a band, on a screen, or for a paper."""
 
 import math
 import textwrap
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from fkl.tasks.task import Panel
 
 Array = NDArray[Any]
-# Okabe and Ito's palette, told apart by colour-blind readers
+# Okabe and Ito's palette, which colour-blind readers can distinguish
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Of what is no method; methods have theirs in `fkl.report.colours`."""
+"""Colours of items other than methods; methods have theirs in `fkl.report.colours`."""
 ON_DARK = dict(zip(COLOURS, ("#2F95D0", "#EE8442", "#2CB795", "#DF9DC4", "#E69F00", "#8FD0F5", "#FFFFFF"), strict=True))
-"""The same, where the background is dark."""
+"""The same, for a dark background."""
 DARK: dict[str, Any] = {
     "text.color": "#E4E6E8", "axes.labelcolor": "#E4E6E8", "axes.edgecolor": "#A2A9B1", "xtick.color": "#E4E6E8",
     "ytick.color": "#E4E6E8", "grid.color": "#A2A9B1", "figure.facecolor": DARK_BACKGROUND,
@@ -52,44 +52,45 @@ STYLES: dict[str, dict[str, Any]] = {
         "axes.linewidth": 0.6, "grid.linewidth": 0.5,
     },
 }  # fmt: skip
-"""On a screen, or for a paper: in the width of its column or page, with the caption in a file of its own."""
+"""On a screen, or for a paper: in the width of its column or page, with the caption in a separate file."""
 COLUMN_WIDTH, PAGE_WIDTH = 3.3, 6.9
-"""Inches, of a figure with one panel and of one with several, for a paper."""
+"""Width in inches of a figure with one panel and with several, for a paper."""
 DOTS = {"screen": 150, "paper": 300}
-"""Of a PNG, an inch."""
+"""Dots per inch of a PNG."""
 MOST_POINTS = 2000
-"""Of a curve, more than a panel is pixels wide; of more rounds so many are drawn, evenly spread, the last one too."""
+"""Maximum number of points of a curve, more than the pixels of a panel; with more rounds this many are drawn, evenly
+spread, including the last."""
 LOW, HIGH = 0.1, 0.9
-"""Quantiles of the replicates where a band ends."""
+"""Quantiles of the replicates at the ends of a band."""
 SPREAD = f"mean, and from {LOW:.0%} to {HIGH:.0%} of".replace("%", " %") + " {} replicates"
 MOST_IN_BAND = 1000
-"""Replicates that a run's band is made of; of more, the first so many."""
+"""Maximum number of replicates in a run's band, the first ones."""
 MOST_DIRECT = 5
-"""Lines that are named at their end, instead of a legend."""
+"""Maximum number of lines that are named at their end, instead of in a legend."""
 BESIDE, AT_POINT, IN_LEGEND, NAMED = "beside", "at point", "in legend", "named"
-"""Ids of lines: not counted among the `MOST_DIRECT`; named at the end however many there are; named in the legend
-alone; and named nowhere, since ticks do it."""
+"""Ids of lines: not counted among the `MOST_DIRECT`; always named at the end; named only in the legend; and never
+named, because ticks do that."""
 LONGEST_DIRECT, LONGEST_IN_COLUMN = 30, 18
-"""Letters of such a name, where there are several panels, and for a paper, where it would take half of a panel."""
+"""Maximum length of such a name with several panels, and for a paper, where it would take half of a panel."""
 BESIDE_POINTS = 7
-"""How far beside its line's end a name begins."""
+"""Distance from the end of a line to its name."""
 MOST_DECADES = 3
-"""Of a logarithmic axis whose ticks are plain numbers; one that spans more has powers of ten."""
+"""Maximum decades of a logarithmic axis with plain numbers as ticks; a longer one has powers of ten."""
 STEPS: tuple[tuple[float, ...], ...] = ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7), (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9))
-"""Ticks of a decade, of a logarithmic axis: the first that make enough."""
+"""Ticks per decade of a logarithmic axis: the first option with enough ticks."""
 ENOUGH_TICKS = 3
 PLAIN = 1e-2, 1e5
-"""Ends of the numbers that ticks show as they are; others have a power of ten in common, at the end of the axis."""
+"""Range of plain numbers on ticks; others have a common power of ten, at the end of the axis."""
 PUBLISHED = ", published"
-"""How the label of values ends that a paper printed, which are crosses."""
+"""End of the label of a paper's printed values, which are crosses."""
 LONGEST_LABEL = 48
-"""Letters in one line of a legend."""
+"""Maximum length of a line in a legend."""
 LETTERS_AN_INCH = 12
-"""About, of a legend on a screen; more are smaller."""
+"""Approximate number of entries of a legend on a screen; with more they are smaller."""
 LETTERS_HIGH = 26
-"""Of the label of an axis of y, in one line beside a panel for a paper."""
+"""Maximum length of a y label, in one line next to a panel for a paper."""
 INCHES_A_HANDLE = 0.6
-"""Of the line before a legend's letters with the space around it."""
+"""Width of a legend's line with the space around it."""
 
 
 @contextmanager
@@ -100,7 +101,7 @@ def styled(style: str = "screen", dark: bool = False) -> Iterator[None]:
 
 
 def is_for_paper() -> bool:
-    """Whether figures are drawn for a paper now."""
+    """Whether figures are currently drawn for a paper."""
     return bool(matplotlib.rcParams["font.size"] == STYLES["paper"]["font.size"])
 
 
@@ -112,7 +113,7 @@ def draw_run(
     Parameters
     ----------
     folder : Path
-        Where the run's rounds.csv is, and the files go.
+        Folder with the run's rounds.csv, and for the files.
     curves : Curves
         Mean of every round.
     summary : DataFrame
@@ -121,7 +122,7 @@ def draw_run(
         Label of the method.
     title : str
     panels : mapping of str to Panel
-        What to draw, by the names of the files.
+        Panels to draw, by file name.
     """
     look, baselines = look_of(method), {name: words for of in CONSTANTS.values() for name, words in of.items()}
     for name, panel in panels.items():
@@ -161,7 +162,7 @@ def draw_run(
 
 
 def _bands(folder: Path, columns: Sequence[str], curves: "Curves") -> dict[str, tuple[Array, Array]]:
-    """Quantiles over replicates of columns of a run's rounds, of each round; none of a single replicate."""
+    """Quantiles over replicates of a run's columns in each round; none for a single replicate."""
     rounds, replicates = curves.mean.shape[1], min(curves.replicates, MOST_IN_BAND)
     if replicates < 2 or not columns:
         return {}
@@ -181,7 +182,7 @@ def _bands(folder: Path, columns: Sequence[str], curves: "Curves") -> dict[str, 
 
 
 def _seen(points: int) -> NDArray[np.int64]:
-    """Which of so many points of a curve are drawn."""
+    """Indices of the drawn points among this many of a curve."""
     return np.unique(np.linspace(0, points - 1, min(points, MOST_POINTS)).astype(np.int64))
 
 
@@ -194,7 +195,7 @@ def save(folder: Path, name: str, figure: Figure, replicates: int) -> None:
 def against_nominal(
     axes: Axes, summary: pd.DataFrame, panel: "Panel", nominal: Mapping[str, float], look: Look | None = None
 ) -> None:
-    """What shares are at the end, and what they should be: mean and spread over replicates, and the diagonal."""
+    """Final shares against nominal ones: mean and spread over replicates, and the diagonal."""
     shares = summary[list(nominal)]
     x, mean, ends = list(nominal.values()), shares.mean(), shares.quantile([LOW, HIGH])
     axes.plot([0, 1], [0, 1], DASHES[1], color=baseline_colour(0), linewidth=1, label="as many as there should be")
@@ -212,7 +213,7 @@ def against_nominal(
 
 
 def canvas(panels: int, across: int | None = None) -> tuple[Figure, Sequence[Axes]]:
-    """A row of panels with room for a legend below them, or rows of at most so many."""
+    """A row of panels with space for a legend below them, or rows of at most this many."""
     columns = min(panels, across or panels)
     if is_for_paper():
         columns = min(columns, 2 if panels in (2, 4) else 3)
@@ -221,12 +222,12 @@ def canvas(panels: int, across: int | None = None) -> tuple[Figure, Sequence[Axe
         size = COLUMN_WIDTH if columns == 1 else PAGE_WIDTH, 0.3 + (2.0 if columns < 3 else 1.7) * rows
     else:
         size = 1.4 + 4.2 * columns, 0.4 + 3.1 * rows
-    figure = Figure(figsize=size, layout="constrained")  # not pyplot's, which is the user's own
+    figure = Figure(figsize=size, layout="constrained")  # not pyplot's, which belongs to the user
     return figure, [figure.add_subplot(rows, columns, number + 1) for number in range(panels)]
 
 
 def shade(number: int) -> tuple[str, str]:
-    """Colour and style of line of the curve with this number, which is no method's, so that 28 are told apart."""
+    """Colour and line style of a curve that is not a method's, by number; 28 are distinct."""
     colour = COLOURS[number % len(COLOURS)]
     return ON_DARK[colour] if is_dark() else colour, DASHES[number // len(COLOURS) % len(DASHES)]
 
@@ -250,27 +251,27 @@ def over(axes: Axes, grouped: Any, label: str, look: Look | tuple[str, str], x: 
 def curve(
     axes: Axes, x: Array, mean: Array, ends: tuple[Array, Array] | None, label: str, look: Look | tuple[str, str]
 ) -> None:
-    """A curve, and a band where there is one; a method's has its marker now and then."""
+    """A curve, with a band if there is one; a method's curve has some markers."""
     seen = _seen(len(x))
     colour, dash = (look.colour, look.dash) if isinstance(look, Look) else look
     marked: dict[str, Any] = {}
     if isinstance(look, Look):
         marked = {"marker": look.marker, "fillstyle": look.fill, "markevery": 1 if len(seen) < 12 else 0.18}
-        marked["clip_on"] = False  # a marker at the end is a whole one
+        marked["clip_on"] = False  # a marker at the end is complete
     axes.plot(x[seen], mean[seen], dash, color=colour, linewidth=_line_width(), label=label, markersize=4, **marked)
     if ends is not None:
         axes.fill_between(x[seen], ends[0][seen], ends[1][seen], color=colour, alpha=0.2, linewidth=0)
 
 
 def sweep(axes: Axes, values: "Mapping[float, pd.Series[float]]", label: str, look: Look) -> None:
-    """A point a run, over what the runs differ in: mean of its replicates, joined by a line, with a band."""
+    """One point per run over the key in which runs differ: mean of its replicates, joined by a line, with a band."""
     x = sorted(values)
     ends = tuple(np.array([values[at].quantile(one) for at in x]) for one in (LOW, HIGH))
     curve(axes, np.array(x), np.array([values[at].mean() for at in x]), (ends[0], ends[1]), label, look)
 
 
 def crosses(axes: Axes, points: Sequence[tuple[float, float]], label: str, look: Look) -> None:
-    """Values that a paper printed."""
+    """A paper's printed values."""
     if points:
         size = 1.6 * matplotlib.rcParams["lines.markersize"]
         marked: dict[str, Any] = {"markersize": size, "label": f"{label}{PUBLISHED}", "clip_on": False, "zorder": 4}
@@ -278,21 +279,21 @@ def crosses(axes: Axes, points: Sequence[tuple[float, float]], label: str, look:
 
 
 def spread(values: "pd.Series[float] | Array") -> tuple[float, NDArray[np.float64]]:
-    """Mean of some replicates, and how far below and above it the quantiles are, as `errorbar` has them."""
+    """Mean of some replicates, and the distances of the quantiles below and above it, as for `errorbar`."""
     array = np.asarray(values, np.float64)
     low, high = np.quantile(array, (LOW, HIGH))
     return float(array.mean()), np.maximum([[array.mean() - low], [high - array.mean()]], 0)
 
 
 def baseline(axes: Axes, value: float, words: str, number: int) -> None:
-    """A dashed grey line at the error of what predicts without learning."""
+    """A dashed grey line at the error of a baseline without learning."""
     short = words.removeprefix("the ").removeprefix("each client's ")
     colour = baseline_colour(number)
     axes.axhline(value, color=colour, linestyle=DASHES[1], linewidth=1, label=short, zorder=0, gid=BESIDE)
 
 
 def points(axes: Axes, values: "pd.Series[float]", label: str, place: int, colour: str) -> None:
-    """Values of the one round, a point a replicate beside their mean and quantiles."""
+    """Values of a single round, one point per replicate next to their mean and quantiles."""
     axes.plot([place] * len(values), values, "o", color=colour, alpha=0.3)
     mean, ends = spread(values)
     axes.errorbar([place + 0.2], [mean], ends, fmt="o", color=colour, label=label)
@@ -301,20 +302,20 @@ def points(axes: Axes, values: "pd.Series[float]", label: str, place: int, colou
 
 
 def rendered(figure: Figure, replicates: int | str, claim: str = "") -> dict[str, bytes]:
-    """A figure as PNG and PDF, by suffix, with each line named, and with what line and band are below it.
+    """A figure as PNG and PDF, by suffix, with each line named, and with a note about line and band below it.
 
-    At most `MOST_DIRECT` lines are named at their end, more in a legend outside the data. For a paper there is a .txt
-    besides, with what else stands below the figure.
+    At most `MOST_DIRECT` lines are named at their end, more in a legend outside the data. For a paper there is also a
+    .txt with the rest of the caption.
 
-    A figure that cannot be drawn is said to be missing, and is nothing: whatever it is of is worth keeping.
+    A figure that cannot be drawn is reported as missing, and the result is empty, because its data are worth keeping.
 
     Parameters
     ----------
     figure : Figure
     replicates : int or str
-        How many the mean and the band are over; or what is drawn, where it is something else.
+        Number of replicates in the mean and the band, or a description of other content.
     claim : str
-        What a paper says of its figure, and what came out here, where no value of it is published.
+        A paper's claim about its figure, and our result, if the figure has no published values.
     """
     handles: dict[str, Artist] = {}
     if not isinstance(replicates, str):
@@ -347,19 +348,19 @@ def rendered(figure: Figure, replicates: int | str, claim: str = "") -> dict[str
             alignment="left" if claim else "center",
         )  # fmt: skip
     for text in words_of(figure):
-        text.set_parse_math(False)  # a label may hold anything, such as dollars
+        text.set_parse_math(False)  # a label may contain anything, such as dollars
     png, pdf = BytesIO(), BytesIO()
     try:
         if (layout := figure.get_layout_engine()) is not None:
             layout.execute(figure)
-            figure.set_layout_engine(None)  # or it would be found twice more, which takes longer than the drawing
+            figure.set_layout_engine(None)  # computing it twice more would take longer than drawing
         _move_apart(named)
         with matplotlib.rc_context({"pdf.fonttype": 42}):  # TrueType; many venues refuse type 3
             figure.savefig(png, format="png", dpi=DOTS["paper" if is_for_paper() else "screen"])
             figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
     except OSError:
         raise
-    except Exception as error:  # of a font, a size, a number: matplotlib's are many
+    except Exception as error:  # of a font, a size, a number: matplotlib has many
         names = ", ".join(filter(None, (axes.get_title() for axes in figure.axes)))
         warning(f"no figure of {in_one_line(names)}: {type(error).__name__}: {in_one_line(error)}")
         return {}
@@ -367,7 +368,7 @@ def rendered(figure: Figure, replicates: int | str, claim: str = "") -> dict[str
 
 
 def _caption(figure: Figure, told: str) -> str:
-    """What a reader of a paper's figure must know, in sentences."""
+    """Notes for readers of a paper's figure, in sentences."""
     titles = [title for axes in figure.axes if (title := " ".join(axes.get_title().split()))]
     shown = {axes.get_ylabel(): axes.get_xlabel() for axes in figure.axes if axes.get_ylabel()}
     words = [
@@ -383,7 +384,7 @@ def _lines(told: str, width: int) -> Iterator[str]:
 
 
 def _in_legend(handles: dict[str, Artist], named: Sequence[str]) -> dict[str, Artist]:
-    """What a legend has to tell: lines that are not named at their end, and once what crosses are."""
+    """Entries of a legend: lines that are not named at their end, and one for crosses."""
     rest = {words: handle for words, handle in handles.items() if not words.endswith(PUBLISHED)}
     if named:
         rest = {words: handle for words, handle in rest.items() if _folded(words) not in named}
@@ -396,12 +397,12 @@ Named = tuple[Axes, Annotation, tuple[float, float]]
 
 
 def _folded(words: str) -> str:
-    """A name in lines that are not long."""
+    """A name, wrapped into short lines."""
     return textwrap.fill(words, 24)
 
 
 def _name_directly(figure: Figure, handles: dict[str, Any]) -> list[Named]:
-    """Write the name of each line at its end, if they are few; nothing where they are not, or are no lines."""
+    """Write the name of each line at its end, if there are few lines."""
     lines = {words: _line(handle) for words, handle in handles.items() if not words.endswith(PUBLISHED)}
     kinds = {words: _kind(handle) for words, handle in handles.items() if words in lines}
     direct = [words for words, kind in kinds.items() if kind != IN_LEGEND]
@@ -425,7 +426,7 @@ def _name_directly(figure: Figure, handles: dict[str, Any]) -> list[Named]:
 
 
 def _end_at_last_point(panels: Sequence[Axes]) -> None:
-    """End the axis of x where curves do, so that names stand beside the panel; panels that end alike go on doing so."""
+    """End the x axis with the curves; names are then next to the panel. Panels with equal ends keep them equal."""
     last = {}
     for axes in panels:
         lines = [line for line in axes.lines if line.get_transform() == axes.transData and len(line.get_xydata())]  # type: ignore[arg-type]
@@ -443,7 +444,7 @@ def _kind(handle: Any) -> str | None:
 
 
 def _line(handle: Any) -> Line2D | None:
-    """The line of what stands in a legend; None where it has none."""
+    """The line of a legend entry; None if it has none."""
     line = handle[0] if isinstance(handle, ErrorbarContainer) else handle
     return line if isinstance(line, Line2D) else None
 
@@ -455,7 +456,7 @@ def _named_at_end(axes: Axes, handle: Any, words: str) -> Named | None:
     if line is None or not len(places):
         return None
     end = places[-1]
-    above = 0 if line.get_linestyle() != "None" else 6  # beside a point, not on what goes through it
+    above = 0 if line.get_linestyle() != "None" else 6  # next to a point, not on a line through it
     text = axes.annotate(
         _folded(words), (float(end[0]), float(end[1])), xycoords=line.get_transform(), xytext=(BESIDE_POINTS, above),
         textcoords="offset points", va="center", ha="left", fontsize=0.9 * matplotlib.rcParams["font.size"],
@@ -466,7 +467,7 @@ def _named_at_end(axes: Axes, handle: Any, words: str) -> Named | None:
 
 
 def _move_apart(named: Sequence[Named]) -> None:
-    """Move names up or down, so that none covers another."""
+    """Move names up or down to avoid overlaps."""
     for axes in dict.fromkeys(axes for axes, _, _ in named):
         texts = [text for of, text, _ in named if of is axes]
         boxes = [text.get_window_extent() for text in texts]
@@ -486,7 +487,7 @@ def _move_apart(named: Sequence[Named]) -> None:
 
 
 def legible(colour: str) -> tuple[float, ...]:
-    """A colour for letters: darker where it is light on light ground, and the other way round."""
+    """A colour for letters: darker if it is light on a light background, and vice versa."""
     rgb = np.array(to_rgb(colour))
     light = float(rgb @ (0.299, 0.587, 0.114))
     toward = 1.0 if is_dark() else 0.0
@@ -494,7 +495,7 @@ def legible(colour: str) -> tuple[float, ...]:
 
 
 def words_of(figure: Figure) -> Iterator[Text]:
-    """All text of a figure but ticks."""
+    """All text of a figure except ticks."""
     yield from figure.texts
     for axes in figure.axes:
         yield from (axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts)
@@ -504,13 +505,13 @@ def words_of(figure: Figure) -> Iterator[Text]:
 
 
 def spread_over(replicates: Iterable[int]) -> int | str:
-    """What `rendered` says of curves that are over so many replicates each."""
+    """The note of `rendered` about curves over this many replicates."""
     counts = {*replicates}
     return counts.pop() if len(counts) == 1 else SPREAD.format(f"{min(counts)} to {max(counts)}")
 
 
 def plain_ticks(axes: Axes) -> None:
-    """Ticks of both axes as plain numbers, where they are not words or span too much for that."""
+    """Ticks of both axes as plain numbers, unless they are words or span too much."""
     for axis in (axes.xaxis, axes.yaxis):
         ours = isinstance(axis.get_major_formatter(), Plain)
         if isinstance(axis.get_major_locator(), FixedLocator):
@@ -527,7 +528,7 @@ def plain_ticks(axes: Axes) -> None:
 
 
 def _ticks(low: float, high: float) -> LogLocator | MaxNLocator:
-    """Ticks of a logarithmic axis: powers of ten, and as many between them as make enough."""
+    """Ticks of a logarithmic axis: powers of ten, and as many between them as needed."""
     decades = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
     for steps in STEPS:
         ticks = np.multiply.outer(10.0**decades, steps)
@@ -537,7 +538,7 @@ def _ticks(low: float, high: float) -> LogLocator | MaxNLocator:
 
 
 class Plain(Formatter):
-    """Numbers as people write them; very small and very large ones have a power of ten in common."""
+    """Plain numbers; very small and very large ones have a common power of ten."""
 
     power = 0
 
@@ -552,7 +553,7 @@ class Plain(Formatter):
         return f"{x / 10.0**self.power:.6g}".replace("-", "\N{MINUS SIGN}")
 
     def get_offset(self) -> str:
-        """What stands at the end of the axis."""
+        """Text at the end of the axis."""
         return rf"$\times10^{{{self.power}}}$" if self.power else ""
 
 
@@ -560,7 +561,7 @@ class Bytes(Plain):
     """Amounts of bytes with their unit."""
 
     def set_locs(self, locs: Any) -> None:
-        """Nothing is in common."""
+        """There is no common factor."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
         """One tick."""
@@ -569,7 +570,7 @@ class Bytes(Plain):
 
 
 def share_costs(panels: Iterable[Axes]) -> None:
-    """Give panels whose axis of costs is logarithmic the same ends, so that they can be read beside each other."""
+    """Give panels with a logarithmic cost axis the same ends, to make them comparable."""
     panels = [axes for axes in panels if axes.get_xscale() in ("log", "symlog") and axes.has_data()]
     ends = [axes.get_xlim() for axes in panels]
     for axes in panels:
@@ -581,7 +582,7 @@ def _line_width() -> float:
 
 
 def _columns(figure: Figure, labels: Sequence[str], letters: float) -> int:
-    """Columns of a legend that are not wider than the figure."""
+    """Number of legend columns that fit in the figure's width."""
     if not labels:
         return 1
     longest = max(len(line) for words in labels for line in words.split("\n"))

@@ -1,4 +1,4 @@
-"""Tables for LaTeX with booktabs alone, each part as wide as a line of an article and as high as its page."""
+"""Tables for LaTeX that need only booktabs; each part fits the line and the page of an article."""
 
 import re
 from collections.abc import Iterator
@@ -8,17 +8,17 @@ from math import ceil
 from tabulate import LATEX_ESCAPE_RULES
 
 LINE = 345.0
-"""Points of a line of LaTeX's article."""
+"""Width in points of a line in LaTeX's article."""
 GAP = 6.0
 """Points between two columns."""
 LONGEST_TEXT = 110.0
-"""Points of a column of words; longer ones are wrapped."""
+"""Width in points of a text column; longer texts are wrapped."""
 PAGE = 42
-"""Lines of a table on a page."""
+"""Number of table lines on a page."""
 RULE = 0.9
-"""Lines that a rule takes."""
+"""Height of a rule in lines."""
 KEYS = 2
-"""Most columns that name a row and are repeated in each part."""
+"""Maximum number of row headings that are repeated in each part."""
 
 RAGGED = r"\raggedright\let\\\tabularnewline "
 LETTER, CAPITAL, BOLD = 4.8, 6.4, 1.16
@@ -32,7 +32,7 @@ WIDTHS = {
     }.items()
     for letter in letters
 }
-"""Points of letters at \\footnotesize; of the others capitals have `CAPITAL` and the rest `LETTER`; bold is wider."""
+"""Points of letters at \\footnotesize; other capitals have `CAPITAL` and the rest `LETTER`; bold is wider."""
 
 SIGNS = {
     "±": r"$\pm$", "×": r"$\times$", "−": r"$-$", "≤": r"$\le$", "≥": r"$\ge$", "▲": r"$\triangle$", "∈": r"$\in$",
@@ -40,20 +40,20 @@ SIGNS = {
 }  # fmt: skip
 RAISED = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
 COMMANDS = re.compile(r"\\(?:textbf|underline|scriptsize|textsuperscript|hspace\{[^}]*\})|\\(?=[%&#$_{}])|[{}$]")
-"""What takes no room of its own."""
+"""Characters without width."""
 BREAKS, ALLOWED = re.compile(r"(\\_|[=/;,.])(?=[^\s\\\d])"), r"\allowbreak{}"
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of cells that are LaTeX already.
+    """A column of cells in LaTeX.
 
     Parameters
     ----------
     heading : str
     cells : list of str
     number : bool
-        Whether it is aligned to the right.
+        Whether to align it to the right.
     """
 
     heading: str
@@ -62,23 +62,23 @@ class Column:
 
     @property
     def width(self) -> float:
-        """Points of its widest cell; what is words and longer than `LONGEST_TEXT` is wrapped there."""
+        """Width of its widest cell in points; text longer than `LONGEST_TEXT` is wrapped."""
         widest = max(map(width, [*self._words, *self.cells]), default=0.0)
         return widest if self.number else min(widest, LONGEST_TEXT)
 
     @property
     def wrapped(self) -> bool:
-        """Whether some cell has more than a line."""
+        """Whether some cell has more than one line."""
         return not self.number and max(map(width, self.cells), default=0.0) > LONGEST_TEXT
 
     @property
     def style(self) -> str:
-        """As tabular wants it."""
+        """Its column type for tabular."""
         return "r" if self.number else f"p{{{self.width:.0f}pt}}" if self.wrapped else "l"
 
     @property
     def head(self) -> str:
-        """Its heading, of several lines where it is wider than the cells."""
+        """Its heading, with several lines if it is wider than the cells."""
         cells = max(map(width, self.cells), default=0.0)
         if width(self.heading) <= max(cells, 30.0) or len(self._words) == 1:
             return self.heading
@@ -86,7 +86,7 @@ class Column:
         return rf"\begin{{tabular}}[b]{{@{{}}{side}@{{}}}}{lines}\end{{tabular}}"
 
     def cell(self, row: int) -> str:
-        """A cell, which may be broken after each sign where it is wrapped."""
+        """A cell; if it is wrapped, it may be broken after each sign."""
         words = self.cells[row]
         if not self.wrapped or not words:
             return words
@@ -99,20 +99,20 @@ class Column:
 
 @dataclass(frozen=True)
 class Float:
-    """A table with a caption, which is cut into as many floats as lines and pages want.
+    """A table with a caption, divided into floats that fit lines and pages.
 
     Parameters
     ----------
     columns : list of Column
-        Those that name a row first.
+        Columns, with the row headings first.
     caption : str
         LaTeX.
     label : str
-        What it is referred to by, after ``tab:``.
+        Its label after ``tab:``.
     ruled : tuple of int
         Rows above which there is a rule.
     line : float
-        Points of a line of the text around it.
+        Width in points of a text line.
     """
 
     columns: list[Column]
@@ -127,7 +127,7 @@ class Float:
         return "\n".join([r"% \usepackage{booktabs}", *made])
 
     def _columns(self) -> Iterator[list[Column]]:
-        """Groups of columns that fit a line, each with those that name a row."""
+        """Groups of columns that fit a line, each with the row headings."""
         keys = next((k for k, column in enumerate(self.columns) if column.number), 1)
         names, rest = self.columns[: min(keys, KEYS)], self.columns[min(keys, KEYS) :]
         used = sum(column.width + GAP for column in names)
@@ -180,7 +180,7 @@ class Float:
 
 
 def escaped(words: str) -> str:
-    r"""Text as LaTeX shows it.
+    r"""Text escaped for LaTeX.
 
     Examples
     --------
@@ -194,12 +194,12 @@ def escaped(words: str) -> str:
 
 
 def width(latex: str) -> float:
-    """Points that a cell takes at most, about."""
+    """Approximate maximum width of a cell in points."""
     factor = BOLD if r"\textbf" in latex else 0.95 if r"\scriptsize" in latex else 1.0
     shown = COMMANDS.sub("", re.sub(r"\\(?:pm|times|triangle|le|ge|in|to|approx|text[a-z]+\{\})", "N", latex))
     return factor * sum(WIDTHS.get(letter, CAPITAL if letter.isupper() else LETTER) for letter in shown)
 
 
 def _lines(column: Column, row: int) -> int:
-    """Of a cell; words break where they can, so that lines are not full."""
+    """Number of lines in a cell; breaks are between words, so lines are not full."""
     return ceil(1.3 * width(column.cells[row]) / column.width) if column.wrapped else 1

@@ -1,4 +1,4 @@
-"""Markdown of a paper's differences as HTML, with a name for every difference so that it can be pointed at."""
+"""Markdown of a paper's differences as HTML, with an anchor for every difference."""
 
 import re
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 IN_SHORT = "In short."
-"""What the paragraph begins with, in bold, that the summary of the page shows."""
+"""Bold beginning of the paragraph that the summary of the page shows."""
 
 
 @dataclass
 class Group:
-    """The list below a bold line, such as what a switch settles: anchor and first words of each item."""
+    """The list below a bold line: anchor and first words of each item."""
 
     title: str
     items: list[tuple[str, str]] = field(default_factory=list)
@@ -21,14 +21,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Prose:
-    """What became of a Markdown text.
+    """A rendered Markdown text.
 
     Parameters
     ----------
     html : str
         Without its first heading.
     in_short : str
-        The paragraph, as HTML, that begins with `IN_SHORT`; empty where there is none.
+        The paragraph, as HTML, that begins with `IN_SHORT`; empty if there is none.
     groups : list of Group
     """
 
@@ -51,7 +51,7 @@ def render(markdown: str, anchor: str, level: int) -> Prose:
     markdown : str
         Its first heading is left out, the others become headings of `level` and below.
     anchor : str
-        What the ids of its items begin with.
+        Prefix of the ids of its items.
     level : int
     """
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -83,7 +83,7 @@ def _without_first_heading(tokens: list[Token]) -> list[Token]:
 
 
 def _without_files(children: Sequence[Token]) -> list[Token]:
-    """Links to files become their words, since these files do not lie beside the page."""
+    """Links to files become plain text, because these files are not next to the page."""
     kept, inside = [], False
     for child in children:
         inside = inside or (child.type == "link_open" and not re.match("https?:|#", str(child.attrGet("href"))))
@@ -102,7 +102,7 @@ def _move_headings(tokens: list[Token], level: int) -> None:
 
 
 def _name_items(tokens: list[Token], anchor: str) -> list[Group]:
-    """Give every item that begins with emphasised words an id made of them."""
+    """Give every item that begins with emphasised words an id from these words."""
     groups = [Group("")]
     item: Token | None = None
     for token in tokens:
@@ -126,7 +126,7 @@ def _bold(token: Token) -> str:
 
 
 def _first_words(token: Token, kind: str) -> str:
-    """Text inside the mark that a paragraph begins with, where it is of this kind."""
+    """Text inside the mark at the beginning of a paragraph, if it is of this kind."""
     children = [child for child in token.children or [] if child.type != "text" or child.content]
     if not children or children[0].type != kind:
         return ""

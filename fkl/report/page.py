@@ -1,4 +1,4 @@
-"""One HTML page with everything: what reproduces, every table and figure, the differences, the runs."""
+"""One HTML page with everything: reproduced numbers, every table and figure, the differences, the runs."""
 
 import re
 from collections import Counter
@@ -35,7 +35,7 @@ SHOWN = {
     "paper": "paper", "cells": "cells", "as_described": "stated", "by_one_reading": "by one",
     "by_some_reading": "by some", "not": "not", "cannot_tell": "unclear",
 }  # fmt: skip
-"""Columns of the shares that the terminal shows, with headings that leave the table 80 wide; their file has all."""
+"""Columns of the shares in the terminal, with headings for a width of 80; their file has all columns."""
 RAISED = str.maketrans("+-0123456789", "⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 MARKUP = Environment(
@@ -56,7 +56,7 @@ class View:
     ----------
     anchor, number, title : str
     instead : str
-        What to do, in Markdown, where nothing was run for it.
+        What to do, in Markdown, if nothing was run for it.
     """
 
     anchor: str
@@ -72,7 +72,7 @@ class TableView(View):
     Parameters
     ----------
     frame : DataFrame
-        The table with the columns that it does not show.
+        The table with its hidden columns.
     table : Table, optional
     files : tuple of str
     """
@@ -84,14 +84,14 @@ class TableView(View):
 
     @property
     def published(self) -> bool:
-        """Whether it is one of published cells."""
+        """Whether it is a table of published cells."""
         return {*KEY, "unit", "verdict"} <= {*self.frame}
 
     @property
     def rows(self) -> list[tuple[list[str], Mark | None, bool]]:
-        """Cells of each row in words, its verdict, and whether it stands below the first of its published cell.
+        """Cells of each row as text, its verdict, and whether it is below the first row of its published cell.
 
-        What was not run is left out.
+        Rows without runs are left out.
         """
         assert self.table is not None
         frame = self.frame
@@ -103,7 +103,7 @@ class TableView(View):
 
     @property
     def named_by(self) -> int:
-        """How many of the first columns say what a row is."""
+        """Number of first columns that identify a row."""
         assert self.table is not None
         return len(KEY) + 1 if self.published else 1
 
@@ -130,13 +130,13 @@ class PaperView:
     figures : list of FigureView
     differences : Prose
     variants : dict of str to str
-        What its named variants change.
+        Changes of its named variants.
     tried : dict of str to str
         `experiments.tried`.
     store : Store
-        Where data files would be.
+        Place of data files.
     no_cells : str
-        Why there is no number to compare; empty where there are some.
+        Why there are no numbers to compare; empty if there are some.
     layouts : dict of str to Layout
         Rows and columns of its printed tables, by number.
     """
@@ -165,7 +165,7 @@ class PaperView:
 
     @property
     def sentence(self) -> str:
-        """What comes out, or why there is nothing to compare, in one sentence of HTML."""
+        """The result, or why there is nothing to compare, in one sentence of HTML."""
         return f"No cells to compare: {self.no_cells}" if self.no_cells else self.differences.sentence
 
     def grids(self, number: str) -> list[Grid]:
@@ -187,20 +187,20 @@ class PaperView:
         return found
 
     def tried_at(self, algorithm: str, dataset: str) -> str:
-        """Anchor of what was tried for cells that differ: an item of the differences, or all of them."""
+        """Anchor of attempts for cells that differ: an item of the differences, or all of them."""
         words = self.tried.get(f"{algorithm} on {dataset}", self.tried.get(algorithm))
         anchors = {words: anchor for group in self.differences.groups for anchor, words in group.items}
         return anchors.get(str(words), f"{self.name}-differences")
 
     @property
     def not_run(self) -> list[tuple[DataSource, int]]:
-        """Data sets of published cells that were not run, with the number of these cells."""
+        """Data sets of published cells without runs, with the number of these cells."""
         counts = Counter(str(cell.rows.iloc[0]["dataset"]) for cell in self._cells(MISSING))
         return [(data_source(name, self.store), number) for name, number in counts.items()]
 
     @property
     def remedies(self) -> dict[str, tuple[list[str], int]]:
-        """What to do for the cells that were not run: names of their data sets, and how many they are."""
+        """What to do for the cells without runs: names of their data sets, and their number."""
         found: dict[str, tuple[list[str], int]] = {}
         for source, number in self.not_run:
             names, cells_so_far = found.get(source.remedy, ([], 0))
@@ -209,12 +209,12 @@ class PaperView:
 
     @property
     def lacks(self) -> bool:
-        """Whether something of it was not run."""
+        """Whether some cells have no runs."""
         return bool(self.not_run or self.left_out)
 
     @property
     def left_out(self) -> dict[str, list[TableView | FigureView]]:
-        """Tables and figures that nothing was run for, by what to do."""
+        """Tables and figures without runs, by what to do."""
         found: dict[str, list[TableView | FigureView]] = {}
         views: list[TableView | FigureView] = [*self.tables, *self.figures]
         for view in views:
@@ -231,7 +231,7 @@ class PaperView:
 
 @dataclass(frozen=True)
 class ComparedView:
-    """Runs beside each other on the page."""
+    """A comparison of runs on the page."""
 
     made: Comparison
     pictures: dict[str, Picture]
@@ -239,19 +239,19 @@ class ComparedView:
 
     @property
     def said(self) -> list[str]:
-        """Who is told apart from the best, and what a reader must know."""
+        """Methods that differ from the best, and notes for the reader."""
         return [*self.made.verdicts, *self.made.remarks]
 
 
 class Beside:
-    """What lies beside the page, in the folder ``report``; nothing where the page is a single file.
+    """Files next to the page, in the folder ``report``; none if the page is a single file.
 
     Parameters
     ----------
     folder : Path
-        Of the page.
+        Folder of the page.
     single : bool
-        Whether pictures and runs are in the page itself.
+        Whether the page contains pictures and runs.
     """
 
     def __init__(self, folder: Path, single: bool) -> None:
@@ -259,7 +259,7 @@ class Beside:
         self.pictures: dict[str, bytes] = {}
 
     def source(self, picture: Picture, above: str = "report/") -> str:
-        """Address of a picture, for a page that has the folder below ``above``."""
+        """Address of a picture, for a page with the folder below ``above``."""
         if self.single:
             return picture.uri
         self.pictures[picture.name] = picture.png
@@ -279,16 +279,16 @@ class Beside:
 
 
 def write_page(outputs: Path, store: Store, single: bool = False) -> str:
-    """Make all tables and figures again, and the page with them; say where it lies and how many cells agree.
+    """Make all tables and figures again, and the page with them; print its path and the number of agreeing cells.
 
     Parameters
     ----------
     outputs : Path
-        Runs are read below it; tables, figures and report.html are written there, with report/ beside it.
+        Runs are read below it; tables, figures and report.html are written there, with report/ next to it.
     store : Store
-        Where data files would be, to tell which are missing.
+        Place of data files, to find the missing ones.
     single : bool
-        Whether pictures and runs shall be inside report.html.
+        Whether to embed pictures and runs in report.html.
     """
     found = collect(outputs)
     pictures: dict[Path, list[Picture]] = {}
@@ -304,7 +304,7 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> str:
     runs = found.runs
     shown = (
         views if of_papers or EARLY in total or not runs else []
-    )  # own runs alone: what is not run of papers is nobody's question
+    )  # only own runs: missing runs of papers do not matter
     names = sorted({run.dataset for run in runs} | {source.name for view in shown for source, _ in view.not_run})
     shares = shares_table(view.judged for view in shown)
     beside = Beside(outputs / "report", single)
@@ -344,18 +344,18 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> str:
 
 
 def _shows(view: PaperView) -> bool:
-    """Whether something of a paper was made that no published cell is in."""
+    """Whether the paper has a result without a published cell."""
     return any(table.table is not None and not table.published for table in view.tables)
 
 
 def added_up(views: list[PaperView]) -> dict[Mark, int]:
-    """How many cells of all papers have each outcome."""
+    """Number of cells of all papers by outcome."""
     total = sum((Counter(view.judged.tally()) for view in views), Counter[Mark]())
     return {outcome: total[outcome] for outcome in OUTCOMES if outcome in total}
 
 
 def _compared(found: Collected, of_papers: bool, outputs: Path) -> list[ComparedView]:
-    """The runs beside each other, those of one metric; without the papers' own where these are shown beside theirs."""
+    """A comparison of the runs with one metric, without the papers' runs if these are shown with published numbers."""
     runs, lost = found.runs, found.lost
     if of_papers:
         runs = [run for run in runs if not of_a_paper(run, papers.PAPERS)]
@@ -383,7 +383,7 @@ def _written(folder: Path, lost: list[DivergedRun], runs: list[FinishedRun]) -> 
 
 
 def _paper(paper: str, found: Collected, outputs: Path, store: Store) -> PaperView:
-    """Make a paper's tables and figures; what is read of the runs is let go again, since their rounds are large."""
+    """Make a paper's tables and figures; the runs' tables are released again, because their rounds are large."""
     module = papers.paper_module(paper)
     frames = {number: frame_of(paper, number, found) for number in module.TABLES}
     judged = Judged(paper, {number: frame for number, frame in frames.items() if isinstance(frame, pd.DataFrame)})
@@ -395,7 +395,7 @@ def _paper(paper: str, found: Collected, outputs: Path, store: Store) -> PaperVi
 
 
 def paper_view(paper: str, tables: list[TableView], figures: list[FigureView], store: Store) -> PaperView:
-    """A paper with these tables and figures, and what its module and its files tell."""
+    """A paper with these tables and figures, and facts from its module and files."""
     module = papers.paper_module(paper)
     differences = prose.render(papers.differences(module), f"{paper}-differences", level=4)
     settled, tried = experiments.variants(paper), experiments.tried(paper)
@@ -406,7 +406,7 @@ def paper_view(paper: str, tables: list[TableView], figures: list[FigureView], s
 
 
 def frame_of(paper: str, number: str, found: Collected) -> pd.DataFrame | FklError:
-    """A table, or why there is none."""
+    """A table, or the reason why there is none."""
     try:
         return papers.make_frame(paper, number, found)
     except FklError as error:
@@ -421,7 +421,7 @@ def _table(judged: Judged, number: str, title: str, frame: pd.DataFrame | FklErr
 
 
 def table_view(paper: str, number: str, title: str, frame: pd.DataFrame | FklError) -> TableView:
-    """A table that no file was written of, or why there is none."""
+    """A table without a file, or the reason why there is none."""
     anchor = f"{paper}-table-{number}"
     if isinstance(frame, FklError):
         return TableView(anchor, number, title, _instead(frame))
@@ -440,13 +440,13 @@ def _figure(paper: str, number: str, title: str, found: Collected, outputs: Path
 
 
 def _instead(error: FklError) -> str:
-    """What an error says, with the command in it marked as one."""
+    """An error's text, with its command marked as code."""
     words = str(error).partition(": ")[2] or str(error)
     return re.sub(r"(?<!`)(fkl run .*)", r"`\1`", words)
 
 
 def _curves(file: Path) -> str:
-    """What a figure shows, from the numbers behind it."""
+    """Description of a figure, from its numbers."""
     curves = pd.read_csv(file, keep_default_na=False, dtype=str) if file.stat().st_size > 1 else pd.DataFrame()
     if not len(curves):
         return ""
@@ -456,7 +456,7 @@ def _curves(file: Path) -> str:
 
 
 def _typeset(words: str) -> str:
-    """A number with a real minus and powers of ten; other words as they are."""
+    """A number with a real minus and powers of ten; other words do not change."""
     number = re.fullmatch(r"([+-]?[\d.,]+)(?:e([+-]?\d+))?", words)
     if number is None:
         return words
@@ -468,7 +468,7 @@ def _typeset(words: str) -> str:
 
 
 def _raised(heading: str) -> str:
-    """A heading with its power of ten as people write it."""
+    """A heading with a typeset power of ten."""
     return re.sub(r"×10\^(-?\d+)", lambda power: f"× 10{power[1].translate(RAISED)}", heading)
 
 
@@ -478,7 +478,7 @@ HELPERS = {
     "inline": lambda markdown: Markup(prose.inline(markdown)),
     "units": units,
 }
-"""What templates write numbers and Markdown with."""
+"""Template filters for numbers and Markdown."""
 
 
 def _below(outputs: Path, files: list[Path]) -> tuple[str, ...]:
@@ -486,7 +486,7 @@ def _below(outputs: Path, files: list[Path]) -> tuple[str, ...]:
 
 
 def _range(differences: "pd.Series[float]") -> str:
-    """Smallest and largest difference; nothing where no run gets as far as the published one."""
+    """Smallest and largest difference; empty if no run reaches the published value."""
     known = differences.dropna()
     if not len(known):
         return "no percentage"

@@ -1,4 +1,4 @@
-"""Several things at a time, in copies of this process that know all it knows."""
+"""Parallel work in forked copies of this process."""
 
 import multiprocessing
 import os
@@ -10,20 +10,19 @@ from typing import Any, TypeVar
 Name = TypeVar("Name", bound=Hashable)
 Made = TypeVar("Made")
 _work: dict[Any, Callable[[], Any]] = {}
-"""What a copy has to do."""
+"""Work of a copy."""
 
 
 def in_forks(work: Mapping[Name, Callable[[], Made]]) -> dict[Name, Made]:
-    """What each of these makes, by name; one after another where the system has no safe fork, or one processor.
+    """Results of these functions, by name; one after another if the system has no safe fork, or one processor.
 
-    A fork has nothing to import, and need not be sent what the work is about, which for a thousand runs takes longer
-    than a figure.
+    A fork needs no imports, and no transfer of its input, which for a thousand runs takes longer than a figure.
     """
     processes = min(len(work), len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1)
     if processes < 2:
         return {name: make() for name, make in work.items()}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of threads: a copy uses none of BLAS and Arrow
+        warnings.simplefilter("ignore", DeprecationWarning)  # about threads: a copy does not use BLAS's and Arrow's
         pool = multiprocessing.get_context("fork").Pool(processes, _work.update, (work,))
     with pool:
         return dict(zip(work, pool.map(_make, work, chunksize=1), strict=True))

@@ -1,4 +1,4 @@
-"""What the page shows of each run, and of the machines, packages and data behind all of them."""
+"""Content of the page about each run, and about the machines, packages and data of all runs."""
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,7 @@ from fkl.basics.errors import FklError
 from fkl.data import registry
 from fkl.data.baselines import CONSTANTS
 from fkl.data.store import DataFile, Store
-from fkl.report.compare.labels import flat, told, varying
+from fkl.report.compare.labels import flat, key_values, varying
 from fkl.report.embedded_images import REDUCED, Picture, embedded
 from fkl.report.tables import Table, word
 from fkl.results.finished_runs import Collected, FinishedRun, entries
@@ -23,22 +23,22 @@ from fkl.screen.run import SHORT, verdict
 from fkl.screen.units import with_spread
 
 ENVIRONMENT = ("fkl", "commit", "python", "processor", "cores", "machine", "blas", "packages")
-"""What runs from one machine and one installation share."""
+"""Keys that runs from one machine and one installation share."""
 
 NOT_TOLD = ("state", "files")
 """Keys of a provenance.json that are for programs."""
 
 WAYS = ("uplink", "downlink", "link")
-"""That bytes take; a broadcast is counted on its links."""
+"""Directions with bytes; a broadcast is counted on its links."""
 LONGEST_LIST = 8
 LONGEST_ERROR = 2**16
-"""Bytes that are read of the end of an error.txt."""
+"""Bytes read from the end of an error.txt."""
 LETTERS_SHOWN = 2000
 
 
 @dataclass(frozen=True)
 class RunView:
-    """A run for people.
+    """A run for readers.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class RunView:
 
     @property
     def metric(self) -> str:
-        """The error that it is judged by."""
+        """Its main error."""
         return main_metric(self.run.summary)
 
     @property
@@ -84,19 +84,19 @@ class RunView:
 
     @property
     def baseline(self) -> tuple[str, float] | None:
-        """The best error without learning, with its name; None where there is none to compare with."""
+        """The best error without learning, with its name; None without a baseline."""
         there = {name: self._mean[name] for name in CONSTANTS.get(self.metric, ()) if name in self._mean}
         best = min(there, key=there.__getitem__, default=None)
         return None if best is None else (SHORT[best], there[best])
 
     @property
     def mark(self) -> str:
-        """Whether it beats each baseline."""
+        """Whether it is better than each baseline."""
         return verdict(self.run.summary).mark if self.baseline is not None else ""
 
     @property
     def sent(self) -> float | None:
-        """Bytes of all clients and rounds, in all directions."""
+        """Bytes sent by all clients in all rounds, in all directions."""
         ways = [self._mean[name] for way in WAYS if (name := f"{way}_bytes") in self._mean]
         return sum(ways) if ways else None
 
@@ -107,19 +107,19 @@ class RunView:
 
     @property
     def config(self) -> str:
-        """Its configuration as it was resolved."""
+        """Its resolved configuration."""
         return yaml.safe_dump(self.run.config, sort_keys=False)
 
     @property
     def provenance(self) -> list[tuple[str, str]]:
-        """What provenance.json tells, in words."""
+        """Content of provenance.json as text."""
         told = {key: value for key, value in self.run.provenance.items() if key not in NOT_TOLD}
         return [(key.replace("_", " "), in_words(value)) for key, value in told.items()]
 
 
 @dataclass(frozen=True)
 class Environment:
-    """Where some runs come from.
+    """Origin of some runs.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class DataSource:
-    """A data set: what it is, whether it is available, and how to get it."""
+    """A data set: description, availability, and how to get it."""
 
     name: str
     title: str
@@ -147,7 +147,7 @@ class DataSource:
 
     @property
     def remedy(self) -> str:
-        """How to get what is missing, in Markdown."""
+        """How to get missing files, in Markdown."""
         if not self.title:
             return "not a data set that fkl knows by this name, see the differences"
         if not self.missing:
@@ -159,9 +159,9 @@ class DataSource:
 
 
 def add_pictures(pictures: dict[Path, list[Picture]], found: Collected) -> None:
-    """Add the reduced figures of runs by their folders; a run with one that cannot be shown is a broken one."""
-    with ThreadPoolExecutor() as pool:  # Pillow lets go of the GIL where it reads, reduces and writes
-        while new := [run for run in found.runs if run.folder not in pictures]:  # an older one may come in its place
+    """Add the reduced figures of runs by their folders; a run with an unreadable figure counts as broken."""
+    with ThreadPoolExecutor() as pool:  # Pillow releases the GIL while it reads, reduces and writes
+        while new := [run for run in found.runs if run.folder not in pictures]:  # an older run may replace it
             for run, made in zip(new, pool.map(_pictures, new), strict=True):
                 if isinstance(made, FklError):
                     found.leave_out(run, str(made))
@@ -170,7 +170,7 @@ def add_pictures(pictures: dict[Path, list[Picture]], found: Collected) -> None:
 
 
 def _pictures(run: FinishedRun) -> list[Picture] | FklError:
-    """The reduced figures of a run, or what is wrong with one of them."""
+    """The reduced figures of a run, or the error in one of them."""
     files = [run.folder / name for name in sorted(run.provenance["files"]) if name.endswith(".png")]
     about = f"{run.algorithm} on {run.dataset}"
     try:
@@ -187,7 +187,7 @@ def run_views(runs: Iterable[FinishedRun], pictures: dict[Path, list[Picture]]) 
 
 
 def environments(runs: Iterable[FinishedRun]) -> list[Environment]:
-    """The machines and installations that runs come from, the one with most runs first."""
+    """The machines and installations of the runs, with the most frequent first."""
     groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for run in runs:
         facts = tuple((key, in_words(run.provenance.get(key))) for key in ENVIRONMENT)
@@ -197,7 +197,7 @@ def environments(runs: Iterable[FinishedRun]) -> list[Environment]:
 
 
 def data_source(name: str, store: Store) -> DataSource:
-    """What is known of a data set; of one that fkl does not know, its name."""
+    """Facts about a data set; for an unknown one its name."""
     if name not in registry.names():
         return DataSource(name, "", "", (), ())
     found = registry.dataset(name)
@@ -206,7 +206,7 @@ def data_source(name: str, store: Store) -> DataSource:
 
 
 def failures(outputs: Path) -> dict[str, str]:
-    """Last line of what each failed run says, by its folder."""
+    """Last line of each failed run's error, by folder."""
     return {folder.name: _last_line(folder / "error.txt") for folder in entries(outputs / "failed")}
 
 
@@ -234,7 +234,8 @@ def in_words(value: object) -> str:
 
 
 def _told_apart(runs: list[FinishedRun], pictures: dict[Path, list[Picture]]) -> list[RunView]:
-    """Runs of one algorithm on one data set with the keys that are not the same in all of them."""
+    """Runs of one algorithm on one data set, with the keys that differ between them."""
     configs = [flat(run.config) for run in runs]
     keys = varying(configs)
-    return [RunView(run, told(config, keys), pictures[run.folder]) for run, config in zip(runs, configs, strict=True)]
+    pairs = zip(runs, configs, strict=True)
+    return [RunView(run, key_values(config, keys), pictures[run.folder]) for run, config in pairs]

@@ -1,4 +1,4 @@
-"""`fkl reproduce --site`: all published cells on a page of their own, each with the runs that ours come from."""
+"""`fkl reproduce --site`: all published cells on a separate page, each with the runs behind our numbers."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -19,23 +19,23 @@ PAGE, CELLS = "index.html", "cells.csv"
 
 
 def write_site(folder: Path, names: Sequence[str], outputs: Path, store: Store) -> str:
-    """Write a folder that any web server, or none, can show, and say what is in it.
+    """Write a folder that works with any web server, or without one, and print its content.
 
     Parameters
     ----------
     folder : Path
-        For the page and `CELLS`, the same cells for programs; other files in it stay as they are.
+        Folder for the page and `CELLS`, the same cells for programs; other files in it are not changed.
     names : sequence of str
-        Papers; all where none is named.
+        Papers; all if empty.
     outputs : Path
         Runs are read below it, and nothing is written there.
     store : Store
-        Where data files would be, to tell which are missing.
+        Place of data files, to find the missing ones.
     """
     names = [name for name in names or papers.PAPERS if _has_cells(name)]
     found = collect(outputs)
     known = None
-    while known != len(found.broken):  # what one table cannot be made of is in none
+    while known != len(found.broken):  # a run that one table cannot use is in none
         known = len(found.broken)
         views = [_paper(name, found, store) for name in names]
     found.warn()
@@ -71,12 +71,12 @@ def write_site(folder: Path, names: Sequence[str], outputs: Path, store: Store) 
 
 
 def _has_cells(name: str) -> bool:
-    """Whether a paper prints numbers that ours can be compared with."""
+    """Whether a paper prints numbers for comparison with ours."""
     return Path(str(papers.paper_module(name).__file__)).with_name("published.csv").exists()
 
 
 def _paper(name: str, found: Collected, store: Store) -> PaperView:
-    """A paper with the tables that have published cells."""
+    """A paper with its tables of published cells."""
     titles = papers.paper_module(name).TABLES
     views = [table_view(name, number, title, frame_of(name, number, found)) for number, title in titles.items()]
     for run in found.runs:
@@ -85,7 +85,7 @@ def _paper(name: str, found: Collected, store: Store) -> PaperView:
 
 
 def _table(cells: Sequence[TracedCell], commands: dict[str, str]) -> pd.DataFrame:
-    """The cells for programs, with the command of the run by the one reading, or of the one as described."""
+    """The cells for programs, with the command of the run by the one reading, or of the run as described."""
     rows = []
     for cell in cells:
         last = cell.runs[-1] if cell.runs else ""

@@ -1,4 +1,4 @@
-"""Tables from one data frame: as CSV, Markdown and LaTeX files, and word by word for the page."""
+"""Tables from one data frame: as CSV, Markdown and LaTeX files, and cell by cell for the page."""
 
 import re
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ HEADINGS = {
     "rounding": "published ± rounding", "of": "of replicates", "within_percent": "agrees within %",
     "published_n": "published n",
 }  # fmt: skip
-"""Columns whose names are not the words that people read."""
+"""Columns whose displayed names differ from their names."""
 
 LONGEST_LABEL = 40
 
 
 @dataclass(frozen=True)
 class Table:
-    """A data frame with what people read beside it.
+    """A data frame with its title and notes.
 
     Parameters
     ----------
@@ -42,17 +42,17 @@ class Table:
 
     @property
     def headings(self) -> list[str]:
-        """Names of the columns for people."""
+        """Displayed names of the columns."""
         return [HEADINGS.get(name, name.replace("_", " ")) for name in map(str, self.frame)]
 
     @cached_property
     def numeric(self) -> list[bool]:
-        """Which columns hold numbers, some of them maybe beside bounds such as ``>900``."""
+        """Columns of numbers, which may also contain bounds such as ``>900``."""
         return [any(isinstance(value, Real) for value in column) for _, column in self.frame.items()]
 
     @cached_property
     def rows(self) -> list[list[str]]:
-        """All cells for people."""
+        """All cells as text."""
         columns = [
             [percent(value) if str(name).endswith("difference_percent") else word(value) for value in column]
             for name, column in self.frame.items()
@@ -61,12 +61,12 @@ class Table:
 
     @property
     def csv(self) -> str:
-        """For programs: the names of the columns, six digits."""
+        """For programs: the original column names, six digits."""
         return self.frame.to_csv(index=False, float_format="%.6g")
 
     @property
     def markdown(self) -> str:
-        """The table alone, under its title."""
+        """Only the table, under its title."""
         sides = ["right" if numeric else "left" for numeric in self.numeric]
         alignment = sides if self.rows else None
         table = tabulate(self.rows, headers=self.headings, tablefmt="pipe", colalign=alignment, disable_numparse=True)
@@ -74,7 +74,7 @@ class Table:
 
     @property
     def latex(self) -> str:
-        """Floats that want booktabs."""
+        """Floats that need booktabs."""
         cells = zip(*self.rows, strict=True) if self.rows else ([] for _ in self.headings)
         columns = [
             Column(escaped(heading), [escaped(cell) for cell in column], number)
@@ -89,13 +89,13 @@ class Table:
         return {".csv": self.csv, ".md": f"{self.markdown}\n{self.notes}".rstrip() + "\n", ".tex": self.latex}
 
     def as_text(self, format: str) -> str:
-        """The table alone, for a pipe: "markdown", "csv" or "json"."""
+        """Only the table, for a pipe: "markdown", "csv" or "json"."""
         if format == "json":
             return f"{self.frame.to_json(orient='records', force_ascii=False, indent=1)}\n"
         return self.csv if format == "csv" else self.markdown
 
     def write(self, path: Path, latex: str = "") -> list[Path]:
-        """Write `path`.csv, .md and .tex, and name them; this LaTeX instead of its own, where there is some."""
+        """Write `path`.csv, .md and .tex, and print their names; with this LaTeX instead of its own, if given."""
         texts = self.texts | ({".tex": latex} if latex else {})
         files = [path.with_suffix(suffix) for suffix in texts]
         for file, text in zip(files, texts.values(), strict=True):
@@ -104,7 +104,7 @@ class Table:
 
 
 def word(value: object) -> str:
-    """A cell as people read it: four significant digits, whole thousands in groups, nothing where nothing is known."""
+    """A cell as text: four significant digits, grouped thousands, empty if unknown."""
     if not isinstance(value, Real) or isinstance(value, bool):
         return str(value)
     if isinstance(value, Integral):
@@ -116,7 +116,7 @@ def word(value: object) -> str:
 
 
 def percent(value: float) -> str:
-    """A difference in percent with its sign, to a hundredth where it is small."""
+    """A difference in percent with its sign, with two decimals if it is small."""
     if np.isnan(value):
         return ""
     digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0

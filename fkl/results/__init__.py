@@ -1,1 +1,1 @@
-"""What runs leave behind: judging, tidy tables, folders, and finding them again."""
+"""Results of runs: metrics, tidy tables, folders, and finding finished runs."""

@@ -1,4 +1,4 @@
-"""Finished runs of an outputs folder, and what is wrong with those that are not as they were written."""
+"""Finished runs of an outputs folder, and errors of those that have changed since they were written."""
 
 import json
 import os
@@ -22,11 +22,11 @@ from fkl.data.baselines import blown_up
 from fkl.results.folder import DIVERGED, FAILED, LAST_FILE, damage, provenance, read_summary
 from fkl.screen.messages import warning
 
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the compiled one, where there is one, is ten times faster
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the compiled loader, if it exists, is ten times faster
 
 CONFIG_FILE = "config.yaml"
 FILES = {CONFIG_FILE, "rounds.csv", "clients.csv", "summary.csv"}
-"""What every run has besides its figures."""
+"""Files of every run, without its figures."""
 
 PROVENANCE: dict[str, type] = {
     "digest": str, "dataset": str, "algorithm": str, "rounds": int, "clients": int, "features": int,
@@ -36,23 +36,23 @@ PROVENANCE: dict[str, type] = {
 CONFIG: dict[str, type] = {
     "seed": int, "replicates": int, "precision": str, "scaling": str, **dict.fromkeys(NODES, dict),
 }  # fmt: skip
-"""Types of the keys that every run has, in what it tells of itself and in its configuration."""
+"""Types of the keys that every run has, in its provenance and in its configuration."""
 
 ALLOWED = {str: "text", int: "an integer >= 0, below 2^63", dict: "keys with values", list: "a list"}
 DEEPEST = 20
-"""Levels of keys and lists."""
+"""Maximum depth of keys and lists."""
 LARGEST_CONFIG = 2**20
-"""Bytes, a thousand times what a configuration takes."""
+"""Maximum size in bytes, a thousand times that of a usual configuration."""
 LONGEST_HEADER = 2**16
 MOST_NAMED = 5
 
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-"""Control characters, marks that reverse the direction of text, and code points that no text file can hold."""
+"""Control characters, marks that reverse the direction of text, and code points that are impossible in text files."""
 
 
 @dataclass(frozen=True)
 class EndedRun:
-    """One run that ended: `FinishedRun`, or `DivergedRun`, which has no table of a whole replicate.
+    """One run that ended: `FinishedRun`, or `DivergedRun`, which has no complete replicate.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class EndedRun:
     config : dict
         Its resolved configuration.
     provenance : dict
-        What provenance.json tells.
+        Content of provenance.json.
     """
 
     folder: Path
@@ -79,42 +79,42 @@ class EndedRun:
 
     @property
     def digest(self) -> str:
-        """Hash of all that decides its numbers, which names its folder."""
+        """Hash of everything that decides its numbers; its folder has this name."""
         return str(self.provenance["digest"])
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What the user set, as KEY=VALUE words; none of a run that an older version of fkl made."""
+        """The user's settings, as KEY=VALUE words; none for a run of an older version of fkl."""
         words = self.provenance.get("words")
         return tuple(map(str, words)) if isinstance(words, list) else ()
 
     @property
     def replicates(self) -> int:
-        """How many there are."""
+        """Number of replicates."""
         return int(self.config["replicates"])
 
     @cached_property
     def decisive(self) -> str:
-        """Digest of its configuration; the versions of fkl and of its packages decide numbers, too."""
+        """Digest of its configuration; the versions of fkl and of its packages also decide numbers."""
         return identity(self.config)
 
     @property
     def diverged(self) -> NDArray[np.bool_]:
-        """(R,) Which replicates diverged: all where none is whole."""
+        """(R,) Whether each replicate diverged: all of them if none is complete."""
         return np.ones(self.replicates, dtype=bool)
 
     def values(self, metric: str, worst: float) -> NDArray[np.float64]:
-        """(R,) A column of the summary, and `worst` of replicates that diverged."""
+        """(R,) A column of the summary, with `worst` for replicates that diverged."""
         return np.full(self.replicates, worst)
 
     @cached_property
     def ended(self) -> datetime:
-        """When its folder was finished."""
+        """Time at which its folder was finished."""
         return datetime.fromtimestamp((self.folder / LAST_FILE).stat().st_mtime, UTC)
 
 
 class DivergedRun(EndedRun):
-    """A run whose numbers grew without end."""
+    """A run whose numbers grew without bound."""
 
 
 @dataclass(frozen=True)
@@ -123,26 +123,26 @@ class FinishedRun(EndedRun):
 
     @property
     def diverged(self) -> NDArray[np.bool_]:
-        """(R,) Which replicates ended with an error that only a run that diverges has."""
+        """(R,) Whether each replicate ended with an error as large as that of a diverged run."""
         return blown_up(self.summary)
 
     def values(self, metric: str, worst: float) -> NDArray[np.float64]:
-        """(R,) A column of the summary, and `worst` of replicates that diverged."""
+        """(R,) A column of the summary, with `worst` for replicates that diverged."""
         return np.where(self.diverged, worst, self.summary[metric].to_numpy(np.float64))
 
     @cached_property
     def summary(self) -> pd.DataFrame:
-        """One row a replicate."""
+        """One row per replicate."""
         return read_summary(self.folder)
 
     @cached_property
     def clients(self) -> pd.DataFrame:
-        """One row a replicate and client."""
+        """One row per replicate and client."""
         return pd.read_csv(self.folder / "clients.csv")
 
     @cached_property
     def rounds(self) -> pd.DataFrame:
-        """One row a replicate and round."""
+        """One row per replicate and round."""
         return pd.read_csv(self.folder / "rounds.csv")
 
     def forget(self) -> None:
@@ -153,7 +153,7 @@ class FinishedRun(EndedRun):
 
 @dataclass
 class Collected:
-    """What lies in an outputs folder.
+    """Content of an outputs folder.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class Collected:
         Oldest first.
     diverged : list of DivergedRun
     broken : dict of Path to str
-        Folders of what is no whole run, with what is wrong.
+        Folders of incomplete or damaged runs, with the error.
     """
 
     whole: list[FinishedRun] = field(default_factory=list)
@@ -170,7 +170,7 @@ class Collected:
 
     @property
     def runs(self) -> list[FinishedRun]:
-        """The newest whole run of each configuration, oldest first: those that count."""
+        """The newest complete run of each configuration, oldest first; only these count."""
         newest: dict[str, FinishedRun] = {}
         for run in self.whole:
             newest.pop(run.decisive, None)
@@ -179,17 +179,17 @@ class Collected:
 
     @property
     def lost(self) -> list[DivergedRun]:
-        """The runs that diverged, one of each configuration that no whole run has."""
+        """The diverged runs, one for each configuration without a complete run."""
         finished = {run.decisive for run in self.whole}
         return [*{run.decisive: run for run in self.diverged if run.decisive not in finished}.values()]
 
     @property
     def older(self) -> int:
-        """How many whole runs have the configuration of a newer one."""
+        """Number of complete runs with the configuration of a newer one."""
         return len(self.whole) - len(self.runs)
 
     def add(self, folder: Path, only: Collection[str] | None = None) -> None:
-        """Read a folder: a whole run, one that diverged, or a broken one; what else failed is left out.
+        """Read a folder: a complete, a diverged or a broken run; other failures are left out.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class Collected:
                 self.broken[folder] = str(error)
 
     def leave_out(self, run: FinishedRun, reason: str) -> None:
-        """Count a run among the broken ones."""
+        """Add a run to the broken ones."""
         self.whole = [other for other in self.whole if other is not run]
         self.broken[run.folder] = reason
 
@@ -227,7 +227,7 @@ def collect(outputs: Path) -> Collected:
     Raises
     ------
     fkl.basics.errors.FklError
-        When that is no folder that can be read; where there is none, nothing was run yet.
+        If that is not a readable folder; if it does not exist, nothing has run yet.
     """
     found = Collected()
     for kind in ("runs", "failed"):
@@ -238,7 +238,7 @@ def collect(outputs: Path) -> Collected:
 
 
 def entries(folder: Path) -> list[Path]:
-    """What lies in a folder and is not hidden; a thing that links lead to counts once."""
+    """Entries of a folder that are not hidden; several links to one target count once."""
     try:
         paths = [path for path in folder.iterdir() if not path.name.startswith(".")]
     except FileNotFoundError:
@@ -263,12 +263,12 @@ def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
     ----------
     folder : Path
     only : collection of str, optional
-        Files whose checksums are compared with those that the run ended with, instead of all of its files.
+        Files whose checksums are compared with those at the end of the run, instead of all of its files.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        Says what is wrong with it.
+        Describes the error.
     """
     try:
         if not folder.is_dir():
@@ -290,7 +290,7 @@ def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
         _require_types(config, CONFIG)
     run = FinishedRun(folder, config, provenance)
     with _reading("summary.csv"):
-        # One row of numbers a replicate, and the columns of the rounds
+        # One row of numbers per replicate, and the columns of the rounds
         summary = run.summary
         if "replicate" not in summary or [*summary["replicate"]] != [*range(run.replicates)]:
             raise FklError(f"has not one row for each of the {run.replicates} replicates")
@@ -307,7 +307,7 @@ def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
 
 
 def read_diverged(folder: Path) -> DivergedRun | None:
-    """Read what a run left that diverged; None where a folder holds something else, or not all of it."""
+    """Read the files of a diverged run; None if a folder has something else, or is incomplete."""
     told = provenance(folder)
     if told.get("state") != FAILED or told.get(DIVERGED) is not True:
         return None
@@ -316,7 +316,7 @@ def read_diverged(folder: Path) -> DivergedRun | None:
         _require_types(config, CONFIG)
         _require_types(told, {"dataset": str, "algorithm": str})
         require(config["replicates"] <= MOST_REPLICATES, "replicates", config["replicates"], f"<= {MOST_REPLICATES}")
-    except Exception:  # json and PyYAML raise nearly anything for a file that is made to deceive
+    except Exception:  # json and PyYAML can raise nearly any error for a malicious file
         return None
     return DivergedRun(folder, config, told)
 
@@ -328,21 +328,21 @@ def _reading(name: str) -> Iterator[None]:
         yield
     except FklError as error:
         raise FklError(f"{name}: {error}") from None
-    except Exception as error:  # json, PyYAML and pandas raise nearly anything for a file that is made to deceive
+    except Exception as error:  # json, PyYAML and pandas can raise nearly any error for a malicious file
         raise FklError(f"{name}: cannot be read ({in_one_line(error) or type(error).__name__})") from None
 
 
 def _read_configuration(file: Path) -> Any:
-    """What a file holds, if `yaml.safe_dump` may have written it as a configuration.
+    """Content of a file, if `yaml.safe_dump` may have written it as a configuration.
 
-    Aliases can make a few lines endless, and brackets in brackets make the compiled parser fall over, process and all.
+    Aliases can expand a few lines without limit, and nested brackets can crash the compiled parser and the process.
     """
     size = file.stat().st_size
     require(size <= LARGEST_CONFIG, "size", size, f"at most {LARGEST_CONFIG} bytes")
     text = file.read_text(encoding="utf-8")
     try:
         _require_shallow(text, LOADER)
-    except yaml.YAMLError:  # which the compiled parser raises for deep nesting, too, from PyYAML 6.0.4 on
+    except yaml.YAMLError:  # the compiled parser also raises it for deep nesting, since PyYAML 6.0.4
         _require_shallow(text, yaml.SafeLoader)
     return yaml.load(text, LOADER)
 
@@ -357,7 +357,7 @@ def _require_shallow(text: str, loader: Any) -> None:
 
 
 def _require_types(values: Any, types: dict[str, type]) -> None:
-    """Refuse anything but a mapping of plain values whose keys have these types."""
+    """Refuse anything except a mapping of plain values whose keys have these types."""
     if not (isinstance(values, dict) and _is_plain(values)):
         raise FklError("is not keys with plain values")
     for key, wanted in types.items():
@@ -368,7 +368,7 @@ def _require_types(values: Any, types: dict[str, type]) -> None:
 
 
 def _is_plain(value: Any, levels: int = DEEPEST) -> bool:
-    """Whether a value is one that JSON has, and not nested without end."""
+    """Whether a value is a JSON value, without excessive nesting."""
     if isinstance(value, dict):
         names = all(isinstance(key, str) for key in value)
         return names and levels > 0 and all(_is_plain(item, levels - 1) for item in value.values())

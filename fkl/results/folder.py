@@ -1,8 +1,8 @@
-"""A run's folder: whole or not at all, made by one process at a time.
+"""A run's folder: complete or absent, made by one process at a time.
 
-Beside a run's folder NAME lie, while it is made, `.NAME.lock`, which one process holds, and `.NAME.partial`, the folder
-in which it works. Nothing is deleted but what carries fkl's own mark, a provenance.json that says so, and was left by a
-process that is known to be dead, since its lock is free.
+While a run's folder NAME is made, there are also `.NAME.lock`, which one process holds, and `.NAME.partial`, the
+working folder. fkl deletes only folders with its own mark in provenance.json, left by a process that has certainly
+ended, because its lock is free.
 """
 
 import json
@@ -31,9 +31,9 @@ from fkl.screen.messages import note
 
 LAST_FILE = "provenance.json"
 FINISHED, FAILED, UNDER_WAY = "finished", "failed", "under way"
-"""What provenance.json says of a folder under `state`."""
+"""Values of `state` in provenance.json."""
 DIVERGED = "diverged"
-"""Key of provenance.json that is true where a run failed because its numbers grew without bound."""
+"""Key of provenance.json that is true if a run failed because its numbers grew without bound."""
 HALF_WRITTEN = ".*.partial-*"
 LEFT_BY_A_FAILURE = ("config.yaml", "error.txt", "rounds.csv", LAST_FILE)
 PACKAGES = (
@@ -53,9 +53,9 @@ PACKAGES = (
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Be the only process that works at a run's folder; wait, and say so, while another process does.
+    """Be the only process that works on a run's folder; wait, with a message, while another process does.
 
-    Folders above it that are made for that, and stay empty, are taken away again.
+    Parent folders that are created for this, and stay empty, are removed again.
     """
     folder = _resolve_links(folder)
     lock = FileLock(_hidden_neighbour(folder, "lock"), is_singleton=False)
@@ -74,17 +74,17 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def release(lock: BaseFileLock) -> None:
-    """Release a lock, and delete its file, unless somebody else has written something into it."""
+    """Release a lock, and delete its file, unless someone else has written into it."""
     file = Path(lock.lock_file)
     with suppress(OSError):
-        if file.stat().st_size == 0:  # while it is held: who waits for it notices, and makes another
+        if file.stat().st_size == 0:  # while it is held: a waiting process notices, and makes another
             file.unlink()
     lock.release()
 
 
 @contextmanager
 def created(folder: Path) -> Iterator[None]:
-    """Make a folder and those above it; new ones that are empty when the block ends are deleted."""
+    """Make a folder and its parents; new ones that are empty when the block ends are deleted."""
     new = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
         with writing(folder):
@@ -97,12 +97,12 @@ def created(folder: Path) -> Iterator[None]:
 
 
 def finished(run: Run) -> bool:
-    """Whether this very run lies in its folder, whole.
+    """Whether this run is complete in its folder.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        When the folder holds something else, which is never overwritten.
+        If the folder has something else, which is never overwritten.
     """
     folder, given = run.folder, Path(run.settings.out or run.folder)
     require(
@@ -118,19 +118,19 @@ def finished(run: Run) -> bool:
 
 
 def _is_mine(run: Run) -> bool:
-    """Whether what lies in a run's place is this run, damaged or not: by its digest, which is in the usual name."""
+    """Whether the folder in a run's place is this run, damaged or not, by the digest in its usual name."""
     digest = provenance(run.folder).get("digest")
     return run.folder.is_dir() and (run.settings.out is None or digest == run.digest)
 
 
 def damage(folder: Path, only: Collection[str] | None = None) -> str | None:
-    """What is wrong with a finished run's folder, in one line; None where it is whole.
+    """Error in a finished run's folder, in one line; None if it is complete.
 
     Parameters
     ----------
     folder : Path
     only : collection of str, optional
-        Files whose checksums are asked for, instead of all of the run's.
+        Files whose checksums are checked, instead of all of the run's.
     """
     told = provenance(folder)
     files = told.get("files")
@@ -142,7 +142,7 @@ def damage(folder: Path, only: Collection[str] | None = None) -> str | None:
         if only is not None and name not in only:
             continue
         try:
-            if not (folder / name).is_file():  # but a pipe or a device, say, which may never end
+            if not (folder / name).is_file():  # for example not a pipe or a device, which may never end
                 return f"{name} is missing"
             if sha256_of(folder / name) != digest:
                 return f"{name} has changed since the run ended"
@@ -152,7 +152,7 @@ def damage(folder: Path, only: Collection[str] | None = None) -> str | None:
 
 
 def provenance(folder: Path) -> dict[str, Any]:
-    """What a folder's provenance.json tells; nothing where it cannot be read."""
+    """Content of a folder's provenance.json; empty if it cannot be read."""
     try:
         file = folder / LAST_FILE
         told = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
@@ -162,20 +162,20 @@ def provenance(folder: Path) -> dict[str, Any]:
 
 
 def read_summary(folder: Path) -> pd.DataFrame:
-    """The summary of a finished run, one row a replicate."""
+    """The summary of a finished run, one row per replicate."""
     return pd.read_csv(folder / "summary.csv")
 
 
 @contextmanager
 def workspace(run: Run) -> Iterator[Path]:
-    """The folder in which a run is made, which `finish` moves to its place; only for who is `locked` at the run.
+    """The folder in which a run is made; `finish` moves it to its place. The caller must hold the lock, see `locked`.
 
-    What another process left there when it was killed is taken over. The folder stays behind where there is a
-    checkpoint in it to go on from: after an interruption, or on a disk that is full.
+    Files of another process that was killed are reused. The folder remains if it has a checkpoint from which the run
+    can resume: after an interruption, or with a full disk.
     """
     folder = _hidden_neighbour(_resolve_links(run.folder), "partial")
     usable = not folder.is_symlink() and (not folder.exists() or folder.is_dir())
-    if usable and folder.exists():  # it carries fkl's mark, or its maker was killed before it had one
+    if usable and folder.exists():  # it has fkl's mark, or the process was killed before it wrote one
         told = provenance(folder)
         marked = told.get("state") in (UNDER_WAY, FINISHED) and isinstance(told.get("digest"), str)
         usable = marked or all(file.match(HALF_WRITTEN) for file in folder.iterdir())
@@ -197,7 +197,7 @@ def workspace(run: Run) -> Iterator[Path]:
 
 
 def finish(run: Run, folder: Path, notes: dict[str, Any]) -> None:
-    """Complete a workspace whose tables and figures are there, and move it to the run's place in one step.
+    """Complete a workspace that has tables and figures, and move it to the run's place in one step.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def finish(run: Run, folder: Path, notes: dict[str, Any]) -> None:
     folder : Path
         The workspace.
     notes : dict
-        What else provenance.json shall tell.
+        Further entries of provenance.json.
     """
     with writing(run.folder):
         (folder / "config.yaml").write_text(yaml.safe_dump(run.resolved, sort_keys=False), encoding="utf-8")
@@ -213,9 +213,9 @@ def finish(run: Run, folder: Path, notes: dict[str, Any]) -> None:
         for file in files:
             with file.open("rb+") as stream:
                 flush_to_disk(stream)
-        # Versions and the machine that numbers come from, with the commit where fkl runs from a checkout
+        # Versions and the machine, with the commit if fkl runs from a checkout
         commit = ""
-        with suppress(OSError):  # no git
+        with suppress(OSError):  # git is missing
             command = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "HEAD"]
             commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
         environment = {
@@ -236,7 +236,7 @@ def finish(run: Run, folder: Path, notes: dict[str, Any]) -> None:
 
 
 def add_file(run: Run, name: str, write: Callable[[Path], None]) -> None:
-    """Write one more file into a finished run's folder; only for who is `locked` at the run."""
+    """Write another file into a finished run's folder; the caller must hold the lock, see `locked`."""
     told = provenance(run.folder)
     with writing(run.folder):
         write(run.folder / name)
@@ -245,7 +245,7 @@ def add_file(run: Run, name: str, write: Callable[[Path], None]) -> None:
 
 
 def recovered(run: Run) -> bool:
-    """Whether the run was made whole by a process that was killed before it moved it to its place: this does so."""
+    """Whether a killed process had completed the run but not moved it to its place; if so, it is moved."""
     folder = _hidden_neighbour(_resolve_links(run.folder), "partial")
     if folder.is_symlink() or provenance(folder).get("digest") != run.digest or damage(folder) is not None:
         return False
@@ -255,9 +255,9 @@ def recovered(run: Run) -> bool:
 
 
 def _move_to_place(folder: Path, run: Run) -> None:
-    """Move a finished workspace to its place; what is damaged there is set aside, never deleted."""
+    """Move a finished workspace to its place; a damaged folder there is moved aside, never deleted."""
     (folder / CHECKPOINT).unlink(missing_ok=True)
-    # What several processes have kept, and its folder where nothing else lies in it
+    # Files of several processes, and their folder if nothing else is in it
     checkpoints = folder / CHECKPOINTS
     if checkpoints.is_dir() and not checkpoints.is_symlink():
         for file in checkpoints.glob("[0-9]*of[0-9]*.[ab]"):
@@ -266,7 +266,7 @@ def _move_to_place(folder: Path, run: Run) -> None:
             checkpoints.rmdir()
     place = _resolve_links(run.folder)
     if place.exists() and any(place.iterdir()):
-        if damage(place) is None and _is_mine(run):  # by a process on a file system that knows no locks
+        if damage(place) is None and _is_mine(run):  # by a process on a file system without locks
             shutil.rmtree(folder)
             return
         if not _is_mine(run):
@@ -279,7 +279,7 @@ def _move_to_place(folder: Path, run: Run) -> None:
     if os.name == "posix":
         handle = os.open(place.parent, os.O_RDONLY)
         try:
-            os.fsync(handle)  # the name, too, is on the disk
+            os.fsync(handle)  # the name is also on the disk
         finally:
             os.close(handle)
 
@@ -292,20 +292,20 @@ def write_failed(
     rounds: Path | None = None,
     notes: dict[str, Any] | None = None,
 ) -> Path:
-    """Write what a failed run leaves, and tell where: its configuration, its error, and the rows that are right.
+    """Write the files of a failed run, and return their folder: configuration, error, and the valid rows.
 
     Parameters
     ----------
     folder : Path
-        Taken where it is new, or this same run's earlier failure; else one with a number behind its name.
+        Used if it is new, or has this run's earlier failure; otherwise a number is added to its name.
     config : dict
     error : str
     digest : str
-        Of the run.
+        Digest of the run.
     rounds : Path or None
-        File that is moved there.
+        File to move there.
     notes : dict, optional
-        What else provenance.json shall tell.
+        Further entries of provenance.json.
     """
     ours = {"state": FAILED, "digest": digest}
     folder = next(one for one in _numbered(folder) if not one.exists() or ours.items() <= provenance(one).items())
@@ -321,19 +321,19 @@ def write_failed(
 
 
 def forget_failed(folder: Path, digest: str) -> None:
-    """Delete what this same run left when it failed, and nothing else."""
+    """Delete the files of this run's failure, and nothing else."""
     if {"state": FAILED, "digest": digest}.items() <= provenance(folder).items() and not folder.is_symlink():
         with suppress(OSError):
             for name in LEFT_BY_A_FAILURE:
                 (folder / name).unlink(missing_ok=True)
-            folder.rmdir()  # unless the user has put something there
+            folder.rmdir()  # unless the user has added a file
 
 
 def _resolve_links(folder: Path) -> Path:
-    """Where links lead; one that leads back to itself is refused."""
+    """Target of links; a cyclic link is refused."""
     place = Path(os.path.realpath(folder))
     for one in (place, *place.parents):
-        if one.is_symlink():  # of which nothing else is left
+        if one.is_symlink():  # nothing else is left of it
             raise FklError(f"{one}: cannot be written (a link that leads back to itself)")
     return place
 
@@ -349,13 +349,13 @@ def _numbered(folder: Path) -> Iterator[Path]:
 
 
 def _write_provenance(folder: Path, state: str, digest: str, more: dict[str, Any] | None = None) -> None:
-    """Write a folder's provenance.json, by which it is known to be fkl's."""
+    """Write a folder's provenance.json, which marks it as fkl's."""
     told = {"state": state, "digest": digest, **(more or {})}
     write_text(folder / LAST_FILE, json.dumps(told, indent=2) + "\n")
 
 
 def processor_name() -> str:
-    """Name of the processor, where the system tells it."""
+    """Name of the processor, if the system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -1,11 +1,11 @@
-"""Which column of a summary says how well a run did, and which way is better."""
+"""The column of a summary that measures a run, and its better direction."""
 
 from collections.abc import Iterable
 
 from fkl.basics.errors import FklError, require
 
 MAIN = ("mse", "test_mse", "test_error", "train_mse", "train_error")
-"""Errors of fkl's own tasks; the first that a run has is its main metric."""
+"""Errors of fkl's own tasks; a run's main metric is the first that it has."""
 NOT_ERRORS = ("replicate", "round", "runtime_s", "runtime_per_client_s", "communication_s")
 LARGER_IS_BETTER = ("r2",)
 WORDS = {
@@ -19,12 +19,12 @@ WORDS = {
 
 
 def main_metric(columns: Iterable[object]) -> str:
-    """The column of a summary that a run is judged by, if nothing else is asked for.
+    """The main metric of a run: a column of its summary.
 
     Parameters
     ----------
     columns : iterable of str
-        Of its summary.
+        Columns of its summary.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def main_metric(columns: Iterable[object]) -> str:
 
 
 def require_metric(name: str, columns: Iterable[str]) -> str:
-    """Refuse a metric that no run has."""
+    """Refuse a metric that is not in any run."""
     known = sorted({*columns} - {"replicate"})
     require(name in known, "metric", name, f"one of {', '.join(known)}")
     return name

@@ -1,4 +1,4 @@
-"""What a run has learned, in one file of arrays: saved, loaded, and asked for predictions in the target's own units."""
+"""A learned model in one file of arrays: saving, loading, and predictions in the target's own units."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FILE = "model.npz"
 FORMAT = 1
-"""Version of the file's format; files of another one are refused."""
+"""Version of the file's format; files with another version are refused."""
 ABOUT = "about"
 """Name of the array that holds the JSON."""
 BAD_JSON = ValueError, KeyError, TypeError, AttributeError, RecursionError
@@ -33,7 +33,7 @@ BAD_JSON = ValueError, KeyError, TypeError, AttributeError, RecursionError
 
 @dataclass(frozen=True)
 class About:
-    """What a model tells of itself.
+    """Information about a model.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class About:
     signs : bool
         Whether the sign of a prediction is a class of the target.
     site_column : str
-        Column of the table that told the sites; empty where none did.
+        Column of the table with the sites; empty if there is none.
     fkl : str
         Version that wrote it.
     """
@@ -58,12 +58,12 @@ class About:
 
 @dataclass(frozen=True)
 class Model:
-    """Functions that a run has learned, and the way from a table's cells to them and back.
+    """Learned functions of a run, with the conversion from a table's cells and back.
 
     Parameters
     ----------
     learned : tuple of Learned
-        A function for each replicate, with the scale of its samples.
+        One function for each replicate, with the scale of its samples.
     encoder : Encoder
     about : About
 
@@ -79,7 +79,7 @@ class Model:
 
     @classmethod
     def from_experiment(cls, experiment: Experiment, dataset: Any, learned: Iterable[Learned]) -> Self:
-        """What an experiment has learned from a data set."""
+        """The model that an experiment has learned from a data set."""
         problem = experiment.problem
         names = [str(number) for number in range(problem.dimension)]
         encoder = getattr(problem, "encoder", None) or Encoder(tuple(names))
@@ -95,12 +95,12 @@ class Model:
 
     @property
     def personal(self) -> bool:
-        """Whether every client has a function of its own."""
+        """Whether every client has its own function."""
         return self._clients > 1
 
     @cached_property
     def classes(self) -> NDArray[Any]:
-        """What is predicted where the target has classes: their names or values, ascending; empty for a number."""
+        """Classes of the target: their names or values, ascending; empty for a numeric target."""
         values: set[float] = set()
         for function, scale in self.learned:
             if self.about.signs:
@@ -122,27 +122,27 @@ class Model:
         Parameters
         ----------
         rows : DataFrame or array (n, d)
-            A table's cells by the names of their columns, others are passed over; or features as they are in the data
-            set, before any scaling.
+            Cells of a table by column name, where other columns are ignored, or features as in the data set, before
+            scaling.
         client : int, str, a sequence of n of these, or None
-            Whose function predicts, where every client has its own: its number, or a site, whose clients' functions are
-            averaged; None for the average of all. Without effect where all share one.
+            The client whose function predicts, if every client has its own: its number, or a site, whose clients'
+            functions are averaged; None for the average of all. It has no effect if all share one function.
         replicate : int or None
-            Whose function predicts; None for all: their mean, or the class that most of them name.
+            The replicate whose function predicts; None for all: their mean, or the most frequent class.
 
         Raises
         ------
         fkl.basics.errors.FklError
-            If a column is not there, a cell is no number or no known word, or there is no such client or replicate.
+            If a column is missing, a cell is not a number or known word, or there is no such client or replicate.
         """
         f = self.values(rows, client, replicate)
         if self.about.signs:
             return self.classes[(f.mean(axis=0) > 0).astype(np.int64)]
         if not len(self.classes):
             return f.mean(axis=0)
-        if not isinstance(self.learned[0].function, Classes):  # a number, learned from the classes' own
+        if not isinstance(self.learned[0].function, Classes):  # a number, learned from the classes' values
             return self.classes[np.clip(np.rint(f.mean(axis=0)), 0, len(self.classes) - 1).astype(np.int64)]
-        # The class that most replicates name, the first of equals; of rows that none can tell, NaN or no word
+        # The most frequent class over replicates, the first of ties; for undecided rows NaN or no word
         if self.encoder.labels:
             named = np.rint(f)
         else:
@@ -158,9 +158,9 @@ class Model:
         client: int | str | Sequence[int | str] | None = None,
         replicate: int | None = None,
     ) -> NDArray[np.float64]:
-        """What each replicate predicts (R, n): a number in the target's own units, or f whose sign is the class.
+        """Each replicate's predictions (R, n): numbers in the target's own units, or f, whose sign is the class.
 
-        Parameters and errors are those of `predict`; a class is the number that stands for it in the data set.
+        Parameters and errors are those of `predict`; a class is its number in the data set.
         """
         raw = self._raw_features(rows)
         weights = self._weights_of_rows(client, len(raw))
@@ -192,7 +192,7 @@ class Model:
         return np.sqrt(np.einsum("kn,rkn->n", weights, np.stack(variances) + off**2) / len(learned))
 
     def save(self, file: Path) -> None:
-        """Write all of it, whole or not at all: arrays, and JSON as an array of bytes."""
+        """Write the file completely or not at all: arrays, and JSON as an array of bytes."""
         kinds = [function.kind for function, _ in self.learned]
         told = {"format": FORMAT, **asdict(self.about), "functions": kinds, "encoder": self.encoder.as_json()}
         arrays = {ABOUT: np.frombuffer(json.dumps(told).encode(), np.uint8)}
@@ -228,7 +228,7 @@ class Model:
         return self.learned[replicate : replicate + 1]
 
     def _weights_of_rows(self, client: Any, n: int) -> NDArray[np.float64]:
-        """What each client's function counts in each row, (K, n) or (K, 1)."""
+        """Weight of each client's function in each row, (K, n) or (K, 1)."""
         if client is None:
             return np.full((self._clients, 1), 1 / self._clients)
         if isinstance(client, str) or np.ndim(client) == 0:
@@ -238,7 +238,7 @@ class Model:
         return np.stack([each[one] for one in client], axis=1) if n else np.zeros((self._clients, 0))
 
     def _weight_of_clients(self, client: Any) -> NDArray[np.float64]:
-        """What each client's function counts, (K,)."""
+        """Weight of each client's function, (K,)."""
         sites, K = self.about.sites, len(self.about.sites)
         here = np.array([site == str(client) for site in sites])
         if not here.any():
@@ -250,19 +250,19 @@ class Model:
 
 
 def _values(scale: Scale, classes: NDArray[np.float64]) -> set[float]:
-    """Values of the target, without the digits that scaling has rounded."""
+    """Values of the target, without digits lost in scaling."""
     return {float(f"{value:.12g}") for value in scale.y_back(classes)}
 
 
 def load(path: str | Path) -> Model:
-    """The model of a run: of its folder, or of a model.npz wherever it is.
+    """The model of a run, from its folder or from a model.npz in any place.
 
     Nothing in the file can run: it holds numbers and text, no objects.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        Where there is none, or none that is as it was written.
+        If there is none, or it has changed since it was written.
     """
     folder = Path(path)
     file = folder / FILE if folder.is_dir() else folder

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 WITHIN_95 = 1.959963984540054
 """Standard deviations from the mean of a normal distribution within which 95 % of it are."""
 CLIENT = "client"
-"""Column of rows that says whose function predicts, where every client has its own."""
+"""Column of rows with the client whose function predicts, if every client has its own."""
 
 
 def write_predictions(
@@ -40,14 +40,14 @@ def write_predictions(
     run : Path
         Folder of a run, or a model.npz.
     rows : Path
-        CSV, Parquet, Feather or npz, with the columns that the run learned from, in any order; others are passed over.
+        CSV, Parquet, Feather or npz, with the columns from which the run learned, in any order; others are ignored.
     client, replicate
-        As in `Model.predict`; rows with a column ``client``, or the run's column of sites, name their own.
+        As in `Model.predict`; rows with a column ``client``, or the run's column of sites, name their own client.
     out : Path or None
         None for the terminal.
     across : str or None
-        Column of the target. The errors of each site's own function on the rows of each site are then written in place
-        of the predictions, see `errors_across`.
+        Column of the target. Instead of predictions, the errors of each site's own function on the rows of each site
+        are then written, see `errors_across`.
     keep : sequence of str
         Columns of the file that are copied before the predictions, such as ids.
     skip_bad_rows : bool
@@ -58,7 +58,7 @@ def write_predictions(
     model = load(run)
     require(across is None or client is None, "client", client, "left out with --across, which asks all of them")
     require(across is None or not keep, "keep", ", ".join(keep), "left out with --across, which has no line for a row")
-    # All cells as a data set's reader finds them, None where they are missing
+    # All cells as in a data set's reader, None if they are missing
     raw = own_file.read(path := str(rows))
     typed = rows.suffix.lower() in typed_file.FORMATS
     columns = typed_file.read(path, raw) if typed else csv_file.read(path, raw, decimal=model.encoder.decimal, least=1)
@@ -79,7 +79,7 @@ def write_predictions(
             table = errors_across(model, frame, across, replicate)
     except FklError as error:
         raise FklError(f"{rows}: {error}") from None
-    # What predictions are the mean of
+    # The functions over which predictions are averaged
     several = [f"{model.replicates} replicates"] * (replicate is None and model.replicates > 1)
     named = client is not None or _column_of_clients(model, frame) is not None
     several += [f"{len(model.about.sites)} clients"] * (model.personal and not named)
@@ -110,7 +110,7 @@ def _readable_rows(model: Model, frame: "DataFrame") -> "DataFrame":
 def predictions(
     model: Model, frame: "DataFrame", client: str | None = None, replicate: int | None = None
 ) -> "DataFrame":
-    """A table with a column ``prediction``, and with ``f`` where its sign is the class.
+    """A table with a column ``prediction``, and with ``f`` if its sign is the class.
 
     Of a method that has a variance, 95 % of targets are expected between columns ``low`` and ``high``.
     """
@@ -129,16 +129,16 @@ def predictions(
 
 
 def errors_across(model: Model, frame: "DataFrame", target: str, replicate: int | None = None) -> "DataFrame":
-    """The error of each site's own function on the rows of each site, a row a function and a column a site's rows.
+    """The error of each site's own function on the rows of each site: one row per function, one column per site's rows.
 
-    Where the rows name clients by their numbers, these stand for sites; sites that no function is of may be among the
-    rows. Of numbers it is the root mean squared error in their own units, of
-    classes the share of wrong ones. Rows that a function has learned from flatter it: give it others.
+    If the rows name clients by number, these replace sites; the rows may also have sites without a function. For
+    numbers it is the root mean squared error in their own units, for classes the share of errors. Use rows from which
+    the functions have not learned, or the errors are too small.
 
     Parameters
     ----------
     model : Model
-        Of a run in which every client has a function of its own.
+        Model of a run in which every client has its own function.
     frame : DataFrame
         Rows with the target, and a column ``client`` or the run's column of sites.
     target : str
@@ -177,6 +177,6 @@ def errors_across(model: Model, frame: "DataFrame", target: str, replicate: int 
 
 
 def _column_of_clients(model: Model, frame: "DataFrame") -> str | None:
-    """The column that says whose function predicts, where it matters."""
+    """The column with the client whose function predicts, if it matters."""
     names = (CLIENT, model.about.site_column) if model.personal else ()
     return next((name for name in names if name in frame), None)

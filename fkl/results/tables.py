@@ -29,17 +29,18 @@ TIMING_COLUMNS = ("runtime_s", "runtime_per_client_s")
 
 @dataclass(frozen=True)
 class Records:
-    """What a run leaves behind.
+    """Tables of a run.
 
     Parameters
     ----------
     rounds : DataFrame
-        One row a replicate and round: of a stream, mse of all clients so far and both regrets so far, means over
-        clients, in units of squared error; of other methods, what their judges tell; cumulative traffic of all clients.
+        One row per replicate and round: for a stream, mse of all clients so far and both regrets so far, means over
+        clients, in units of squared error; for other methods, their judge's columns; cumulative traffic of all clients.
     clients : DataFrame
-        One row a replicate and client, at the end of the run.
+        One row per replicate and client, at the end of the run.
     summary : DataFrame
-        One row a replicate. Traffic is that of all clients; runtime_s is the algorithm's own time, evaluation excluded.
+        One row per replicate. Traffic is that of all clients; runtime_s is the algorithm's own time, without
+        evaluation.
     """
 
     rounds: pd.DataFrame
@@ -48,7 +49,7 @@ class Records:
 
 
 def make_records(experiment: Experiment, chunks: Iterable[Chunk], cache: Path | None = None) -> Records:
-    """Turn what the loop brings back into tables; `cache` is where losses in hindsight are kept."""
+    """Turn the results of the loop into tables; `cache` is the folder for losses in hindsight."""
     beside = find_comparison(experiment, cache)
     parts = [_records_of_chunk(experiment, chunk, beside) for chunk in chunks]
     tables = {name: pd.concat([getattr(part, name) for part in parts], ignore_index=True) for name in TABLES}
@@ -56,17 +57,17 @@ def make_records(experiment: Experiment, chunks: Iterable[Chunk], cache: Path | 
 
 
 def summary_columns(experiment: Experiment) -> list[str]:
-    """What the columns of a run's summary will be."""
+    """Columns of a future run's summary."""
     return [str(name) for name in _first_records(experiment).summary]
 
 
 def summary_without_comparison(experiment: Experiment, chunk: Chunk) -> pd.DataFrame:
-    """The summary of some replicates, without what the task would compare them with."""
+    """The summary of some replicates, without the task's reference results."""
     return _records_of_chunk(experiment, chunk, None).summary
 
 
 def cells_written(experiment: Experiment) -> int:
-    """How many cells the tables of a run will have."""
+    """Number of cells in the tables of a future run."""
     first, R = _first_records(experiment), experiment.replicates
     rows = (experiment.problem.rounds, len(first.clients), 1)
     widths = (frame.shape[1] for frame in (first.rounds, first.clients, first.summary))
@@ -80,16 +81,16 @@ def _first_records(experiment: Experiment) -> Records:
 
 
 class Tables:
-    """The three tables of a run as files that grow with each chunk of replicates, and what is summed up of them.
+    """The three tables of a run as files that grow with each chunk of replicates, and their summary.
 
     Parameters
     ----------
     folder : Path
-        Where the files go.
+        Folder of the files.
     whole : callable
-        The experiment with all clients, asked for when first needed.
+        Returns the experiment with all clients, at the first use.
     cache : Path or None
-        Where losses in hindsight are kept.
+        Folder for losses in hindsight.
     """
 
     def __init__(self, folder: Path, whole: Callable[[], Experiment], cache: Path | None = None) -> None:
@@ -100,12 +101,12 @@ class Tables:
 
     @property
     def position(self) -> dict[str, Any]:
-        """Where the tables end, for `truncate_to`."""
+        """Position of the tables' ends, for `truncate_to`."""
         kept = ("curves", "kinds", "learned", "row_losses")
         return {"sizes": dict(self._sizes)} | {name: getattr(self, name) for name in kept}
 
     def truncate_to(self, position: dict[str, Any]) -> None:
-        """Forget the rows that came after this position."""
+        """Remove the rows after this position."""
         self._sizes: dict[str, int] = dict(position["sizes"])
         self.curves: Curves = position["curves"]
         self.kinds: dict[str, int] = position["kinds"]
@@ -113,19 +114,19 @@ class Tables:
         self.row_losses: tuple[RowLosses, ...] = position["row_losses"]
 
     def append(self, chunk: Chunk) -> None:
-        """Write the rows of some more replicates."""
+        """Write the rows of further replicates."""
         records = self._records(chunk)
         for name in TABLES:
             self._append(name, getattr(records, name))
         self.curves.enter(records.rounds)
         self.learned += chunk.learned
-        self.row_losses += tuple(getattr(chunk.judge, "row_losses", ()))  # a user's judge may have none
+        self.row_losses += tuple(getattr(chunk.judge, "row_losses", ()))  # a user's judge may not have any
         for (direction, kind), scalars in chunk.ledger.kinds.items():
             name = f"{direction} {kind}"
             self.kinds[name] = self.kinds.get(name, 0) + scalars
 
     def write_row_losses(self, file: Path) -> None:
-        """Write the loss of each judged row: arrays replicate, row and loss, of one length."""
+        """Write the loss of each judged row: arrays replicate, row and loss, with equal lengths."""
         counts = [len(one.row) for one in self.row_losses]
         replicate = np.repeat(np.arange(len(counts)), counts)
         row, loss = (np.concatenate(arrays) for arrays in zip(*self.row_losses, strict=True))
@@ -133,9 +134,9 @@ class Tables:
             write_arrays(stream, {"replicate": replicate, "row": row, "loss": loss})
 
     def rounds_before(self, error: DivergedError) -> Path | None:
-        """File of the rounds that were right when a method diverged; None where it diverged in its first round."""
+        """File of the valid rounds before a method diverged; None if it diverged in its first round."""
         if error.t:
-            with np.errstate(all="ignore"):  # of the round that is not kept
+            with np.errstate(all="ignore"):  # of the round that is discarded
                 error.failed.judge.close()
                 rounds = self._records(error.failed).rounds
             self._append("rounds", rounds[rounds["round"] <= error.t])
@@ -143,7 +144,7 @@ class Tables:
 
     @property
     def comparison(self) -> Any:
-        """What the task compares the run with, found when it is first needed."""
+        """The task's reference results for the run, computed at the first use."""
         if self._comparison is None:
             self._comparison = (find_comparison(self._whole(), self._cache),)
         return self._comparison[0]
@@ -174,7 +175,7 @@ class Curves:
     ----------
     columns : tuple of str
     replicates : int
-        How many were entered.
+        Number of replicates so far.
     mean, squares : (columns, T)
         Mean so far, and sum of squared deviations from it.
     """
@@ -185,26 +186,26 @@ class Curves:
     squares: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     def enter(self, rounds: pd.DataFrame) -> None:
-        """Take in some more replicates, rows in order."""
+        """Add further replicates, with rows in order."""
         self.columns = tuple(str(name) for name in rounds if name not in ("replicate", "round"))
         T = int(rounds["round"].max())
         values = rounds[list(self.columns)].to_numpy(np.float64).reshape(-1, T, len(self.columns)).swapaxes(1, 2)
         if not self.replicates:
             self.mean, self.squares = np.zeros(values.shape[1:]), np.zeros(values.shape[1:])
-        for one in values:  # so that sums, and figures to the byte, are the same however many run together
+        for one in values:  # sums, and the bytes of figures, then do not depend on how many run together
             self.replicates += 1
             off = one - self.mean
             self.mean = self.mean + off / self.replicates
             self.squares = self.squares + off * (one - self.mean)
 
     def mean_and_deviation(self, column: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and standard deviation (T,), the latter 0 of one replicate."""
+        """Mean and standard deviation (T,), which is 0 for one replicate."""
         place = self.columns.index(column)
         return self.mean[place], np.sqrt(self.squares[place] / max(1, self.replicates - 1))
 
 
 def csv_rows(table: pd.DataFrame) -> Iterator[str]:
-    """The rows that `to_csv` would write. Tables of numbers are written row by row, which takes a third of its time."""
+    """The rows that `to_csv` would write. Numeric tables are written row by row, in a third of its time."""
     numbers = all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in table.dtypes)
     for start in range(0, len(table), ROWS_AT_A_TIME):
         some = table[start : start + ROWS_AT_A_TIME]
@@ -219,7 +220,7 @@ def csv_rows(table: pd.DataFrame) -> Iterator[str]:
                 elif not np.isnan(values).any():
                     columns.append(values.tolist())
                     formats.append(FLOATS)
-                else:  # numbers that are not there are empty, so all are texts
+                else:  # missing numbers are empty, so all cells are text
                     columns.append(["" if value != value else FLOATS % value for value in values.tolist()])
                     formats.append("%s")
             row = ",".join(formats) + "\n"
@@ -229,7 +230,7 @@ def csv_rows(table: pd.DataFrame) -> Iterator[str]:
 
 
 def find_comparison(experiment: Experiment, cache: Path | None) -> Any:
-    """What the task compares a run with."""
+    """The task's reference results for a run."""
     return experiment.task.beside(experiment.algorithm, experiment.dictionary, cache)
 
 
@@ -258,14 +259,14 @@ def _records_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> Reco
 
 
 def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) -> pd.DataFrame:
-    """Columns of the first rounds of replicates that may be under way, their means, one row a round.
+    """Mean columns of the first rounds of replicates, which may still be running, one row per round.
 
     Parameters
     ----------
     experiment : Experiment
     chunk : Chunk
     done : int
-        Rounds that their judge has booked.
+        Number of rounds that their judge has recorded.
     beside : see `Tables.comparison`
     """
     columns = experiment.task.by_round(chunk.judge, chunk.seconds_per_replicate(), beside)
@@ -274,14 +275,14 @@ def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) 
 
 
 def _columns_of_conditions(experiment: Experiment, replicates: int) -> Values:
-    """What the network's conditions tell of every round, (T, R), the same of all replicates."""
+    """Columns of network conditions about every round, (T, R), the same for all replicates."""
     method = experiment.algorithm
     told = method.columns(experiment.problem) if isinstance(method, Wrapped) else {}
     return {name: np.repeat(values[:, None], replicates, axis=1) for name, values in told.items()}
 
 
 def _traffic(ledger: Ledger) -> Columns:
-    """What was sent so far, by round, and in all, by client."""
+    """Traffic so far by round, and total traffic by client."""
     sent = Columns({}, {}, {})
     for direction, tally in ledger.tallies.items():
         by_round = np.cumsum(tally.by_round, axis=0)

@@ -1,4 +1,4 @@
-"""fkl from Python: one run and what it left behind, as `fkl.run` and `fkl.load`."""
+"""fkl from Python: one run and its results, as `fkl.run` and `fkl.load`."""
 
 import warnings
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
@@ -24,26 +24,26 @@ from fkl.screen.run import blocks
 __all__ = ["Result", "load", "load_model", "run"]
 
 _ONE_AT_A_TIME = RLock()
-"""The threads of compiled code and the standard streams are the process's, not a thread's."""
+"""One run at a time, because the threads of compiled code and the standard streams belong to the process."""
 
 
 @dataclass(frozen=True, repr=False)
 class Result(FinishedRun):
-    """What a finished run left behind.
+    """Results of a finished run.
 
     Parameters
     ----------
     folder : Path
-        Where its files are.
+        Folder of its files.
     config : dict
-        Its whole configuration.
+        Its complete configuration.
     provenance : dict
-        What else decided its numbers: versions, machine, checksums of its files; and its warning, if it has one.
+        Everything else that decided its numbers: versions, machine, checksums of its files; and its warning, if any.
 
     Attributes
     ----------
     summary, rounds, clients : DataFrame
-        One row a replicate; a replicate and round; a replicate and client.
+        One row per replicate; per replicate and round; per replicate and client.
     figures : dict of str to Path
     model : fkl.results.model.Model
     """
@@ -53,16 +53,16 @@ class Result(FinishedRun):
 
     @cached_property
     def model(self) -> Model:
-        """What it learned, of a run with ``save_model=true``."""
+        """The learned model of a run with ``save_model=true``."""
         return load_model(self.folder)
 
     def predict(self, rows: Any, client: Any = None, replicate: int | None = None) -> NDArray[Any]:
-        """Predict with what it learned; see `fkl.results.model.Model.predict`."""
+        """Predict with the learned model; see `fkl.results.model.Model.predict`."""
         return self.model.predict(rows, client, replicate)
 
     @cached_property
     def figures(self) -> dict[str, Path]:
-        """Its figures as PNG, by name; beside each lies a PDF."""
+        """Its figures as PNG, by name; each also exists as PDF."""
         return {file.stem: file for file in sorted(self.folder.glob("*.png"))}
 
     def __repr__(self) -> str:
@@ -75,19 +75,19 @@ class Result(FinishedRun):
 
 
 def run(*words: str, quiet: bool = False, config_dir: str | PathLike[str] | None = None) -> Result:
-    """Do what ``fkl run`` does with these words, unless it was done before, and return what it left behind.
+    """Do the run of ``fkl run`` with these words, unless it is already finished, and return its results.
 
-    Runs of one process are played one after another, also those of several threads. Nothing is printed but the
-    progress bar; warnings about the numbers are Python's.
+    Runs of one process are played one after another, even from several threads. Nothing is printed but the progress
+    bar; warnings about the numbers are Python's.
 
     Parameters
     ----------
     *words : str
         As on the command line: ``"algo=pof_mkl"``, ``"kernels.D=50"``, ``"paths.outputs=FOLDER"``.
     quiet : bool
-        No progress bar either.
+        Also no progress bar.
     config_dir : path, optional
-        Folder of choices of your own, as ``--config-dir``. Their modules are imported as Python finds them.
+        Folder with your own choices, as ``--config-dir``. Python must be able to import their modules.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def run(*words: str, quiet: bool = False, config_dir: str | PathLike[str] | None
     Raises
     ------
     fkl.basics.errors.FklError
-        For whatever the caller can mend, in one line.
+        For any error that the caller can correct, in one line.
 
     Examples
     --------
@@ -132,12 +132,12 @@ def run(*words: str, quiet: bool = False, config_dir: str | PathLike[str] | None
 
 
 def load(folder: str | PathLike[str]) -> Result:
-    """Return what a finished run left behind in its folder.
+    """Return the results of a finished run from its folder.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        If that is no finished run, or is not as it was written.
+        If it is not a finished run, or has changed since it was written.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What is written while rounds go on: tables, a bar of progress, loggers and checkpoints."""
+"""Output during the rounds: tables, a progress bar, loggers and checkpoints."""
 
 from contextlib import ExitStack
 from functools import partial
@@ -18,13 +18,13 @@ from fkl.runs.progress import Progress
 
 
 class Desk:
-    """Writes down what the rounds of a run show, in the folder where the run is made.
+    """Writes the results of a run's rounds to the folder in which the run is made.
 
     Parameters
     ----------
     run : Run
     experiment : Experiment
-        What this process plays.
+        The part of this process.
     folder : Path
     progress : bool
         Whether a bar shows the rounds.
@@ -35,7 +35,7 @@ class Desk:
     checkpoint : Checkpoint
     progress : Progress
     loggers : Following
-        The last two are there inside ``with Desk(...)``.
+        The last two exist inside ``with Desk(...)``.
     """
 
     def __init__(self, run: Run, experiment: Experiment, folder: Path, progress: bool = True) -> None:
@@ -46,7 +46,7 @@ class Desk:
 
     def __enter__(self) -> Self:
         rounds = self._run.settings.replicates * self._experiment.problem.rounds
-        with ExitStack() as opened:  # which closes the bar where a logger cannot begin
+        with ExitStack() as opened:  # closes the bar if a logger cannot begin
             self.progress = opened.enter_context(Progress(title_of(self._run), rounds, self._shown))
             self.loggers = opened.enter_context(following(self._run, self.whole, self.tables))
             self._open = opened.pop_all()
@@ -56,12 +56,12 @@ class Desk:
         self._open.__exit__(kind, error, at)
 
     def write(self, chunk: Chunk) -> None:
-        """Write down what some replicates showed, which have ended."""
+        """Write the results of some replicates that have ended."""
         self.tables.append(chunk)
         self.loggers.tell(chunk, len(chunk.elapsed))
 
     def write_failed(self, error: DivergedError) -> None:
-        """Write down the rounds before the one in which a method diverged."""
+        """Write the rounds before the one in which a method diverged."""
         run, rows = self._run, self.tables.rounds_before(error)
         notes = {**about(run), DIVERGED: True}
         error.folder = write_failed(run.failed_folder, run.resolved, str(error), run.digest, rows, notes)
@@ -69,16 +69,16 @@ class Desk:
 
 
 def checkpoint_of(run: Run, experiment: Experiment, folder: Path, tables: Tables | None = None) -> Checkpoint:
-    """The checkpoint of a run that is made in this folder, which its tables go back to."""
+    """The checkpoint of a run in this folder; its tables are truncated to it."""
     digest = f"{run.digest}, functions kept" if run.settings.save_model else run.digest
     return experiment.engine.checkpoint(folder, run.settings.checkpoint_s, digest, tables)
 
 
 def title_of(run: Run) -> str:
-    """The words that a run is known by on a terminal, and in its figures."""
+    """Names of a run on a terminal, and in its figures."""
     return f"{run.algo.label} on {run.dataset.name}"
 
 
 def about(run: Run) -> dict[str, Any]:
-    """Name a run: its data set, its method, and what the user set."""
+    """Name a run: its data set, its method, and the user's settings."""
     return {"dataset": run.dataset.name, "algorithm": run.algo.label, "words": [*run.words]}

@@ -8,7 +8,7 @@ from fkl.runs.play import play, play_along
 
 
 def execute(run: Run, progress: bool = True) -> bool:
-    """Do the run unless it is done, and tell whether there was anything to do.
+    """Do the run unless it is finished, and return whether there was anything to do.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ def execute(run: Run, progress: bool = True) -> bool:
     Raises
     ------
     fkl.basics.errors.FklError
-        Whatever the user can mend; nothing is written then, except for the rows before a divergence.
+        For any error that the user can correct; nothing is then written, except for the rows before a divergence.
     """
     with engine(run.settings.engine).opened() as player:
         if not player.speaks:
@@ -27,7 +27,7 @@ def execute(run: Run, progress: bool = True) -> bool:
         done = finished(run)
         if not done:
             with locked(run.folder):
-                done = finished(run) or recovered(run)  # by the process waited for, or one that was killed at the end
+                done = finished(run) or recovered(run)  # by another process, maybe a killed one
                 if not done:
                     play(run, player, progress)
         if done:

@@ -25,9 +25,9 @@ from fkl.screen.messages import say, warning
 
 
 def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> None:
-    """Complete the folder of a run whose rounds are played, and move it to its place."""
+    """Complete the folder of a run after its rounds, and move it to its place."""
     title, summary, whole = title_of(run), results.read_summary(folder), experiment.engine.with_all_clients(experiment)
-    # What provenance.json tells of the run itself
+    # Entries of provenance.json about the run itself
     problem = whole.problem
     notes: dict[str, Any] = {
         **about(run),
@@ -49,7 +49,7 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
             "links": graph.listed.tolist(),
         }
     notes |= experiment.engine.notes()
-    # What the user should know of numbers that are finite, and yet no result
+    # Warnings about numbers that are finite but not a valid result
     warnings = [*whole.algorithm.warnings()] if isinstance(whole.algorithm, Wrapped) else []
     if "converged" in summary and summary["converged"].min() < 1:
         warnings.append(
@@ -69,7 +69,7 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
     if warnings:
         notes["warning"] = "; ".join(warnings)
     if run.settings.figures != "none":
-        from fkl.report.figures import draw_run, styled  # and matplotlib, a third of what a small run takes
+        from fkl.report.figures import draw_run, styled  # imports matplotlib, a third of the time of a small run
 
         with writing(run.folder), styled("paper" if run.settings.figures == "paper" else "screen"):
             draw_run(folder, tables.curves, summary, run.algo.label, title, whole.task.panels())
@@ -77,7 +77,7 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
 
 
 def add_model(run: Run, progress: bool = True) -> None:
-    """Play a finished run again, for nothing but what it learned: its digest says that it learns the same."""
+    """Play a finished run again, only for its model: its digest guarantees that it learns the same."""
     say(f"{run.folder} has no {MODEL}: it is played again for it")
     settings = run.settings
     with limited_to_free_memory():
@@ -95,7 +95,7 @@ def add_model(run: Run, progress: bool = True) -> None:
 
 
 def _of_clients_gone(experiment: Experiment, model: Model) -> Iterator[str]:
-    """What may be wrong with the functions of clients that were not there at the end, while the others learned on."""
+    """Warning about functions of clients that were absent at the end, while the others continued to learn."""
     gone = int((~experiment.problem.present[-1]).sum())
     if gone and model.personal:
         yield (

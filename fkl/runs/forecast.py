@@ -1,4 +1,4 @@
-"""What a run would take: memory, arithmetic, messages and time, from its first rounds, before it is done."""
+"""Forecast of a run's memory, arithmetic, messages and time, from its first rounds."""
 
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
@@ -23,12 +23,12 @@ from fkl.screen.units import bytes_of, number, seconds
 from fkl.wire.ledger import ON_WIRES
 
 ROUNDS = 5
-"""Rounds that are played with one replicate; the first may set something up, and is slower."""
+"""Rounds that are played with one replicate; the first may include setup, and is slower."""
 ENOUGH_S = 2.0
 OF_A_CELL, OF_PICTURES = 9, 250_000
-"""Bytes on disk: of a cell of a CSV on average, and of a run's pictures."""
+"""Bytes on disk: average of a CSV cell, and a run's pictures."""
 OF_AN_ANGLE = 6
-"""Operations besides the projection: a sine, a cosine, and each multiplied and added."""
+"""Operations in addition to the projection: a sine, a cosine, and a multiplication and addition for each."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Sample:
     Parameters
     ----------
     start, round : float
-        Seconds before the first round, and of the quickest.
+        Seconds before the first round, and of the fastest round.
     rounds : int
-        How many were played.
+        Number of rounds played.
     messages, size, angles : int
-        Messages and bytes that were sent in these, and angles whose sine and cosine were taken.
+        Messages and bytes sent in these rounds, and number of angles with computed sine and cosine.
     """
 
     start: float
@@ -54,7 +54,7 @@ class Sample:
 
 
 class Counting:
-    """A bank that counts the angles it is asked for, D a sample and kernel."""
+    """A bank that counts the requested angles, D per sample and kernel."""
 
     def __init__(self, bank: Any) -> None:
         self._bank, self.angles = bank, 0
@@ -65,7 +65,7 @@ class Counting:
             return found
 
         def counted(x: Any, *given: Any, **named: Any) -> Any:
-            """Count what is asked for, of every sample; of an update only what is not 0."""
+            """Count requested angles for every sample; in an update only for entries that are not 0."""
             every = self._bank.replicates * len(x) * self._bank.kernels
             asked = np.count_nonzero(given[0]) if name == "accumulate" else every
             self.angles += int(asked * self._bank.rho.shape[-1])
@@ -76,24 +76,24 @@ class Counting:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a run would take.
+    """Forecast of a run.
 
     Parameters
     ----------
     name, size : str
-        Its method and data set, and how large it is.
+        Its method and data set, and its size.
     engines : dict of str to (float, str)
         Seconds of all replicates on each engine, and a remark on them.
     replicates, together : int
-        How many there are, and how many of them run at once.
+        Number of replicates, and how many run at once.
     memory : int
-        Bytes that a replicate needs at most besides the data.
+        Peak bytes of a replicate without the data.
     messages, sent, angles, operations : float
-        Messages and bytes of all replicates; angles whose sine and cosine are taken, and operations for them.
+        Messages and bytes of all replicates; angles with sine and cosine, and operations for them.
     disk : float
         Bytes of the run's files.
     said : str
-        What the data set tells of itself.
+        Lines that the data set prints.
     """
 
     name: str
@@ -111,17 +111,17 @@ class Forecast:
 
     @property
     def seconds(self) -> float:
-        """On the engine that was measured first, the run's own."""
+        """Seconds on the first measured engine, the run's own."""
         return next(iter(self.engines.values()))[0]
 
     def of(self, replicates: int) -> "Forecast":
-        """The same of another number of replicates."""
+        """The same forecast for another number of replicates."""
         share = replicates / self.replicates
         engines = {name: (share * expected, how) for name, (expected, how) in self.engines.items()}
         return replace(self, engines=engines, replicates=replicates, disk=share * self.disk)
 
     def lines(self) -> list[str]:
-        """What `fkl plan` prints."""
+        """Output of `fkl plan`."""
         times = [f"about {seconds(expected)} with engine={name}{how}" for name, (expected, how) in self.engines.items()]
         if len(times) > 1:
             quickest = min(self.engines, key=lambda name: self.engines[name][0])
@@ -140,7 +140,7 @@ class Forecast:
 
 
 def plan(words: tuple[str, ...], every_engine: bool = False) -> list[str]:
-    """Lines that tell what ``fkl run`` would take with these words; parameters and errors as for `forecast`."""
+    """Lines with the forecast for ``fkl run`` with these words; parameters and errors as for `forecast`."""
     found = forecast(load(compose(*words)), every_engine)
     return [*found.said.splitlines(), *found.lines()]
 
@@ -152,23 +152,23 @@ def forecast(run: Run, every_engine: bool = False) -> Forecast:
     ----------
     run : Run
     every_engine : bool
-        Whether all engines that are installed are measured, not the run's own alone.
+        Whether to measure all installed engines, instead of only the run's own.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        Whatever the run itself would refuse.
+        For everything that the run itself would refuse.
     """
     said, samples, peaks = StringIO(), list[Sample](), list[int]()
 
     def measured() -> tuple[int, int]:
-        """Bytes that a replicate keeps, and needs at most."""
+        """Bytes that a replicate keeps, and its peak."""
         kept, peak = rehearse(experiment)
         peaks.append(peak)
         return kept, peak
 
     def sampled(experiment: Experiment, threads: int | None) -> float:
-        """Seconds of all rounds and replicates, by the quickest round of one."""
+        """Seconds of all rounds and replicates, from the fastest round of one."""
         samples.append(sample := first_rounds(experiment, threads))
         return experiment.replicates * (sample.start + experiment.problem.rounds * sample.round)
 
@@ -181,7 +181,7 @@ def forecast(run: Run, every_engine: bool = False) -> Forecast:
         able = [one for one in map(engine, names) if one.can_play(run) is None and find_spec(one.library)]
         told = {one.name: one.forecast(experiment, run.settings.threads, sampled) for one in able}
         known = samples[0] if samples else first_rounds(experiment, run.settings.threads)
-        # An engine that tells nothing of itself takes as long as these rounds
+        # An engine without its own estimate takes as long as these rounds
         told[own] = told[own] or (sampled(experiment, run.settings.threads), "")
         cells = cells_written(experiment)
     problem = experiment.problem
@@ -206,7 +206,7 @@ def forecast(run: Run, every_engine: bool = False) -> Forecast:
 
 
 def _amount(value: float) -> str:
-    """A large number in words."""
+    """A large number as text."""
     for name, size in {"trillion": 1e12, "billion": 1e9, "million": 1e6}.items():
         if value >= size:
             return f"{number(value / size)} {name}"
@@ -214,7 +214,7 @@ def _amount(value: float) -> str:
 
 
 def first_rounds(experiment: Experiment, threads: int | None) -> Sample:
-    """Play a few rounds with one replicate, as many as `ROUNDS` or as `ENOUGH_S` have room for, two where there are."""
+    """Play a few rounds with one replicate, limited by `ROUNDS` and `ENOUGH_S`, but two if possible."""
     with at_most(threads), np.errstate(all="ignore"):
         world, ledger = make_world(experiment, (0,))
         bank = None

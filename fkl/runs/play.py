@@ -1,4 +1,4 @@
-"""The rounds of one run: played by its engine, and written down."""
+"""The rounds of one run: played by its engine, and written to its folder."""
 
 from fkl.basics.errors import key_prefix, require
 from fkl.basics.memory import limited_to_free_memory
@@ -16,7 +16,7 @@ from fkl.runs.prepare import prepare
 
 def play(run: Run, engine: Engine, progress: bool = True) -> None:
     """Play a run that has not been played, into its folder; a bar on stderr shows its progress."""
-    engine.broadcast()  # that there is something to play, for other processes
+    engine.broadcast()  # informs other processes that there is something to play
     experiment = _own_part(run, engine)
     assert experiment is not None
     threads = run.settings.threads or experiment.engine.threads
@@ -37,7 +37,7 @@ def play(run: Run, engine: Engine, progress: bool = True) -> None:
 
 
 def play_along(run: Run, engine: Engine) -> bool:
-    """What a process does that does not speak: its part of the rounds; and tell whether there were any."""
+    """The work of a process other than the first: its part of the rounds; return whether there were any."""
     if engine.broadcast() == FINISHED:
         return False
     experiment = _own_part(run, engine)
@@ -52,7 +52,7 @@ def play_along(run: Run, engine: Engine) -> bool:
 
 
 def _own_part(run: Run, engine: Engine) -> Experiment | None:
-    """What this process plays of a run; None for nothing."""
+    """Part of a run for this process; None for nothing."""
     with limited_to_free_memory():
         whole = prepare(run)
         own: Experiment | None = engine.own_part(whole, lambda: prepare(run))

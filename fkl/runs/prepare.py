@@ -19,7 +19,7 @@ from fkl.tasks.run_samples import require_topology, topology_of_run
 
 
 def prepare(run: Run) -> Experiment:
-    """Read, scale, partition and split the data, and draw the graph, where the method needs these."""
+    """Read, scale, partition and split the data, and draw the graph, if the method needs these."""
     settings, kind = run.settings, task_of(run.algo)
     wanted = "vertical" if kind.of_features else "any but vertical"
     fits = kind.of_features == getattr(run.partition, "of_features", False)
@@ -61,7 +61,7 @@ def prepare(run: Run) -> Experiment:
         run.conditions.get("links"),
         settings.metrics or {},
     )
-    # A condition is on kinds of message that its method sends.
+    # Check that conditions name kinds of message that the method sends.
     for group, condition in run.conditions.items():
         if asked := getattr(condition, "kinds", None):
             sent = kinds_sent(replace(experiment, algorithm=run.algo))

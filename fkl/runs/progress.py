@@ -1,4 +1,4 @@
-"""The bar of a run's rounds, which says so while the compiler holds them up."""
+"""The progress bar of a run's rounds, with a message during compilation."""
 
 import sys
 from types import TracebackType
@@ -9,15 +9,16 @@ from tqdm import tqdm
 
 
 class Progress(event.Listener):  # type: ignore[misc]
-    """A bar of rounds, on stderr, that wipes itself out.
+    """A bar of rounds, on stderr, that erases itself.
 
-    What is compiled is kept for later runs, and its time is none of the rounds': the bar's clock begins anew after it.
+    Compiled code is stored for later runs, and its time does not belong to the rounds: the bar's clock restarts after
+    it.
 
     Parameters
     ----------
     title : str
     rounds : int
-        Of all replicates together.
+        Total over all replicates.
     shown : bool
         Whether there is a bar at all.
     """
@@ -39,16 +40,16 @@ class Progress(event.Listener):  # type: ignore[misc]
         self.bar.close()
 
     def on_start(self, _: Any) -> None:
-        """Say that something is compiled, which happens once for a machine."""
+        """Report compilation, which happens once per machine."""
         if not self.compiling:
             self.compiling = True
             self.bar.set_description(f"{self.title}, compiling (once)")
 
     def on_end(self, _: Any) -> None:
-        """Say nothing: more may be compiled before the next round ends."""
+        """Print nothing: more may be compiled before the next round ends."""
 
     def advance(self, rounds: int) -> None:
-        """Move the bar on by this number of rounds."""
+        """Advance the bar by this number of rounds."""
         if self.compiling:
             self.compiling = False
             self.bar.set_description(self.title, refresh=False)

@@ -1,4 +1,4 @@
-"""A run that ends after the first round at which a column of rounds.csv is below or above a number."""
+"""A run that ends after the first round in which a column of rounds.csv is below or above a number."""
 
 from collections.abc import Generator
 from contextlib import closing
@@ -18,18 +18,18 @@ from fkl.results.tables import TIMING_COLUMNS, find_comparison, rounds_so_far
 
 
 class Stopping(Numba):
-    """The engine of an experiment, which plays no round after the one at which a condition holds.
+    """An experiment's engine that stops after the round in which a condition holds.
 
-    Whether it holds follows from what a checkpoint keeps, so that a run that goes on from one ends at the same round.
+    The condition depends only on data in the checkpoint, so a resumed run ends at the same round.
 
     Parameters
     ----------
     experiment : Experiment
-        With the engine that plays its rounds, in this process.
+        Experiment with the engine that plays its rounds, in this process.
     when : str
-        As the key `stop_when`.
+        Value of the key `stop_when`.
     cache : Path
-        As of `fkl.results.tables.Tables`.
+        As in `fkl.results.tables.Tables`.
     """
 
     all_together: ClassVar[bool] = True
@@ -40,14 +40,14 @@ class Stopping(Numba):
         self._stopped_at = nan
 
     def rounds(self, algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
-        """Play the rounds that are left until the condition holds, and pause after each."""
+        """Play the remaining rounds until the condition holds, and pause after each."""
         self._stopped_at, judge = nan, in_progress.judge
         if not hasattr(judge, "end"):
             raise FklError(f"stop_when: {type(judge).__name__}, the judge of {algorithm.label}, has no end(t)")
         with closing(super().rounds(algorithm, world, in_progress, watched)) as playing:
             while not self._holds(in_progress):
                 done = next(playing, None)
-                if done is None:  # that was the last one
+                if done is None:  # it was the last one
                     return
                 yield done
         self._stopped_at = in_progress.t
@@ -55,7 +55,7 @@ class Stopping(Numba):
         judge.close()
 
     def gathered(self, chunk: Chunk) -> Chunk:
-        """The chunk with no round after the last one that was played."""
+        """The chunk without the rounds after the last one played."""
         stopped_at = self._stopped_at
         elapsed = chunk.elapsed if stopped_at != stopped_at else chunk.elapsed[: int(stopped_at)]
         return replace(chunk, elapsed=elapsed, stopped_at=stopped_at)
@@ -63,11 +63,11 @@ class Stopping(Numba):
     def _holds(self, in_progress: Any) -> bool:
         if not in_progress.t:
             return False
-        if getattr(in_progress.judge, "pending", None):  # rounds that are judged together otherwise
+        if getattr(in_progress.judge, "pending", None):  # these rounds are otherwise judged together
             in_progress.judge.judge_pending()
         chunk = Chunk(in_progress.judge, in_progress.ledger, in_progress.elapsed, 0)
         means = rounds_so_far(self._experiment, chunk, in_progress.t, self._comparison)
-        means = means.drop(columns=[*TIMING_COLUMNS], errors="ignore")  # no two runs would end alike
+        means = means.drop(columns=[*TIMING_COLUMNS], errors="ignore")  # runs would not end at the same round
         column, sign, number = STOP_WHEN.fullmatch(self._when).groups()  # type: ignore[union-attr]
         if column not in means:
             raise FklError(f"stop_when={self._when}: must be of a column of rounds.csv: {', '.join(map(str, means))}")

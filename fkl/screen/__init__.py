@@ -1,1 +1,1 @@
-"""All that fkl shows in a terminal: messages, blocks of a run, lines of a sweep, tables, units and what names mean."""
+"""All terminal output of fkl: messages, blocks of a run, lines of a sweep, tables, units and meanings of names."""

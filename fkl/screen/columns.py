@@ -1,4 +1,4 @@
-"""What columns of a run's tables and kinds of messages mean: for `fkl describe NAME` and the documentation."""
+"""Meanings of columns in a run's tables and of kinds of messages, for `fkl describe NAME` and the documentation."""
 
 import re
 
@@ -121,7 +121,7 @@ KINDS = {
     "weights": "weights of the kernels",
     "z": "auxiliary variables of the link between two agents",
 }
-"""What messages hold, by kind, as `scalars_by_kind` in provenance.json has them behind their direction."""
+"""Content of messages, by kind, as in `scalars_by_kind` of provenance.json after the direction."""
 DIRECTION = re.compile(r"(uplink|downlink|link|broadcast|lost) ")
 ENDINGS = {
     "_worst_tenth_sites": "mean over the worst 10 % of sites of {}",
@@ -133,7 +133,7 @@ ENDINGS = {
 
 
 def meaning(name: str) -> str | None:
-    """What a column means, in one line; None for a name that no table has.
+    """Meaning of a column in one line; None for an unknown name.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def meaning(name: str) -> str | None:
 
 
 def kind_meaning(name: str) -> str | None:
-    """What messages of a kind hold, in one line; None for a kind that no method has.
+    """Content of messages of a kind in one line; None for an unknown kind.
 
     Parameters
     ----------

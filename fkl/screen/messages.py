@@ -1,6 +1,6 @@
 """Messages: results on stdout, warnings and errors on stderr.
 
-rich knows the terminal: its width and colours, NO_COLOR and TERM=dumb. A pipe gets plain text, one line a message.
+rich detects the terminal: its width and colours, NO_COLOR and TERM=dumb. A pipe gets plain text, one line per message.
 """
 
 import re
@@ -20,30 +20,30 @@ from rich.text import Text
 from fkl.basics.errors import FklError, printable
 
 WIDEST = 120
-"""Columns of a terminal that text fills at most."""
+"""Maximum width of text in columns of a terminal."""
 UNLIMITED = 100_000
-"""Columns of a pipe or a file, where nothing is wrapped."""
+"""Width for a pipe or a file, in which nothing is wrapped."""
 LONGEST = 1500
-"""Letters of a message, which a hostile file may be in."""
+"""Maximum length of a message, which may quote a hostile file."""
 LABEL, WIDEST_LABEL = re.compile(r" *(error|warning|help|files|pictures): | {2,}\S+ +(?=\S)|[✓▲✗] *(\d+/\d+ +)?"), 16
-"""What a line begins with: ``"error: "``, a mark, or an indented word in front of what is told of it."""
+"""Beginning of a line: ``"error: "``, a mark, or an indented word before its description."""
 STYLES = {"error:": "bold red", "warning:": "bold yellow", "help:": "cyan", "✓": "green", "▲": "yellow", "✗": "red"}
-"""Of the first word of a line."""
+"""Colours of the first word of a line."""
 
 
 def console(stream: TextIO) -> Console:
-    """How to write to a stream."""
+    """Settings for writing to a stream."""
     make = partial(Console, file=stream, highlight=False, markup=False, emoji=False)
     return make(width=min(make().width, WIDEST) if stream.isatty() else UNLIMITED)
 
 
 def width() -> int:
-    """Columns that text on stdout fills; also in a pipe, where a table may be wider."""
+    """Width of text on stdout; also in a pipe, where a table may be wider."""
     return min(get_terminal_size().columns, WIDEST)
 
 
 def say(*lines: str | Text) -> None:
-    """Print lines on stdout; a mark at the beginning of a line is coloured."""
+    """Print lines on stdout, with a coloured mark at the beginning of a line."""
     out = console(sys.stdout)
     for line in lines:
         _print(out, styled(line) if isinstance(line, str) else line)
@@ -51,7 +51,7 @@ def say(*lines: str | Text) -> None:
 
 @contextmanager
 def paged() -> Iterator[None]:
-    """Show what is printed in this block a page at a time, where it is longer than the terminal."""
+    """Show the output of this block page by page, if it is longer than the terminal."""
     text = StringIO()
     text.isatty = sys.stdout.isatty  # type: ignore[method-assign]
     with redirect_stdout(text):
@@ -68,12 +68,12 @@ def warning(message: str) -> None:
 
 
 def note(message: str) -> None:
-    """Print on stderr what a user should know, and need not act on."""
+    """Print information on stderr that needs no action by the user."""
     _print(console(sys.stderr), styled(_one_line(message)))
 
 
 def refuse(error: FklError) -> int:
-    """Print what the user can correct, and how, and return the exit code for it."""
+    """Print an error that the user can correct, with help, and return its exit code."""
     out = console(sys.stderr)
     _print(out, styled(f"error: {_one_line(str(error))}"))
     for line in error.help:
@@ -82,7 +82,7 @@ def refuse(error: FklError) -> int:
 
 
 def _print(out: Console, text: Text) -> None:
-    """Print a line; where it is wrapped, what follows stands below what comes behind its label."""
+    """Print a line; wrapped lines are aligned with the text after the label."""
     if cell_len(text.plain) <= out.width or "\n" in text.plain:
         out.print(text)
         return
@@ -93,7 +93,7 @@ def _print(out: Console, text: Text) -> None:
 
 
 def styled(line: str) -> Text:
-    """A line, with ANSI codes or none, whose first word has its colour."""
+    """A line with a coloured first word, with or without ANSI codes."""
     text = Text.from_ansi(line)
     first = text.plain.split(maxsplit=1)[:1]
     if first and first[0] in STYLES:

@@ -1,4 +1,4 @@
-"""What `fkl run` prints of one run: a verdict, six lines of numbers, and where its files are."""
+"""Output of `fkl run` about one run: a verdict, six lines of numbers, and the place of its files."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,10 +16,10 @@ SHORT = {
     "test_mse_training_mean": "mean target",
     "test_error_majority": "most frequent class",
 }
-"""Baselines in two words."""
+"""Short names of baselines."""
 BELOW, NOT_BELOW = "✓", "▲"
 LABEL, FIRST = 9, 34
-"""Columns of a line's label, and of the first of its two entries."""
+"""Widths of a line's label, and of the first of its two entries."""
 
 
 class Verdict(NamedTuple):
@@ -30,7 +30,7 @@ class Verdict(NamedTuple):
 
 
 def verdict(summary: pd.DataFrame) -> Verdict:
-    """Say how far the mean error over replicates is below each baseline, the worst news first."""
+    """Compare the mean error over replicates with each baseline, starting with the worst result."""
     for error, baselines in CONSTANTS.items():
         there = {name: float(summary[name].mean()) for name in baselines if name in summary}
         if error not in summary or not there:
@@ -46,13 +46,13 @@ def verdict(summary: pd.DataFrame) -> Verdict:
 
 
 def other_warnings(provenance: dict[str, Any], summary: pd.DataFrame) -> list[str]:
-    """What else a reader should know of a run's numbers, besides the verdict."""
+    """Further facts about a run's numbers, in addition to the verdict."""
     told = str(provenance.get("warning", "")).removesuffix(not_beaten(summary) or "").removesuffix("; ")
     return [told] if told else []
 
 
 def sizes(provenance: dict[str, Any], config: dict[str, Any]) -> str:
-    """How large the experiment was."""
+    """Size of the experiment."""
     usual = f"{plural(provenance['clients'], 'client')}, {plural(provenance['rounds'], 'round')}"
     words = [provenance.get("sizes", usual), plural(config["replicates"], "replicate")]
     if graph := provenance.get("topology"):
@@ -71,7 +71,7 @@ def blocks(
     summary: pd.DataFrame,
     waited: float | None = None,
 ) -> list[str]:
-    """Lines: what was run, and the verdict; numbers by subject; where the files are, and what to do next.
+    """Lines: the run, and the verdict; numbers by subject; place of the files, and next steps.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def blocks(
     baselines = [name for name in SHORT if name in summary]
 
     def value(name: str, before: str = "", behind: str = "") -> list[str]:
-        known = name in mean and mean[name] == mean[name]  # NaN where it is not known
+        known = name in mean and mean[name] == mean[name]  # NaN if it is unknown
         return [f"{before} {number(mean[name])} {behind}".strip()] if known else []
 
     def line(label: str, entries: list[str]) -> None:
@@ -126,9 +126,9 @@ def blocks(
 
 
 def all_columns(summary: pd.DataFrame, timing: tuple[str, ...]) -> str:
-    """Mean and standard deviation over replicates; times have none, since replicates run together."""
+    """Mean and standard deviation over replicates; times have no deviation, because replicates run together."""
     figures = summary.drop(columns="replicate")
-    varies = (figures.nunique() != 1) | (len(figures) == 1)  # the deviation of equal numbers may be just above 0
+    varies = (figures.nunique() != 1) | (len(figures) == 1)  # std of equal numbers may exceed 0
     deviation = figures.std(ddof=1).where(varies, 0.0).drop(list(timing))
     table = pd.DataFrame({"mean": figures.mean(), "sd": deviation}).loc[list(figures)]
     return table.to_string(float_format=lambda value: f"{value:.5g}", na_rep="-")

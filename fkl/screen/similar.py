@@ -1,4 +1,4 @@
-"""Names that somebody may have meant."""
+"""Suggestions for misspelled names."""
 
 import re
 from collections.abc import Iterable
@@ -6,20 +6,20 @@ from difflib import SequenceMatcher
 
 MOST = 3
 ALIKE, NEARLY = 0.7, 0.12
-"""Least share of letters in common, by difflib; and how much less than the nearest name another one may have."""
+"""Minimum similarity by difflib, and how much less similar than the nearest name another one may be."""
 
 
 def did_you_mean(name: str, names: Iterable[str], where: str = "", start: str = "") -> list[str]:
-    """One line of help: at most three names that are like this one, and where all of them are listed.
+    """One line of help: at most three similar names, and where all names are listed.
 
     Parameters
     ----------
     name : str
     names : iterable of str
     where : str
-        What shows all names.
+        How to list all names.
     start : str
-        Stands before each name.
+        Prefix of each name.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a sweep prints: a line a run as it ends, and one line for all failures that have the same reason."""
+"""Output of a sweep: one line per finished run, and one line for all failures with the same reason."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -7,10 +7,12 @@ from typing import Any
 from fkl.screen.units import number, seconds
 
 VARIES = re.compile(r"\S*/\S*|-?\d+(\.\d+)?(e[-+]?\d+)?")
-"""Parts of a message that do not make it another reason: paths and numbers."""
+"""Parts of a message that are ignored when reasons are compared: paths and numbers."""
 
 
-def job_line(note: dict[str, Any], jobs: int, name: str, swept: Sequence[str], mark: str, told: str, left: str) -> str:
+def job_line(
+    note: dict[str, Any], jobs: int, name: str, swept: Sequence[str], mark: str, worse_than: str, left: str
+) -> str:
     """One line about a job that has ended.
 
     Parameters
@@ -18,22 +20,22 @@ def job_line(note: dict[str, Any], jobs: int, name: str, swept: Sequence[str], m
     note : dict
         Its state, number, overrides, metric and mean.
     jobs : int
-        How many there are.
+        Number of jobs.
     name : str
         Its method and data set.
     swept : sequence of str
         Keys whose values the sweep varies.
-    mark, told : str
-        Its verdict: ``"✓"`` or ``"▲"``, and what it is not better than.
+    mark, worse_than : str
+        Its verdict: ``"✓"`` or ``"▲"``, and the baselines that it does not beat.
     left : str
-        How long the others may take.
+        Estimated time of the remaining jobs.
     """
     words = [word for word in note["overrides"].split() if word in _swept_words(note, swept)]
     varied = " ".join(word for word in words if not word.startswith(("algo=", "dataset=")))
     place = f"{note['job'] + 1:{len(str(jobs))}}/{jobs}"
     if "mean" in note:
         result = f"{note['metric']} {number(note['mean'])}"
-        worse = told.replace("not better than the", "≥").replace(" and the", " and ≥")
+        worse = worse_than.replace("not better than the", "≥").replace(" and the", " and ≥")
         parts = [mark, place, name, varied, f"{result} {worse}" if mark == "▲" else result]
     else:
         parts = ["✗", place, name or note["overrides"], varied if name else "", f"{note['state']}: {note['message']}"]
@@ -42,7 +44,7 @@ def job_line(note: dict[str, Any], jobs: int, name: str, swept: Sequence[str], m
 
 
 def time_left(started: float, now: float, ended: Iterable[dict[str, Any]], jobs: int) -> str:
-    """A guess from the jobs that had something to do; nothing where none had, or none is left."""
+    """An estimate from the jobs that did some work; empty if there are none, or none is left."""
     states = [note["state"] for note in ended]
     played = sum(state != "finished already" for state in states)
     if not played or len(states) == jobs:
@@ -51,9 +53,9 @@ def time_left(started: float, now: float, ended: Iterable[dict[str, Any]], jobs:
 
 
 def grouped(ended: Sequence[dict[str, Any]], state: str, swept: Sequence[str]) -> list[str]:
-    """A line for each reason for which jobs are in this state: how many, what they have in common, and the first one.
+    """One line for each reason of jobs in this state: their number, their common values, and the first job.
 
-    What they have in common is the swept values that all of them have, beside how many jobs have these.
+    The common values are swept values that all of these jobs have, with the number of jobs that have them.
     """
     by_reason: dict[str, list[dict[str, Any]]] = {}
     for note in ended:

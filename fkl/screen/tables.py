@@ -1,4 +1,4 @@
-"""Tables: for a terminal in the width there is, and as Markdown, CSV or JSON."""
+"""Tables: for a terminal with its width, and as Markdown, CSV or JSON."""
 
 import csv
 import json
@@ -27,7 +27,7 @@ def show_table(
     ----------
     headings : sequence of str
     rows : sequence of sequences
-        What a cell shows; text may have ANSI codes, which only a terminal shows.
+        Content of the cells; text may have ANSI codes, which only a terminal shows.
     format : str
         One of `FORMATS`.
     numbers : sequence of int
@@ -58,7 +58,7 @@ def show_table(
 
 
 def _parts(headings: Sequence[str], rows: Sequence[Sequence[object]], room: int) -> list[list[int]]:
-    """Columns of the tables that one is cut into where it is too wide; the first one begins each of them.
+    """Columns of the parts into which a too wide table is divided; each part begins with the first column.
 
     Text can be wrapped: columns are as wide as their words need.
     """

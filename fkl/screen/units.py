@@ -7,7 +7,7 @@ BYTES = ("B", "kB", "MB", "GB", "TB")
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number with so many significant digits, without a power of ten where it can be read without.
+    """A number with this many significant digits, without a power of ten if it is readable without one.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def seconds(value: float) -> str:
 
 
 def percent_apart(ours: float, other: float) -> str:
-    """How far below another number ours is, or above; 100 % below is 0 alone.
+    """Percentage by which our number is below or above another; only 0 is 100 % below.
 
     Examples
     --------

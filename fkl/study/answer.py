@@ -1,4 +1,4 @@
-"""What a study says: its answer in a sentence a data set or over all of them, and what a reader must know beside it."""
+"""Answer of a study: one sentence per data set or over all of them, and the notes that a reader needs."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,16 +22,16 @@ CLAIMS = {
 
 @dataclass
 class Answer:
-    """What came out of a study, finished or not.
+    """Results of a study, finished or not.
 
     Parameters
     ----------
     plan : Plan
     judged : list of Judged
     verdicts : dict of str to list of Verdict
-        Of each data set, those of all pairs.
+        Verdicts of all pairs, by data set.
     over : list of Verdict
-        Of pairs over data sets, where there are enough.
+        Verdicts of pairs over data sets, if there are enough.
     """
 
     plan: Plan
@@ -59,7 +59,7 @@ class Answer:
 
     @property
     def sentences(self) -> list[str]:
-        """The answer: planned pairs, or the first method against each other one, and itself alone and pooled."""
+        """The answer: planned pairs, or the first method against the others and against itself alone and pooled."""
         plan = self.plan
         sealed = "the sealed rows of " * bool(plan.before)
         said = []
@@ -77,12 +77,12 @@ class Answer:
 
     @property
     def details(self) -> list[tuple[str, list[str]]]:
-        """Of each data set, the verdict of every pair in words."""
+        """The verdict of every pair in words, by data set."""
         return [(name, [f"{one.words}." for one in some]) for name, some in self.verdicts.items()]
 
     @property
     def notes(self) -> list[str]:
-        """What a reader must know: what failed, what was not compared, and what is not corrected for."""
+        """Notes for the reader: failures, missing comparisons, and missing corrections."""
         said = []
         if not self.finished:
             said.append("The study has not ended: what follows is of the runs that have.")
@@ -103,7 +103,7 @@ class Answer:
 
     @property
     def unit(self) -> str:
-        """The unit of replication, and what verdicts are corrected for, in a sentence for captions."""
+        """The unit of replication, and the correction of verdicts, in a sentence for captions."""
         plan, claim = self.plan, CLAIMS[self.plan.claim]
         portions = [one.dataset.name for one in self.judged if one.portions]
         how = {
@@ -126,7 +126,7 @@ class Answer:
 
 
 def looks_of(answer: Answer) -> str:
-    """When data sets ended, where a study looks several times; else nothing."""
+    """When data sets ended, in a study with several looks; otherwise empty."""
     looks = answer.plan.looks
     if not looks:
         return ""
@@ -137,7 +137,7 @@ def looks_of(answer: Answer) -> str:
 
 
 def _on_each(method: str, verdicts: Mapping[str, Verdict]) -> str:
-    """How a method does on each of a few data sets: the same verdicts together, each with its interval."""
+    """Results of a method on a few data sets: equal verdicts together, each with its interval."""
     on: dict[str, list[str]] = {}
     for name, one in verdicts.items():
         on.setdefault(outcome_of(method, one), []).append(f"{name} ({interval_of(method, one)})")
@@ -145,7 +145,7 @@ def _on_each(method: str, verdicts: Mapping[str, Verdict]) -> str:
 
 
 def outcome_of(method: str, verdict: Verdict) -> str:
-    """The verdict, said of one of its methods: better, worse, practically equal, cannot tell, or no verdict."""
+    """The verdict about one of its methods: better, worse, practically equal, cannot tell, or no verdict."""
     if verdict.why_not:
         return "no verdict"
     if verdict.outcome not in (BETTER, BEYOND):
@@ -155,7 +155,7 @@ def outcome_of(method: str, verdict: Verdict) -> str:
 
 
 def interval_of(method: str, verdict: Verdict) -> str:
-    """By how many per cent a method's error is above the other's, with its interval; below 0, it is smaller."""
+    """Percentage by which a method's error is above the other's, with its interval; negative if it is smaller."""
     one = verdict.difference
     if one.failed:
         return f"by ranks, p {verdict.p:.2g}"
@@ -165,7 +165,7 @@ def interval_of(method: str, verdict: Verdict) -> str:
 
 
 def lines(answer: Answer) -> Sequence[str]:
-    """What the terminal shows."""
+    """Output on the terminal."""
     question = answer.plan.question
     said = [question, *(f"  {one}" for one in answer.sentences)] if question else answer.sentences
     pairs = sum(map(len, answer.verdicts.values()))

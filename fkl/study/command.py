@@ -1,4 +1,4 @@
-"""`fkl study`: play what is left of a study, write all that it leaves, and print its answer."""
+"""`fkl study`: play the rest of a study, write its files, and print its answer."""
 
 import shutil
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ def command(
     status: bool = False,
     register: bool = False,
 ) -> None:
-    """Do what ``fkl study`` is asked for; parameters as on the command line.
+    """Do the work of ``fkl study``; parameters as on the command line.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        For whatever the user can mend.
+        For any error that the user can correct.
     """
     if not file.is_file():
         raise FklError(f"{file}: no such file", help=["what a study's file says: docs/studies.md"])
@@ -54,7 +54,7 @@ def command(
         return
     if register:
         for part in plan.parts[1:]:
-            with lifted():  # whether its runs could begin
+            with lifted():  # checks whether its runs could begin
                 progress.check(part)
         say(*registered.register(plan))
         return

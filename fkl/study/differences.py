@@ -1,7 +1,7 @@
-"""How far two methods lie apart on one data set, and how sure that is: the variance that the claim asks for.
+"""Difference of two methods on one data set, with the variance for the study's claim.
 
-Errors are compared as log ratios, ln e_A - ln e_B: below 0 where A is better. What varies from unit to unit is what the
-claim is about: seeds, portions of the rows, rows that all seeds share, clients, blocks of rounds.
+Errors are compared as log ratios, ln e_A - ln e_B: below 0 if A is better. The claim decides the unit of replication:
+seeds, portions of the rows, rows that all seeds share, clients, blocks of rounds.
 """
 
 from collections.abc import Hashable, Sequence
@@ -19,38 +19,38 @@ from fkl.report.compare.statistics import signed_ranks
 Array = NDArray[np.float64]
 
 FACTOR = 1.5
-"""Of V_rows, which knows rows as what is judged, and not as what was learned from: a calibration, not a theorem.
+"""Factor of V_rows, which includes rows as judged, but not as training data: a calibration, not a theorem.
 
-It holds 5 % for splits, and for streams with a step near their best one. With a quarter of that step, unlike methods
-had 10 % on 500 rows, and 2.5 was needed (`tests/study/test_study_learners.py`).
+It keeps the level of 5 % for splits, and for streams with a step near the best one. With a quarter of that step,
+different methods had 10 % on 500 rows, and a factor of 2.5 was needed (`tests/study/test_study_learners.py`).
 """
 MOST_SEEDS = 20
-"""That share rows: the tuning on rows that are few has luck that more deals do not redraw."""
+"""Maximum number of seeds that share rows: with few rows, more splits do not average out the luck of tuning."""
 LEAST_CLIENTS = 4
 BLOCKS = 10
-"""Of rounds of a stream in its own order."""
+"""Number of blocks of rounds of a stream in its own order."""
 MOST_CORRELATION = 0.4
-"""Of the means of neighbouring blocks."""
+"""Largest correlation of the means of neighbouring blocks."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Difference of methods A and B in one number with its uncertainty; exact signed ranks where a run failed.
+    """Difference of methods A and B as one number with its uncertainty; exact signed ranks if a run failed.
 
     Parameters
     ----------
     m : float
-        ln e_A - ln e_B, below 0 where A is better; NaN where a run failed.
+        ln e_A - ln e_B, below 0 if A is better; NaN if a run failed.
     V, nu : float
-        Variance of m, and its degrees of freedom; NaN where a run failed.
+        Variance of m, and its degrees of freedom; NaN if a run failed.
     d : (n,) float64
-        Difference of each unit: infinite where A alone failed, minus infinity where B alone did, 0 where both.
+        Difference of each unit: infinite if only A failed, minus infinity if only B failed, 0 if both.
     unit : str
-        What n counts, in the singular.
+        Name of the unit, in the singular.
     V_rows : float
-        What rows add to V, before `FACTOR`; 0 unless seeds share rows.
+        Contribution of rows to V, before `FACTOR`; 0 unless seeds share rows.
     rows : int
-        Rows that were judged, where seeds share rows; else 0.
+        Number of judged rows if seeds share rows; else 0.
     seeds : int
         Seeds of each method.
     failed_a, failed_b : int
@@ -75,55 +75,55 @@ class Difference:
 
     @property
     def failed(self) -> bool:
-        """Whether a run of either method failed, so that there is no mean difference."""
+        """Whether a run of either method failed, and there is no mean difference."""
         return self.failed_a + self.failed_b > 0
 
     @property
     def share_of_rows(self) -> float:
-        """Share of V that is rows."""
+        """Share of rows in V."""
         return FACTOR * self.V_rows / self.V if self.V else 0.0
 
     @cached_property
     def ranks(self) -> tuple[float, float]:
-        """Sum of the signed ranks of d, above 0 where A is worse, and its exact p."""
+        """Sum of the signed ranks of d, above 0 if A is worse, and its exact p."""
         return signed_ranks(self.d)
 
     @property
     def side(self) -> float:
-        """Which method is the better one: -1 for A, 1 for B, 0 where neither is."""
+        """The better method: -1 for A, 1 for B, 0 for neither."""
         return float(np.sign(self.ranks[0] if self.failed else self.m))
 
     @cached_property
     def p(self) -> float:
-        """P value of no difference: 2 P(t_nu > |m| / sqrt V), or that of the signed ranks where a run failed.
+        """P value of no difference: 2 P(t_nu > |m| / sqrt V), or that of the signed ranks if a run failed.
 
-        NaN where all units have the same finite difference, since no chance had a part in it.
+        NaN if all units have the same finite difference, because nothing was random.
         """
         if self.failed:
             return self.ranks[1]
         return float(2 * stdtr(self.nu, -abs(self.m) / np.sqrt(self.V))) if self.V > 0 else np.nan
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Interval of m, ends in logarithms; NaN where a run failed."""
+        """Interval of m, in logarithms; NaN if a run failed."""
         reach = stdtrit(self.nu, (1 + level) / 2) * np.sqrt(self.V)
         return float(self.m - reach), float(self.m + reach)
 
 
 def from_seeds(errors_a: ArrayLike, errors_b: ArrayLike, unit: str = "seed") -> Difference:
-    """Claim `seeds`, on these rows; or claim `rows` by portions, each with a run of its own.
+    """Claim `seeds`, on these rows; or claim `rows` by portions, each with its own run.
 
     V = var(d) / S, nu = S - 1.
 
     Parameters
     ----------
     errors_a, errors_b : (S,)
-        Above 0; not finite where the run failed.
+        Above 0; not finite if the run failed.
     unit : {"seed", "portion"}
 
     Raises
     ------
     fkl.basics.errors.FklError
-        For fewer than two seeds, and for an error that is not above 0.
+        For fewer than two seeds, or for an error that is not above 0.
     """
     a, b = (np.asarray(errors, np.float64)[:, None] for errors in (errors_a, errors_b))
     failed_a, failed_b = (_failed(errors) for errors in (a, b))
@@ -132,7 +132,7 @@ def from_seeds(errors_a: ArrayLike, errors_b: ArrayLike, unit: str = "seed") -> 
 
 
 def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Difference:
-    """Claim `rows`, other rows of this source, where all seeds share rows (crossed).
+    """Claim `rows`, other rows of this source, if all seeds share rows (crossed).
 
     With D_is = q_A,is/e_A - q_B,is/e_B, the first-order form of the log ratio (q: losses of row i in seed s; e: their
     means over all), and z_is = (D_is - mean)/N:
@@ -145,15 +145,15 @@ def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Diff
     Parameters
     ----------
     losses_a, losses_b : (S, J)
-        Loss of each judged row, NaN where none was judged. A seed failed where it has an infinite loss, or none.
+        Loss of each judged row, NaN if it was not judged. A seed with an infinite loss, or none, has failed.
     rows : (J,) or (S, J)
         Number of each judged row in the data set.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        For fewer than two seeds or rows, for more than `MOST_SEEDS` seeds, where both methods were judged on different
-        rows, and for an error that is not above 0.
+        For fewer than two seeds or rows, for more than `MOST_SEEDS` seeds, if both methods were judged on different
+        rows, or for an error that is not above 0.
     """
     a, b = (np.asarray(losses, np.float64) for losses in (losses_a, losses_b))
     S = len(a)
@@ -190,19 +190,19 @@ def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Diff
 
 
 def from_clients(errors_a: ArrayLike, errors_b: ArrayLike) -> Difference:
-    """Claim `clients`, other clients like these: natural ones (sites, where clients lie in sites), each counted once.
+    """Claim `clients`, other clients like these: natural ones (sites, if clients belong to sites), each counted once.
 
     V = var(d) / K, nu = K - 1, d the log ratio of a client's mean errors over seeds.
 
     Parameters
     ----------
     errors_a, errors_b : (S, K) or (K,)
-        Mean error of each client in each seed; not finite where the run failed.
+        Mean error of each client in each seed; not finite if the run failed.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        For fewer than `LEAST_CLIENTS` clients, and for an error that is not above 0.
+        For fewer than `LEAST_CLIENTS` clients, or for an error that is not above 0.
     """
     a, b = (np.atleast_2d(np.asarray(errors, np.float64)) for errors in (errors_a, errors_b))
     K = a.shape[1]
@@ -218,20 +218,20 @@ def from_clients(errors_a: ArrayLike, errors_b: ArrayLike) -> Difference:
 
 
 def from_time(losses_a: ArrayLike, losses_b: ArrayLike) -> Difference:
-    """Claim `time`, the same stream later on, in its own order: `BLOCKS` blocks of rounds (Ibragimov and Mueller 2010).
+    """Claim `time`, the same stream later, in its order: `BLOCKS` blocks of rounds (Ibragimov and Mueller 2010).
 
     V = var(D) / BLOCKS, nu = BLOCKS - 1, D a block's mean of q_A/e_A - q_B/e_B as in `from_rows`.
 
     Parameters
     ----------
     losses_a, losses_b : (S, T) or (T,)
-        Mean loss over clients in each round and seed; not finite where the run failed.
+        Mean loss over clients in each round and seed; not finite if the run failed.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        For fewer rounds than blocks, for an error that is not above 0, and where the means of neighbouring blocks have
-        a correlation above `MOST_CORRELATION`.
+        For fewer rounds than blocks, for an error that is not above 0, or if the means of neighbouring blocks have a
+        correlation above `MOST_CORRELATION`.
     """
     a, b = (np.atleast_2d(np.asarray(losses, np.float64)) for losses in (losses_a, losses_b))
     T = a.shape[1]
@@ -259,14 +259,14 @@ def from_time(losses_a: ArrayLike, losses_b: ArrayLike) -> Difference:
 def from_data_sets(differences: Sequence[Difference], sources: Sequence[Hashable] | None = None) -> Difference:
     """Over data sets: the unit is the data set, with one mean log ratio each.
 
-    V = var(m) / N, nu = N - 1. A data set where runs failed has the sign of its rank test and the largest magnitude.
+    V = var(m) / N, nu = N - 1. A data set with failed runs has the sign of its rank test and the largest magnitude.
 
     Parameters
     ----------
     differences : (N,)
-        Of one pair of methods.
+        Differences of one pair of methods.
     sources : (N,), optional
-        What each data set is of: those of one source count once together, by their mean.
+        Source of each data set: those of one source count once together, by their mean.
 
     Raises
     ------
@@ -287,13 +287,13 @@ def from_data_sets(differences: Sequence[Difference], sources: Sequence[Hashable
 
 
 def satterthwaite(of_rows: float, rows: float, of_seeds: float, seeds: float) -> float:
-    """Degrees of freedom of the sum of two variances, of so many rows and seeds."""
+    """Degrees of freedom of the sum of two variances, for these numbers of rows and seeds."""
     below = of_rows**2 / (rows - 1) + of_seeds**2 / (seeds - 1)
     return (of_rows + of_seeds) ** 2 / below if below > 0 else seeds - 1.0
 
 
 def _of_units(d: Array, unit: str, seeds: int, failed_a: NDArray[np.bool_], failed_b: NDArray[np.bool_]) -> Difference:
-    """Student's t over units of equal weight; without mean and variance where a run failed."""
+    """Student's t over units of equal weight; without mean and variance if a run failed."""
     if len(d) < 2:
         raise FklError(f"one {unit} tells no spread: two are needed at least")
     failures: dict[str, Any] = {"failed_a": int(failed_a.sum()), "failed_b": int(failed_b.sum()), "seeds": seeds}
@@ -303,7 +303,7 @@ def _of_units(d: Array, unit: str, seeds: int, failed_a: NDArray[np.bool_], fail
 
 
 def _mean(m: Array) -> float:
-    """Mean; a tie where an infinite value meets one of the other sign."""
+    """Mean; a tie if it has infinite values of both signs."""
     return 0.0 if np.isinf(m).any() and np.ptp(np.sign(m)) == 2 else float(m.mean())
 
 
@@ -313,12 +313,12 @@ def _failed(errors: Array) -> NDArray[np.bool_]:
 
 
 def _variance(d: Array) -> float:
-    """Variance of a mean; exactly 0 where all values are the same."""
+    """Variance of a mean; exactly 0 if all values are equal."""
     return float(d.var(ddof=1) / len(d)) if np.ptp(d) > 0 else 0.0
 
 
 def _log_ratios(a: Array, b: Array) -> Array:
-    """Differences of logarithms; a failed run is the worst there is, and where both failed they tie."""
+    """Differences of logarithms; a failed run is worst, and two failures tie."""
     for errors in (a, b):
         if (errors <= 0).any():
             raise FklError(f"an error of {errors.min():g} has no ratio to another: only errors above 0 can be compared")
@@ -328,7 +328,7 @@ def _log_ratios(a: Array, b: Array) -> Array:
 
 
 def _middle(d: Array) -> Array:
-    """Each unit's median over seeds: one failed run makes no unit infinite, since it is one run and not one a unit."""
+    """Each unit's median over seeds, because one failed run affects all units and must not make them infinite."""
     order = np.sort(d, axis=0)
     lower, upper = order[(len(d) - 1) // 2], order[len(d) // 2]
     with np.errstate(invalid="ignore"):

@@ -1,4 +1,4 @@
-"""The figures of a study: error against the bytes that were sent, and the difference of each pair of methods."""
+"""The figures of a study: error against the bytes sent, and the difference of each pair of methods."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,16 +14,16 @@ from fkl.study.tables import BASELINES, SENT
 from fkl.study.verdicts import Verdict
 
 ACROSS = 2
-"""Panels in a row."""
+"""Panels per row."""
 TALL = 9
-"""Data sets, and two lines of words, that fill the height of a panel."""
+"""Number of data sets that, with two lines of text, fill the height of a panel."""
 
 
 class MoreError(Plain):
     """A ratio of errors as a difference in percent."""
 
     def set_locs(self, locs: Any) -> None:
-        """Ticks have nothing in common."""
+        """Ticks have no common factor."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
         """One tick."""
@@ -31,9 +31,9 @@ class MoreError(Plain):
 
 
 def draw_differences(answer: Answer, style: str = "paper") -> dict[str, bytes]:
-    """By how much the first method of each pair errs more than the second, with intervals, a panel for each pair.
+    """Percentage by which the first method of each pair has a larger error, with intervals; one panel per pair.
 
-    PNG and PDF, and for a paper what stands below the figure, by suffix. Pairs that ranks decide have no point.
+    Returns PNG and PDF, and for a paper the caption, by suffix. Pairs that ranks decide have no point.
     """
     names = [*answer.verdicts]
     pairs = [pair for pair in answer.plan.pairs if any(_of_pair(answer, name, pair) for name in names)]
@@ -71,15 +71,15 @@ def draw_differences(answer: Answer, style: str = "paper") -> dict[str, bytes]:
 
 
 def _of_pair(answer: Answer, dataset: str, pair: tuple[str, str]) -> Verdict | None:
-    """The verdict of a pair on a data set, where it has a mean difference."""
+    """The verdict of a pair on a data set, if it has a mean difference."""
     found = (one for one in answer.verdicts[dataset] if (one.a, one.b) == pair and not one.difference.failed)
     return next(found, None)
 
 
 def draw(judged: Sequence[Judged], style: str = "paper") -> dict[str, bytes]:
-    """PNG and PDF, and for a paper what stands below the figure, by suffix.
+    """PNG and PDF, and for a paper the caption, by suffix.
 
-    A method that sends nothing stands at the left end, apart from the others.
+    A method without messages is at the left end, apart from the others.
     """
     looks = looks_of(dict.fromkeys(method for one in judged for method in one.notes))
     with styled(style):

@@ -1,6 +1,6 @@
-"""The jobs of a study: a search of one method on one data set in one seed, or the one run that is judged.
+"""The jobs of a study: a search of one method on one data set in one seed, or the judged run.
 
-All that jobs share is the study's folder. A job that has ended leaves a note there, and is not done again.
+Jobs share only the study's folder. A finished job leaves a note there, and is not done again.
 """
 
 import hashlib
@@ -32,28 +32,28 @@ from fkl.study.space import Range
 from fkl.tasks.run_samples import has_drawn_samples, read_table
 
 SEARCH_SEEDS = 1_000_000
-"""Added to the seed of a search, whose features and order are never those of what is judged."""
+"""Added to the seed of a search, to make its features and order differ from those of judged runs."""
 PILOT_SEEDS = 500_000
-"""Added to the seeds of a pilot, which are never those of the study."""
+"""Added to the seeds of a pilot, to make them differ from those of the study."""
 PORTIONS = 10
-"""Fewest portions without a common row that data are cut into."""
+"""Minimum number of disjoint portions of the data."""
 WIDER = 1 / 3
-"""A range is widened where more than this share of the searches ends at its end."""
+"""A range is widened if more than this share of the searches ends at its end."""
 MOST_WAVES = 3
-"""Searches in all, of which two are in wider ranges."""
+"""Maximum number of searches; two of them are in wider ranges."""
 NOTES = "jobs"
 """Folder of the notes."""
 OUTPUTS = "paths.outputs="
-"""Word that says where a run goes, which decides no number."""
+"""Word with a run's folder, which does not affect its numbers."""
 ERRORS_AS_MSE = ("mse", "train_mse", "test_mse")
 
 _ends: dict[tuple[Plan, Part, Part, int], list[tuple[str, str]]] = {}
-"""What `ends_of` found of waves that have ended."""
+"""Results of `ends_of` for finished waves."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One search, or one run that is judged.
+    """One search, or one judged run.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Job:
     dataset, method : Part
     seed : int
     wave : int or None
-        Of a search: 0, then 1 and 2 in wider ranges. None for the run that is judged.
+        Wave of a search: 0, then 1 and 2 in wider ranges. None for the judged run.
     """
 
     plan: Plan
@@ -79,13 +79,13 @@ class Job:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What it is to `fkl run`, without the values that are searched for."""
+        """Its words for `fkl run`, without the searched values."""
         plan, of_search = self.plan, self.wave is not None
         number = PILOT_SEEDS * plan.pilot + (0 if plan.once else self.seed)
         if plan.claim == "time":
             rows = "early" if of_search else "late"
         elif are_drawn(plan, self.dataset):
-            rows = "all"  # of this seed alone, and others in its search
+            rows = "all"  # only for this seed, with other rows in its search
         else:
             portion = f"{number}_of_{portions}" if (portions := portions_of(plan, self.dataset)) else f"{number}"
             rows = f"{'tune' if of_search else 'judge'}_{portion}{_but(plan)}"
@@ -98,12 +98,12 @@ class Job:
 
     @cached_property
     def spaces(self) -> dict[str, Range]:
-        """What is searched over."""
+        """The search space."""
         return spaces_of(self.plan, self.dataset, self.method, self.wave or 0)
 
     @property
     def values(self) -> dict[str, Any] | None:
-        """What the last search of this seed has found; None where all its trials failed."""
+        """Result of the last search of this seed; None if all its trials failed."""
         number = 0 if self.plan.once else self.seed
         wave = last_wave(self.plan, self.dataset, self.method)
         note = Job(self.plan, self.dataset, self.method, number, wave).note
@@ -111,7 +111,7 @@ class Job:
 
     @property
     def key(self) -> str:
-        """Hash of all that decides what comes out of it."""
+        """Hash of everything that decides its result."""
         code = source_digest.of_fkl(), source_digest.of_files("study/search.py")
         words = (word for word in self.words if not word.startswith(OUTPUTS))
         decisive: list[Any] = [*code, *words, self.plan.budget, self.plan.limit_s]
@@ -123,7 +123,7 @@ class Job:
 
     @property
     def note(self) -> dict[str, Any] | None:
-        """What it left when it ended; None where it has not, or was another job."""
+        """The note of the finished job; None if it has not ended, or if the note is another job's."""
         try:
             note = json.loads(self.file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -131,7 +131,7 @@ class Job:
         return note if isinstance(note, dict) and note.get("key") == self.key else None
 
     def do(self) -> None:
-        """Do it, and leave a note."""
+        """Do the job, and leave a note."""
         start = time.time()
         told = self._judge() if self.wave is None else self._search()
         about = {"dataset": self.dataset.name, "method": self.method.name, "seed": self.seed, "key": self.key}
@@ -156,7 +156,7 @@ class Job:
         try:
             with limited_to(plan.limit_s), quiet():
                 execute(run, progress=False)
-        except CannotWriteError:  # trouble of the machine is no failure of the method
+        except CannotWriteError:  # a machine error is not a failure of the method
             raise
         except FklError as error:
             return {**told, "reason": str(error)}
@@ -173,7 +173,7 @@ class Job:
 
 
 def _require_learned(run: Run, summary: pd.DataFrame, metric: str) -> None:
-    """Refuse an error that only a run that diverges has, although it is finite."""
+    """Refuse a finite error as large as that of a diverged run."""
     if not math.isfinite(summary[metric].iloc[0]) or blown_up(summary).any():
         raise FklError(f"it diverged: {metric} {summary[metric].iloc[0]:.3g}")
     if metric in ERRORS_AS_MSE:
@@ -184,12 +184,12 @@ def _require_learned(run: Run, summary: pd.DataFrame, metric: str) -> None:
 
 
 def slug(name: str) -> str:
-    """A name as a part of a file's name."""
+    """A name as part of a file name."""
     return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
 
 
 def spaces_of(plan: Plan, dataset: Part, method: Part, wave: int) -> dict[str, Range]:
-    """Ranges of a wave of searches: where more than a third of the last wave ended at an end, a decade wider there."""
+    """Ranges of a wave of searches: a decade wider at an end if more than a third of the last wave ended there."""
     spaces = {**plan.spaces(dataset, method)}
     for earlier in range(wave):
         for key, end in ends_of(plan, dataset, method, earlier):
@@ -198,10 +198,10 @@ def spaces_of(plan: Plan, dataset: Part, method: Part, wave: int) -> dict[str, R
 
 
 def ends_of(plan: Plan, dataset: Part, method: Part, wave: int) -> list[tuple[str, str]]:
-    """Keys and ends of their ranges at which more than a third of the searches of a wave ended."""
+    """Keys, with the ends of their ranges at which more than a third of the searches of a wave ended."""
     known = plan, dataset, method, wave
     if known not in _ends:
-        searches = plan.searches[: plan.stops[0]]  # later seeds are searched in the ranges that these have found
+        searches = plan.searches[: plan.stops[0]]  # later seeds are searched in the ranges found by these
         notes = [Job(plan, dataset, method, number, wave).note for number in searches]
         ends = [(key, end) for note in notes if note is not None for key, end in note["ends"].items() if end]
         found = [one for one in dict.fromkeys(ends) if ends.count(one) > WIDER * len(searches)]
@@ -212,7 +212,7 @@ def ends_of(plan: Plan, dataset: Part, method: Part, wave: int) -> list[tuple[st
 
 
 def last_wave(plan: Plan, dataset: Part, method: Part) -> int:
-    """Number of the wave whose values are judged: the first one after which no range has to be widened."""
+    """Number of the wave whose values are judged: the first without ranges to widen."""
     for wave in range(MOST_WAVES - 1):
         if not ends_of(plan, dataset, method, wave):
             return wave
@@ -220,20 +220,20 @@ def last_wave(plan: Plan, dataset: Part, method: Part) -> int:
 
 
 def judged_jobs(plan: Plan, dataset: Part, seeds: Iterable[int] | None = None) -> list[Job]:
-    """The runs on a data set that are judged, in these seeds or in all."""
+    """The judged runs on a data set, in these seeds or in all."""
     seeds = range(plan.seeds) if seeds is None else seeds
     return [Job(plan, dataset, method, seed) for seed in seeds for method in plan.all_methods]
 
 
 def words_to_try(plan: Plan, dataset: Part) -> tuple[str, ...]:
-    """Words of a run on a data set, to see what data there are."""
+    """Words of a run on a data set, to inspect the data."""
     method = plan.methods[0]
     return (*plan.words_of(dataset, method), *plan.middles(dataset, method))
 
 
 @cache
 def are_drawn(plan: Plan, dataset: Part) -> bool:
-    """Whether each seed draws rows of its own, as of data that are simulated: then no two seeds share any."""
+    """Whether each seed draws its own rows, as with simulated data: seeds then share no rows."""
     rows = f"rows=open_{plan.sealed:g}" if plan.sealed else "rows=all"
     run = plan.run((*words_to_try(plan, dataset), rows))
     if not has_drawn_samples(run):
@@ -245,9 +245,9 @@ def are_drawn(plan: Plan, dataset: Part) -> bool:
 
 @cache
 def portions_of(plan: Plan, dataset: Part) -> int:
-    """How many portions without a common row a data set is cut into, one for each seed; 0 where seeds share rows.
+    """Number of disjoint portions of a data set, one for each seed; 0 if seeds share rows.
 
-    There are portions where half of each holds the rows that a run needs, and the claim is about rows.
+    There are portions if half of each has enough rows for a run, and the claim is about rows.
     """
     if plan.claim != "rows" or plan.seeds < PORTIONS or are_drawn(plan, dataset):
         return 0
@@ -256,13 +256,13 @@ def portions_of(plan: Plan, dataset: Part) -> int:
         left_out = getattr(prepare(run).problem, "rows_left_out", 0)
         rows = len(read_table(run, np.random.default_rng(0)).y)
     there = rows
-    if plan.sealed:  # portions of the sealed rows are to be as large
+    if plan.sealed:  # portions of the sealed rows must be equally large
         there = min(rows, int(rows * 2 * plan.sealed / (1 - plan.sealed)))
     return plan.seeds if left_out and there // plan.seeds >= rows - left_out else 0
 
 
 def sizes_of_half(plan: Plan, dataset: Part) -> tuple[str, ...]:
-    """Words that give a run on a portion the clients and rounds of one on half of the rows."""
+    """Words that give a run on a portion the same clients and rounds as one on half of the rows."""
     words = words_to_try(plan, dataset)
     partition = plan.config(words)["partition"]
     half = plan.run((*words, f"rows=judge_0{_but(plan)}")).resolved["partition"]
@@ -270,5 +270,5 @@ def sizes_of_half(plan: Plan, dataset: Part) -> tuple[str, ...]:
 
 
 def _but(plan: Plan) -> str:
-    """What the names of rows end with where others are sealed."""
+    """Suffix of the names of rows if other rows are sealed."""
     return f"_but_{plan.sealed:g}" if plan.sealed else ""

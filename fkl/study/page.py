@@ -1,4 +1,4 @@
-"""The page of a study: its answer first, then the table, the figure, tests, setup and what a reader must know."""
+"""The page of a study: its answer first, then the table, the figure, tests, setup and notes."""
 
 import base64
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from fkl.study.tables import ABOUT_MARKS
 
 
 def page(answer: Answer, tables: Mapping[str, pd.DataFrame], figure: bytes, differences: bytes) -> str:
-    """The page in one file, with its pictures inside."""
+    """The page as one file with embedded pictures."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     made = Environment(

@@ -1,4 +1,4 @@
-"""What a study leaves for a paper: a paragraph of methods, BibTeX, and a LaTeX file that compiles."""
+"""Files of a study for a paper: a paragraph of methods, BibTeX, and a LaTeX file that compiles."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -88,7 +88,7 @@ def methods_paragraph(answer: Answer) -> str:
 
 
 def bibliography(plan: Plan) -> str:
-    """BibTeX of the methods and data sets of a study, and of what it was done with."""
+    """BibTeX of the methods and data sets of a study, and of its software and statistics."""
     clustering = [CLUSTERING] if plan.claim == "rows" else []
     keys = [*ALWAYS, *clustering, *_keys(plan.methods, "methods"), *_keys(plan.datasets, "data")]
     found = entries()
@@ -97,7 +97,7 @@ def bibliography(plan: Plan) -> str:
 
 @cache
 def entries() -> dict[str, tuple[dict[str, list[str]], str]]:
-    """Entries of references.bib by key: the choices that a comment before each says it is of, and the entry."""
+    """Entries of references.bib by key: the choices named in the comment before each, and the entry."""
     found: dict[str, tuple[dict[str, list[str]], str]] = {}
     of: dict[str, list[str]] = {}
     lines: list[str] = []
@@ -126,7 +126,7 @@ def _cited(kind: str, part: Part) -> str:
 
 
 def document(answer: Answer, tables: Iterable[str], captions: dict[str, str]) -> str:
-    """A LaTeX file that puts all in its place, and compiles in the study's folder: pdflatex, bibtex, pdflatex twice."""
+    """A LaTeX file that includes everything, and compiles in the study's folder: pdflatex, bibtex, pdflatex twice."""
     plan = answer.plan
     inputs = "\n".join(rf"\input{{{name}-345pt.tex}}" for name in tables)
     title = escaped(plan.question or f"{' and '.join(one.name for one in plan.methods)} compared")

@@ -1,4 +1,4 @@
-"""A study's file: its question, methods, data sets and how they are compared."""
+"""A study's file: its question, methods, data sets and comparison."""
 
 import math
 from collections.abc import Sequence
@@ -31,10 +31,10 @@ CLAIMS = ("rows", "seeds", "clients", "time")
 BESIDE = ("alone", "pooled", "mean")
 TRIALS_PER_KEY, LEAST_TRIALS = 12, 24
 MOST_SEEDS = 20
-"""Of a claim about rows that seeds share; more would make false alarms."""
+"""Maximum number of seeds for a claim about rows that seeds share; more would give false alarms."""
 SETTINGS = {one.name for one in fields(Settings)}
 OURS = ("rows", "seed", "replicates", "engine", "out", "objective", "paths.outputs", "figures", "save_model")
-"""Keys of runs that a study sets itself."""
+"""Keys of runs that the study sets."""
 DEFAULTS: dict[str, dict[str, Any]] = {
     "tune": {"trials": None, "space": {}, "once": False},
     "budget": {},
@@ -50,7 +50,7 @@ class Part:
     ----------
     name : str
     words : tuple of str
-        What it is to `fkl run`.
+        Its words for `fkl run`.
     """
 
     name: str
@@ -58,13 +58,13 @@ class Part:
 
     @property
     def source(self) -> tuple[str, ...]:
-        """What a data set's rows are of: data sets of one source, such as two kinds of drift, are no two data sets."""
+        """Source of a data set's rows: data sets of one source, such as two kinds of drift, count as one."""
         return tuple(word for word in self.words if word.startswith(("dataset=", "dataset.path=")))
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a study's file says.
+    """Content of a study's file.
 
     Parameters
     ----------
@@ -72,35 +72,35 @@ class Plan:
     methods, datasets : tuple of Part
     question : str
     claim : {"rows", "seeds", "clients", "time"}
-        What is compared for: other rows of this source, these rows, other clients like these, a later time.
+        Scope of the comparison: other rows of this source, these rows, other clients like these, a later time.
     trials : int or None
-        Of each search; None for 12 a key of the method with the most keys, and at least 24.
+        Trials of each search; None for 12 per key of the method with the most keys, and at least 24.
     space : dict of str to object
-        Ranges of keys, instead of those of a method, or beside them.
+        Ranges of keys, instead of those of a method, or in addition.
     once : bool
-        Whether one search is made for all seeds; verdicts are then about the values it found.
+        Whether there is one search for all seeds; verdicts are then about the values it found.
     budget : dict of str to float
-        The most that a column of a run's summary may be, such as uplink_bytes.
+        Upper limits of columns of a run's summary, such as uplink_bytes.
     beside : tuple of str
     seeds : int
     margin : float
         Differences below it do not matter: 0.02 is 2 %.
     looks : tuple of int
-        Numbers of seeds after which a data set is ended if all its pairs are decided; none: all seeds are played.
+        Numbers of seeds after which a data set ends if all its pairs are decided; if empty, all seeds are played.
     planned : tuple of (str, str)
-        Names of methods that are compared; none for each two.
+        Names of the compared methods; empty for every two.
     words : tuple of str
         KEY=VALUE words of all runs.
     limit_s : float or None
-        Seconds that a run may take; one that takes longer has failed.
+        Time limit of a run in seconds; a longer run has failed.
     folders : tuple of Path
-        Choices of the user's own, as ``--config-dir`` of `fkl run`.
+        Folders with the user's own choices, as ``--config-dir`` of `fkl run`.
     pilot : bool
-        Whether this is the pilot: five seeds of its own, which are not judged.
+        Whether this is the pilot, with five own seeds, which are not judged.
     sealed : float or None
-        Share of the blocks of rows that nobody reads until all else is judged.
+        Share of the blocks of rows that is not read until everything else is judged.
     before : Plan or None
-        Of the last stage, on the sealed rows: the plan whose judged runs come before it.
+        In the last stage, on the sealed rows: the plan whose judged runs come before it.
     """
 
     file: Path
@@ -209,7 +209,7 @@ class Plan:
 
     @cached_property
     def all_methods(self) -> tuple[Part, ...]:
-        """The methods, and what each reaches alone and pooled, where that is asked for and makes sense."""
+        """The methods, and each of them alone and pooled, if requested and possible."""
         return (*self.methods, *(part for one in self.methods for part in self.besides(one)))
 
     def besides(self, method: Part) -> list[Part]:
@@ -223,28 +223,28 @@ class Plan:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """Methods that are compared: those planned or each two, and each with what it reaches alone and pooled."""
+        """Compared methods: the planned pairs or every two, and each with itself alone and pooled."""
         found = [*(self.planned or combinations([one.name for one in self.methods], 2))]
         return [*found, *((one.name, part.name) for one in self.methods for part in self.besides(one))]
 
     @property
     def folder(self) -> Path:
-        """Where all goes that the study leaves, beside its file."""
+        """Folder for everything that the study writes, next to its file."""
         place = self.file.with_suffix("")
         return place / "pilot" if self.pilot else place
 
     def as_pilot(self) -> "Plan":
-        """The same with a few seeds, to see how many are needed."""
+        """The same plan with a few seeds, to find how many are needed."""
         return replace(self, seeds=PILOT, looks=(), pilot=True)
 
     @cached_property
     def last_stage(self) -> "Plan":
-        """The same on the sealed rows, with the values that its searches have found."""
+        """The same plan on the sealed rows, with the values found by its searches."""
         return replace(self, before=self)
 
     @property
     def parts(self) -> tuple["Plan", ...]:
-        """What is judged, one after the other: the plan and, where rows are sealed, its last stage."""
+        """Judged stages in order: the plan and, with sealed rows, its last stage."""
         first = self.before or self
         return (first, first.last_stage) if self.sealed and not self.pilot else (first,)
 
@@ -253,16 +253,16 @@ class Plan:
         return compose(*words, folders=self.folders)
 
     def run(self, words: tuple[str, ...]) -> Run:
-        """A run, checked."""
+        """A checked run."""
         return load(self.config(words), words)
 
     def words_of(self, dataset: Part, method: Part) -> tuple[str, ...]:
-        """What all runs of a method on a data set have in common."""
+        """Words that all runs of a method on a data set share."""
         return (*method.words, *dataset.words, *self.words)
 
     @cache  # noqa: B019
     def spaces(self, dataset: Part, method: Part) -> dict[str, Range]:
-        """What is searched over: the ranges of the method's YAML, and those of the study that it has keys for."""
+        """Search space: the ranges of the method's YAML, and those of the study for the method's keys."""
         words = self.words_of(dataset, method)
         config = self.config(words)
         told = {word.key: word.value for word in read_words(words)}
@@ -274,7 +274,7 @@ class Plan:
         return found
 
     def middles(self, dataset: Part, method: Part) -> tuple[str, ...]:
-        """What is searched for, in the middle of its range: words of a run that is tried before any search."""
+        """Searched keys in the middle of their ranges: words of a trial run before any search."""
         return tuple(f"{key}={one.middle}" for key, one in self.spaces(dataset, method).items())
 
     @cached_property
@@ -287,12 +287,12 @@ class Plan:
 
     @property
     def searches(self) -> Sequence[int]:
-        """Numbers of the searches, each of a seed of its own, or one for all seeds."""
+        """Numbers of the searches, each with its own seed, or one for all seeds."""
         return range(1 if self.once else self.seeds)
 
     @property
     def stops(self) -> tuple[int, ...]:
-        """Numbers of seeds after which a data set may be ended; the last is that of all seeds."""
+        """Numbers of seeds after which a data set may end; the last is the number of all seeds."""
         return self.looks or (self.seeds,)
 
 
@@ -320,7 +320,7 @@ def _listed(given: dict[str, Any], name: str) -> list[Any]:
 
 
 def _planned(entries: Any, names: list[str]) -> tuple[tuple[str, str], ...]:
-    """Pairs of methods, each named as the study prints it."""
+    """Pairs of methods, with the study's names."""
     allowed = f"a list of pairs [A, B] of methods: {', '.join(names)}"
     require(isinstance(entries, list), "pairs", entries, allowed)
     for pair in entries:
@@ -330,7 +330,10 @@ def _planned(entries: Any, names: list[str]) -> tuple[tuple[str, str], ...]:
 
 
 def _part(entry: object, kind: str, group: str, folders: Sequence[Path]) -> Part:
-    """A method or data set: a name, or keys; those that are no setting and no group are of the method or data set."""
+    """A method or data set: a name, or keys.
+
+    Keys that are neither a setting nor a group belong to the method or data set.
+    """
     if isinstance(entry, str):
         entry = {group: entry}
     if not isinstance(entry, dict) or group not in entry:
@@ -353,7 +356,7 @@ def _part(entry: object, kind: str, group: str, folders: Sequence[Path]) -> Part
 
 
 def _as_word(value: object) -> str:
-    """A value as a word of the command line has it."""
+    """A value as in a word of the command line."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, list):

@@ -30,14 +30,14 @@ from fkl.sweeps.hydra import OF_HYDRA, JobLoader, NoCallbacks, composed_node
 JOBS = "jobs.csv"
 COLUMNS = ("dataset", "method", "seed", "state", "metric", "error", "values", "reason", "seconds", "folder")
 POLL_S = 0.5
-"""Seconds between two looks at which jobs have ended."""
+"""Seconds between two checks for finished jobs."""
 
 
 class StudyLoader(JobLoader):
-    """Tells a launcher's workers which job they do."""
+    """Gives a launcher's workers their jobs."""
 
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
-        """The job's words as a configuration, beside Hydra's node."""
+        """The job's words as a configuration, together with Hydra's node."""
         config = OmegaConf.from_dotlist(sweep_overrides)
         config["hydra"] = deepcopy(master_config["hydra"])
         OmegaConf.set_readonly(config.hydra, False)
@@ -67,18 +67,18 @@ def play(plan: Plan, hydra_words: Sequence[str] = ()) -> None:
     ----------
     plan : Plan
     hydra_words : sequence of str
-        Which launcher does them, as for ``fkl run -m``: ``hydra/launcher=joblib``.
+        Their launcher, as for ``fkl run -m``: ``hydra/launcher=joblib``.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        Where another process works on the study, or a word is no launcher's.
+        If another process works on the study, or a word is not about a launcher.
     """
     for word in hydra_words:
         if not OF_HYDRA.match(word):
             allowed = "a word here is a launcher's, such as hydra/launcher=joblib"
             raise FklError(f"{word}: keys of runs are in {plan.file}; {allowed}")
-    os.environ["PYTHONSAFEPATH"] = "1"  # or workers would find their modules in the current folder first
+    os.environ["PYTHONSAFEPATH"] = "1"  # otherwise workers would find their modules in the current folder first
     launcher = _launcher(plan, hydra_words)
     with _alone(plan):
         for dataset in plan.datasets:
@@ -89,7 +89,7 @@ def play(plan: Plan, hydra_words: Sequence[str] = ()) -> None:
                 if left:
                     with _progress(left):
                         for ended in launcher.launch([_as_overrides(job) for job in left], initial_job_idx=0):
-                            _ = ended.return_value  # raises what stopped the job
+                            _ = ended.return_value  # raises the error that stopped the job
             write_jobs(plan)
 
 
@@ -107,7 +107,7 @@ def _as_overrides(job: Job) -> list[str]:
 
 
 def _launcher(plan: Plan, words: Sequence[str]) -> Any:
-    """The launcher that these words choose."""
+    """The launcher chosen by these words."""
     config = composed_node(words)
     with open_dict(config):
         config.hydra.sweep.dir = str(plan.folder)
@@ -138,7 +138,7 @@ def _alone(plan: Plan) -> Iterator[None]:
 
 @contextmanager
 def _progress(jobs: Sequence[Job]) -> Iterator[None]:
-    """Show how many of these jobs have ended, wherever they are done."""
+    """Show the number of finished jobs, wherever they run."""
     ended = threading.Event()
     with tqdm(total=len(jobs), unit="job", leave=False, disable=None) as bar:
 
@@ -156,7 +156,7 @@ def _progress(jobs: Sequence[Job]) -> Iterator[None]:
 
 
 def write_jobs(plan: Plan) -> None:
-    """Write the table of the judged runs that have ended."""
+    """Write the table of the finished judged runs."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)

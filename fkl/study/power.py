@@ -1,4 +1,4 @@
-"""How many seeds an effect needs, what could have been seen, when to look, and how sure a failure rate is."""
+"""Seeds needed for an effect, detectable effects, times of looks, and intervals of failure rates."""
 
 import numpy as np
 from scipy.special import nctdtr, ndtri, stdtrit
@@ -9,10 +9,10 @@ from fkl.study.differences import FACTOR, Difference, satterthwaite
 LEVEL = 0.05
 POWER = 0.8
 PILOT = 5
-"""Seeds of a pilot, and the fewest that are judged."""
+"""Seeds of a pilot, and the minimum number of judged seeds."""
 SEEDS = 10
 LOOKS = {5: 0.005, 10: 0.010, 20: 0.015, 40: 0.020}
-"""Level at each number of seeds at which a study may stop: their sum is 5 %, a bound for any test (Bonferroni)."""
+"""Level at each number of seeds at which a study may stop. Their sum is 5 %, a bound for any test (Bonferroni)."""
 MOST_SEEDS_SOUGHT = 1 << 30
 
 
@@ -24,11 +24,11 @@ def seeds_needed(sigma: float, effect: float, power: float = POWER, level: float
     Parameters
     ----------
     sigma : float
-        Standard deviation over seeds of the paired log ratio. Of a pilot, take `upper_limit`.
+        Standard deviation over seeds of the paired log ratio. With a pilot, use `upper_limit`.
     effect : float
         Relative: 0.05 is 5 %.
     pairs : int
-        Tests that the level is divided by.
+        Number of tests by which the level is divided.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def seeds_needed(sigma: float, effect: float, power: float = POWER, level: float
     def enough(S: int) -> bool:
         nu, ncp = S - 1, L * np.sqrt(S) / sigma
         quantile = stdtrit(nu, 1 - level / pairs / 2)
-        above, below = np.nan_to_num(nctdtr(nu, ncp, [quantile, -quantile]))  # NaN where it is less than any float
+        above, below = np.nan_to_num(nctdtr(nu, ncp, [quantile, -quantile]))  # NaN if it is below the smallest float
         return bool(1 - (above - below) >= power)
 
     if sigma == 0:
@@ -57,7 +57,7 @@ def seeds_needed(sigma: float, effect: float, power: float = POWER, level: float
 def upper_limit(s: float, seeds: int, sure: float = 0.8) -> float:
     """Upper limit of sigma, from the standard deviation s of a pilot's seeds (Browne 1995).
 
-    s sqrt((S0 - 1) / chi2_{1-sure, S0-1}): planned with s itself, nearly every other study has less power than asked.
+    s sqrt((S0 - 1) / chi2_{1-sure, S0-1}): with s itself, nearly every second study has less power than planned.
 
     Examples
     --------
@@ -70,19 +70,19 @@ def upper_limit(s: float, seeds: int, sure: float = 0.8) -> float:
 def least_effect(
     difference: Difference, units: float | None = None, power: float = POWER, level: float = LEVEL
 ) -> float:
-    """Least log ratio that is seen with this power: (t_{1-level/2, nu} + t_{power, nu}) sqrt V.
+    """Least log ratio that is detected with this power: (t_{1-level/2, nu} + t_{power, nu}) sqrt V.
 
     Parameters
     ----------
     difference : Difference
     units : float or None
-        Seeds, or whatever else V was found over, had there been so many; None for as many as there were. Infinite: the
-        floor, (z_{1-level/2} + z_{power}) sqrt(FACTOR V_rows), below which more seeds see nothing.
+        Hypothetical number of seeds, or of other units of V; None for the actual number. Infinite gives the floor,
+        (z_{1-level/2} + z_{power}) sqrt(FACTOR V_rows); more seeds detect no smaller effect.
 
     Returns
     -------
     float
-        NaN where a run failed.
+        NaN if a run failed.
     """
     V, nu, n = difference.V, difference.nu, difference.n
     if units is not None:
@@ -96,12 +96,12 @@ def least_effect(
 
 
 def more_seeds_will_not_tell(difference: Difference, effect: float) -> bool:
-    """Whether no number of seeds sees the effect (relative): more rows, or data sets, would."""
+    """Whether no number of seeds detects the relative effect; more rows, or data sets, would."""
     return least_effect(difference, np.inf) > np.log1p(effect)
 
 
 def wilson(k: int, S: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval (1927) of the rate of which k of S were found.
+    """Wilson's interval (1927) for a rate with k of S observed.
 
     Centre (k + z^2/2)/(S + z^2), half z sqrt(k(S-k)/S + z^2/4)/(S + z^2).
 

@@ -1,4 +1,4 @@
-"""How far a study is, and what it would take: `fkl study --status` and `--dry-run`."""
+"""Progress and forecast of a study: `fkl study --status` and `--dry-run`."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ from fkl.study.search import quiet
 
 EFFECTS = (0.02, 0.05, 0.10)
 MANY = 1000
-"""Seeds that nobody plays."""
+"""Seeds that are never played."""
 
 
 def check(plan: Plan) -> None:
-    """Refuse a study of which some run could not begin: its words are no configuration, or do not fit the data.
+    """Refuse a study with a run that could not begin: its words are not a configuration, or do not fit the data.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def check(plan: Plan) -> None:
 
 
 def dry_run(plan: Plan) -> list[str]:
-    """Lines that tell what a study would take: its runs, hours and disk, and what is searched over."""
+    """Lines with the forecast of a study: its runs, hours and disk, and its search space."""
     found = [_forecast(plan, dataset, method) for dataset in plan.datasets for method in plan.all_methods]
     searches, judged = len(plan.searches), plan.seeds * len(plan.parts)
     trials = searches * plan.trials_each
@@ -72,7 +72,7 @@ def _forecast(plan: Plan, dataset: Part, method: Part) -> Forecast:
 
 
 def _rows(plan: Plan, dataset: Part) -> str:
-    """Which rows are tuned on and judged, in words."""
+    """Rows for tuning and judging, in words."""
     if plan.claim == "time":
         return "the first half is tuned on, the second judged, a block between them left out"
     if are_drawn(plan, dataset):
@@ -83,7 +83,7 @@ def _rows(plan: Plan, dataset: Part) -> str:
 
 
 def seeds_wanted(answer: Answer) -> list[str]:
-    """Lines that tell how many seeds each pair needs, by a pilot: its spread is put in at its upper 80 % limit."""
+    """Lines with the seeds that each pair needs, from the upper 80 % limit of a pilot's spread."""
     lines = []
     for one in answer.judged:
         for (a, b), difference in one.pairs.items():
@@ -104,7 +104,7 @@ def seeds_wanted(answer: Answer) -> list[str]:
 
 
 def status(plan: Plan) -> list[str]:
-    """Lines that tell which jobs have ended."""
+    """Lines with the finished jobs."""
     lines, judged = [], []
     for dataset in plan.datasets:
         parts = []
@@ -122,7 +122,7 @@ def status(plan: Plan) -> list[str]:
 
 
 def failures(jobs: Sequence[Job]) -> list[str]:
-    """A line for each reason for which judged runs failed."""
+    """One line for each reason of failed judged runs."""
     notes: list[dict[str, Any]] = [note for job in jobs if (note := job.note) is not None and note["state"] == "failed"]
     reasons = Counter((note["dataset"], note["method"], note["reason"]) for note in notes)
     return [

@@ -1,4 +1,4 @@
-"""A registered study: plan, code and data as they were before the first run, and what has deviated from them."""
+"""A registered study: plan, code and data before the first run, and deviations from them."""
 
 import hashlib
 import json
@@ -17,11 +17,11 @@ from fkl.study.sealed import seal, troubles
 
 REGISTERED = "registered.json"
 JUDGEMENTS = "judgements.txt"
-"""A line for each judged run that has ended, in their order; only ever added to."""
+"""One line for each finished judged run, in order; lines are only added."""
 
 
 def facts(plan: Plan) -> dict[str, str]:
-    """Digests of the plan, of the code that decides numbers, and of each data set's files."""
+    """Digests of the plan, of the code that affects numbers, and of each data set's files."""
     found = {
         "plan": hashlib.sha256(plan.file.read_bytes()).hexdigest(),
         "code": hashlib.sha256(f"{source_digest.of_fkl()} {source_digest.of_files('study/*.py')}".encode()).hexdigest(),
@@ -33,7 +33,7 @@ def facts(plan: Plan) -> dict[str, str]:
 
 
 def register(plan: Plan) -> list[str]:
-    """Freeze a study before its first run, and say so.
+    """Freeze a study before its first run, and report it.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def register(plan: Plan) -> list[str]:
 
 
 def read(plan: Plan) -> dict[str, Any] | None:
-    """What was registered; None where nothing was."""
+    """The registration; None if there is none."""
     file = plan.folder / REGISTERED
     if not file.exists():
         return None
@@ -66,12 +66,12 @@ def read(plan: Plan) -> dict[str, Any] | None:
 
 
 def require_unchanged(plan: Plan) -> None:
-    """Refuse to go on with a registered study whose plan, code or data have changed.
+    """Refuse to continue a registered study whose plan, code or data have changed.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        Names what has changed, and says that the study may be finished under another name.
+        Names the change, and suggests finishing the study under another name.
     """
     told = read(plan)
     if told is None:
@@ -93,7 +93,7 @@ def require_unchanged(plan: Plan) -> None:
 
 
 def stamp(plan: Plan) -> str:
-    """What stands below every table: when and as what the study was registered."""
+    """Note below every table: time and digest of the registration."""
     told = read(plan)
     if told is None:
         return "Not registered."
@@ -112,7 +112,7 @@ def note_judgement(plan: Plan, job: Job) -> None:
 
 
 def deviations(plan: Plan) -> list[str]:
-    """Runs of a registered study that are not as planned: judged twice, edited since, or outside the plan."""
+    """Runs of a registered study that deviate from its plan: judged twice, edited later, or outside the plan."""
     if read(plan) is None:
         return []
     said = troubles(plan)

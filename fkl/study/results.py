@@ -1,4 +1,4 @@
-"""What came out of a study's judged runs: errors, failures, and the difference of each two methods."""
+"""Results of a study's judged runs: errors, failures, and the difference of every two methods."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -31,11 +31,11 @@ class Judged:
     plan : Plan
     dataset : Part
     metric : str
-        Column of summary.csv that all its methods are judged by.
+        Column of summary.csv for judging all its methods.
     notes : dict of str to list
-        Of each method, what each seed's run left; None where it has not ended.
+        For each method, the note of each seed's run; None if it has not ended.
     portions : int
-        As of `fkl.study.jobs.portions_of`.
+        As in `fkl.study.jobs.portions_of`.
     """
 
     plan: Plan
@@ -48,20 +48,20 @@ class Judged:
 
     @property
     def seeds(self) -> int:
-        """Seeds that have been asked for."""
+        """Seeds that were requested."""
         return min(map(len, self.notes.values()))
 
     @property
     def ended(self) -> bool:
-        """Whether all runs that have been asked for have ended."""
+        """Whether all runs that were requested have ended."""
         return all(None not in notes for notes in self.notes.values())
 
     def after(self, seeds: int) -> "Judged":
-        """The same of the first seeds."""
+        """The same runs in the first seeds."""
         return replace(self, notes={method: notes[:seeds] for method, notes in self.notes.items()}, refused=[])
 
     def so_far(self) -> "Judged":
-        """The same of the seeds that have been asked for: more are, until all pairs are decided."""
+        """The same of the seeds that were requested: more are, until all pairs are decided."""
         for seeds in self.plan.stops:
             now = self.after(seeds)
             if not now.ended or all(one.outcome != CANNOT_TELL for one in now.verdicts):
@@ -70,7 +70,7 @@ class Judged:
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
-        """Of each pair; where a study looks several times, that of the first look that decided it."""
+        """Difference of each pair; with several looks, that of the first decisive look."""
         found: dict[Pair, Verdict] = {}
         for seeds in self.plan.stops:
             look = seeds if self.plan.looks else None
@@ -85,13 +85,13 @@ class Judged:
 
     @property
     def ends(self) -> dict[str, str]:
-        """Methods of which a key lies at the end of its range, and the key."""
+        """Methods with a key at the end of its range, and the key."""
         found = {method.name: self.at_the_end(method) for method in self.plan.all_methods}
         return {name: words[0].partition(" ")[0] for name, words in found.items() if words}
 
     @property
     def methods(self) -> list[str]:
-        """Those of which every seed's run has ended, and that are judged by the metric."""
+        """Methods that are judged by the metric and whose runs have ended in every seed."""
         return [
             name
             for name, notes in self.notes.items()
@@ -99,12 +99,12 @@ class Judged:
         ]
 
     def errors(self, method: str) -> Array:
-        """(S,) Error of each seed's run, infinite where it failed."""
+        """(S,) Error of each seed's run, infinite if it failed."""
         notes = [note for note in self.notes[method] if note is not None]
         return np.array([np.inf if note["error"] is None else note["error"] for note in notes])
 
     def failures(self, method: str) -> dict[str, int]:
-        """How many runs failed, by reason."""
+        """Number of failed runs, by reason."""
         found: dict[str, int] = {}
         for note in self.notes[method]:
             if note is not None and note["error"] is None:
@@ -112,14 +112,14 @@ class Judged:
         return found
 
     def mean(self, method: str, column: str) -> float:
-        """Mean over the runs that ended of a column of their summaries; NaN where none has it."""
+        """Mean of a column of the summaries over the finished runs; NaN if none has it."""
         values = [
             note["summary"].get(column, np.nan) for note in self.notes[method] if note is not None and "summary" in note
         ]
         return float(np.mean(values)) if values else np.nan
 
     def at_the_end(self, method: Part) -> list[str]:
-        """Keys whose values still lie at the end of their range after it was widened twice."""
+        """Keys whose values are still at the end of their range after it was widened twice."""
         last = MOST_WAVES - 1
         if last_wave(self.plan, self.dataset, method) < last:
             return []
@@ -127,7 +127,7 @@ class Judged:
 
     @cached_property
     def pairs(self) -> dict[tuple[str, str], Difference]:
-        """The difference of each two methods."""
+        """The difference of every two methods."""
         found = {}
         ended = self.methods
         for a, b in self.plan.pairs:
@@ -142,7 +142,7 @@ class Judged:
     def _difference(self, a: str, b: str) -> Difference:
         claim = self.plan.claim
         errors_a, errors_b = self.errors(a), self.errors(b)
-        failed = not np.isfinite([errors_a, errors_b]).all()  # ranks decide then, over seeds
+        failed = not np.isfinite([errors_a, errors_b]).all()  # then ranks over seeds decide
         if claim == "seeds" or self.portions or failed or (claim == "rows" and are_drawn(self.plan, self.dataset)):
             return from_seeds(errors_a, errors_b, "portion" if self.portions else "seed")
         if claim == "clients":
@@ -192,7 +192,7 @@ class Judged:
         return np.array([np.full(length, np.inf) if row is None else row for row in rows])
 
     def _folders(self, method: str) -> list[Path | None]:
-        """Folder of each seed's run, as it ended; None where it failed."""
+        """Folder of each seed's finished run; None if it failed."""
         found: list[Path | None] = []
         for note in self.notes[method]:
             assert note is not None
@@ -207,19 +207,19 @@ class Judged:
 
 
 def note_file(plan: Plan, note: dict[str, Any]) -> Path:
-    """Where a judged run's note lies."""
+    """Path of a judged run's note."""
     dataset = next(one for one in plan.datasets if one.name == note["dataset"])
     method = next(one for one in plan.all_methods if one.name == note["method"])
     return Job(plan, dataset, method, note["seed"]).file
 
 
 def judged(plan: Plan) -> list[Judged]:
-    """What has come out so far, one data set after another; those without a run that has ended are left out."""
+    """Results so far, one data set after another, without those that have no finished run."""
     return [one for dataset in plan.datasets if (one := judged_on(plan, dataset)) is not None]
 
 
 def judged_on(plan: Plan, dataset: Part) -> Judged | None:
-    """What has come out so far on a data set; None where no run has ended."""
+    """Results so far on a data set; None if no run has ended."""
     notes: dict[str, list[dict[str, Any] | None]] = {method.name: [] for method in plan.all_methods}
     for job in judged_jobs(plan, dataset):
         notes[job.method.name].append(job.note)
@@ -231,12 +231,12 @@ def judged_on(plan: Plan, dataset: Part) -> Judged | None:
 
 
 def stages(plan: Plan, dataset: Part) -> Iterator[tuple[str, list[Job]]]:
-    """The jobs on one data set, in stages, each of which needs the notes of the one before."""
+    """The jobs on one data set, in stages; each stage needs the notes of the previous one."""
     begin = 0
     for end in plan.stops:
         searches = plan.searches[begin:end]
         for wave in range(0 if plan.before else MOST_WAVES):
-            # Later seeds are searched once, in the ranges that the first ones have found
+            # Later seeds are searched once, in the ranges found by the first ones
             last = {one: last_wave(plan, dataset, one) for one in plan.all_methods}
             methods = [one for one, its in last.items() if (its == wave if begin else wave == 0 or its >= wave)]
             if methods and searches:

@@ -1,4 +1,4 @@
-"""The sealed rows of a study: sealed as it is registered, read once when all its judged runs have ended."""
+"""The sealed rows of a study: sealed at registration, and read once after all judged runs have ended."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ def seal(plan: Plan) -> None:
     Raises
     ------
     fkl.basics.errors.FklError
-        For data that each seed draws anew, and where another study has sealed another share.
+        For data that each seed draws, or if another study has sealed another share.
     """
     made: dict[Path, Seal] = {}
     for dataset in plan.datasets if plan.sealed else ():
@@ -45,7 +45,7 @@ def seal(plan: Plan) -> None:
 
 
 def troubles(plan: Plan) -> list[str]:
-    """What is wrong with the seals of a registered study: one that is not there, damaged, or of another share."""
+    """Errors of a registered study's seals: a missing or damaged seal, or another share."""
     said = []
     for path in _paths(plan):
         try:
@@ -57,7 +57,7 @@ def troubles(plan: Plan) -> list[str]:
 
 
 def mark(plan: Plan) -> None:
-    """Note in the seals that all runs of a plan have ended: they are broken then, and spent after the last stage."""
+    """Note in the seals that all runs of a plan have ended: it breaks them, and after the last stage they are spent."""
     left = sum(job.note is None for dataset in plan.datasets for job in judged_jobs(plan, dataset))
     if plan.sealed and left:
         raise FklError(f"{plan.file}: its seals are left as they are: {left} runs have not ended")
@@ -74,10 +74,10 @@ def _paths(plan: Plan) -> list[Path]:
 
 
 def _place(plan: Plan) -> dict[str, Any]:
-    """Where a study is now."""
+    """Current state of a study."""
     return {"study": str(plan.file.resolve()), "folder": str(plan.folder.resolve())}
 
 
 def _now() -> str:
-    """The date with microseconds: of two seals the older one is read first."""
+    """The date with microseconds: the older of two seals is read first."""
     return datetime.now(UTC).isoformat(sep=" ", timespec="microseconds")

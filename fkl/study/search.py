@@ -20,9 +20,9 @@ from fkl.study.plan import Plan
 from fkl.study.space import Range
 
 LOOKS = 8
-"""Times that a stream's error so far is looked at, to stop a hopeless trial."""
+"""Number of looks at a stream's error so far, to stop a hopeless trial."""
 FIRST_LOOKS = 2
-"""Looks that no trial is stopped at."""
+"""First looks, at which no trial is stopped."""
 
 
 class LimitError(FklError):
@@ -36,23 +36,23 @@ class OverBudgetError(FklError):
 def search(plan: Plan, words: tuple[str, ...], spaces: Mapping[str, Range], seed: int) -> list[dict[str, Any]]:
     """Play the trials of one search.
 
-    Half of them are drawn blindly, the others by Optuna's tree-structured Parzen estimator. A trial that fails is
-    infinitely bad, and counts as one.
+    Half of them are random, the others come from Optuna's tree-structured Parzen estimator. A failed trial counts as a
+    trial, and is infinitely bad.
 
     Parameters
     ----------
     plan : Plan
-        Says how many trials there are, and what they may send and take.
+        Gives the number of trials, and their limits of traffic and time.
     words : tuple of str
-        What all trials share.
+        Words that all trials share.
     spaces : dict of str to Range
     seed : int
-        Of Optuna's sampler.
+        Seed of Optuna's sampler.
 
     Returns
     -------
     list of dict
-        Of each trial its values, its state (finished, stopped early, failed), its error, and why it failed.
+        Values, state (finished, stopped early, failed), error, and reason of failure of each trial.
     """
     import optuna
 
@@ -74,7 +74,7 @@ def search(plan: Plan, words: tuple[str, ...], spaces: Mapping[str, Range], seed
                 note["error"] = _error_of(plan, (*words, *as_words(values)), trial)
         except optuna.TrialPruned:
             note["state"] = "stopped early"
-        except CannotWriteError:  # trouble of the machine is no failure of the method
+        except CannotWriteError:  # a machine error is not a failure of the method
             raise
         except FklError as error:
             note |= {"state": "failed", "reason": str(error)}
@@ -85,13 +85,13 @@ def search(plan: Plan, words: tuple[str, ...], spaces: Mapping[str, Range], seed
 
 
 def best_of(trials: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Values of the trial with the smallest error; None where all failed."""
+    """Values of the trial with the smallest error; None if all failed."""
     finished = [trial for trial in trials if trial["error"] is not None]
     return min(finished, key=lambda trial: trial["error"])["values"] if finished else None
 
 
 def _error_of(plan: Plan, words: tuple[str, ...], trial: Any) -> float:
-    """Error of a run of these words, which is written nowhere."""
+    """Error of a run with these words, without writing files."""
     experiment = prepare(plan.run(words))
     watch = _stopping(experiment, trial) if experiment.task.judged_as_it_learns else None
     [chunk] = simulate(experiment, watch=watch)
@@ -113,7 +113,7 @@ def require_within(budget: Mapping[str, float], summary: Mapping[str, float]) ->
 
 
 def _stopping(experiment: Experiment, trial: Any) -> Callable[[Chunk, int], None]:
-    """Tell Optuna the error so far at some rounds, and stop where it says so."""
+    """Report the error so far to Optuna at some rounds, and stop if it decides to."""
     import optuna
 
     rounds = experiment.problem.rounds
@@ -143,7 +143,7 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def limited_to(seconds: float | None) -> Iterator[None]:
-    """End this block after so many seconds, by a `LimitError`."""
+    """End this block with a `LimitError` after this many seconds."""
     if seconds is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""What a search tries: ranges of keys, as conf/tune.yaml or a study's `space` writes them.
+"""Search spaces: ranges of keys, as in conf/tune.yaml or in a study's `space`.
 
 ``log 1e-3..3`` is a range on a logarithmic scale, ``0.95..1.0`` one on a linear scale, ``2..6`` whole numbers, and a
 list its values.
@@ -18,9 +18,9 @@ NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 RANGE = re.compile(rf"(log )?\s*({NUMBER})\s*\.\.\s*({NUMBER})")
 ALLOWED = "log 1e-3..3 (logarithmic), 0.9..1.0 (linear), 2..6 (whole numbers) or a list of values"
 DIGITS = 3
-"""Significant digits of a value that is tried, so that a file has exactly the value that was tried."""
+"""Significant digits of a tried value; files then have exactly this value."""
 OUTER = 0.1
-"""A value in this share of a range, at either side, is at its end."""
+"""A value within this share of a range from either side counts as its end."""
 DECADE = 10.0
 
 
@@ -31,11 +31,11 @@ class Range:
     Parameters
     ----------
     low, high : float or int
-        Whole numbers are tried where both are ints.
+        If both are integers, only integers are tried.
     log : bool
         Whether values are drawn on a logarithmic scale.
     values : tuple
-        All values there are, instead of a range.
+        All values, instead of a range.
     """
 
     low: float = 0.0
@@ -45,7 +45,7 @@ class Range:
 
     @classmethod
     def read(cls, key: str, text: object) -> "Range":
-        """Read a range as it is written, or refuse it by a `BadValue`."""
+        """Read a range from text, or refuse it with a `BadValue`."""
         if isinstance(text, list) and text:
             return cls(values=tuple(text))
         match = RANGE.fullmatch(str(text).strip())
@@ -64,7 +64,7 @@ class Range:
 
     @property
     def distribution(self) -> "BaseDistribution":
-        """What Optuna draws values from."""
+        """Optuna's distribution of values."""
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
         if self.values:
@@ -75,7 +75,7 @@ class Range:
 
     @property
     def middle(self) -> Any:
-        """A value in the middle, as it would be tried."""
+        """A value in the middle, rounded as in a trial."""
         if self.values:
             return self.values[len(self.values) // 2]
         if isinstance(self.low, int) and isinstance(self.high, int):
@@ -83,16 +83,16 @@ class Range:
         return self.rounded(math.sqrt(self.low * self.high) if self.log else (self.low + self.high) / 2)
 
     def rounded(self, value: Any) -> Any:
-        """The value that is tried for one that was drawn."""
+        """The value to try for a drawn one."""
         return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
     def end_of(self, value: Any) -> str:
-        """At which end of a logarithmic range a value lies: "low", "high", or nowhere near, ""."""
+        """The end of a logarithmic range at which a value is: "low", "high", or "" for neither."""
         if not self.log:
             return ""
         place = math.log(value / self.low) / math.log(self.high / self.low)
         return "low" if place < OUTER else "high" if place > 1 - OUTER else ""
 
     def widened(self, end: str) -> "Range":
-        """The range with a decade more at one end."""
+        """The range with one more decade at one end."""
         return replace(self, low=self.low / DECADE) if end == "low" else replace(self, high=self.high * DECADE)

@@ -22,21 +22,21 @@ from fkl.study.results import Judged
 from fkl.study.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict
 
 MARKS = {EQUAL: " =", BEYOND: " ††", BETTER: " †", CANNOT_TELL: ""}
-"""Of verdicts, in the triangle of tests."""
+"""Marks of verdicts in the triangle of tests."""
 ABOUT_MARKS = "†† differs by more than the margin, † differs, = practically equal, no mark: cannot tell"
 LINES = (240.0, 345.0)
-"""Points of a line: of a column in a paper of two, and of LaTeX's article."""
+"""Line widths in points: a column of a two-column paper, and LaTeX's article."""
 SENT = ("uplink_bytes", "link_bytes")
-"""Bytes on the wires: to a server, or else from agent to agent and from party to party."""
+"""Bytes sent: to a server, or from agent to agent and from party to party."""
 RECEIVED = ("downlink_bytes",)
 BASELINES = ("mse_running_mean", "test_mse_training_mean", "test_error_majority")
-"""Columns of what predicts without learning, in the place of "the mean"."""
+"""Columns of baselines without learning, instead of "the mean"."""
 
 
 def errors(judged: Sequence[Judged]) -> pd.DataFrame:
-    """One row a data set and method: its error, its costs, and how it stands beside the mean of what was learned.
+    """One row per data set and method: its error, its costs, and a comparison with the mean of the training targets.
 
-    Columns are numbers, NaN where a method has none.
+    Columns are numbers, NaN if a method has none.
     """
     rows = []
     for one in judged:
@@ -70,7 +70,7 @@ def _first(judged: Judged, method: str, columns: Sequence[str]) -> float:
 
 
 def shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table of errors as people read it; the best of a data set is marked ``*``."""
+    """The table of errors as text; the best on a data set is marked ``*``."""
     rows = []
     for _, row in frame.iterrows():
         same = frame[frame["data set"] == row["data set"]]
@@ -93,12 +93,12 @@ def shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _known(value: float, words: Callable[[float], str]) -> str:
-    """A number in words; nothing where there is none."""
+    """A number as text; empty if there is none."""
     return "" if np.isnan(value) else words(value).replace("-", "−")
 
 
 def searched(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
-    """One row a key of a method on a data set: its range, and what was found: median over seeds, least and largest."""
+    """One row per key of a method on a data set: its range, and the median, least and largest value found."""
     rows = []
     for one in judged:
         for method in plan.all_methods:
@@ -117,7 +117,7 @@ def searched(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
 
 
 def setup(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
-    """One row a data set and method: features D of each of N kernels, clients K, rounds T, rows, trials and seeds."""
+    """One row per data set and method: features D of each of N kernels, clients K, rounds T, rows, trials and seeds."""
     rows = []
     for one in judged:
         for method in plan.all_methods:
@@ -142,7 +142,7 @@ def setup(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
 
 
 def triangle(methods: Sequence[str], verdicts: Sequence[Verdict]) -> pd.DataFrame:
-    """Tests of each two methods: below the diagonal, the row's difference from the column's, and its verdict."""
+    """Tests of every two methods: below the diagonal, the row's difference from the column, and the verdict."""
     by_pair = {frozenset((one.a, one.b)): one for one in verdicts}
     rows = []
     for place, method in enumerate(methods):
@@ -154,7 +154,7 @@ def triangle(methods: Sequence[str], verdicts: Sequence[Verdict]) -> pd.DataFram
 
 
 def differences(answer: Answer) -> pd.DataFrame:
-    """One row a data set and pair: by how many percent a's error is above b's, its interval, and the verdict."""
+    """One row per data set and pair: percentage by which a's error is above b's, its interval, and the verdict."""
     rows = []
     for name, verdicts in answer.verdicts.items():
         for one in verdicts:
@@ -178,7 +178,7 @@ def _cell_of_test(method: str, verdict: Verdict) -> str:
 
 
 def latex(table: pd.DataFrame, caption: str, label: str, line: float) -> str:
-    """A table in LaTeX with booktabs alone, as wide as this line."""
+    """A table in LaTeX that needs only booktabs, as wide as this line."""
     columns = [
         Column(escaped(str(name)), [_cell(str(value)) for value in table[name]], number=_is_number(table[name]))
         for name in table
@@ -187,18 +187,18 @@ def latex(table: pd.DataFrame, caption: str, label: str, line: float) -> str:
 
 
 def _is_number(column: "pd.Series[str]") -> bool:
-    """Whether cells are numbers, with their units, so that they are aligned to the right."""
+    """Whether cells are numbers with units, which are aligned to the right."""
     cells = [cell for cell in column if cell]
     return bool(cells) and all(re.match(r"[-+−]?\d", cell) and "[" not in cell for cell in cells)
 
 
 def _cell(text: str) -> str:
-    """A cell, bold where it is the best."""
+    """A cell, in bold if it is the best."""
     return rf"\textbf{{{escaped(text.removesuffix('*'))}}}" if text.endswith("*") else escaped(text)
 
 
 def all_tables(answer: Answer, frame: pd.DataFrame) -> dict[str, tuple[pd.DataFrame, str]]:
-    """Every table of a study with its caption, by the name of its files."""
+    """Every table of a study with its caption, by file name."""
     plan, judged = answer.plan, answer.judged
     about = f"Errors and costs, means over seeds; the smallest error of a data set in bold. {answer.unit}"
     found = {"results": (shown(frame), about)}
@@ -238,7 +238,7 @@ def trials(plan: Plan) -> pd.DataFrame:
 
 
 def written(table: pd.DataFrame, title: str, name: str) -> dict[str, str]:
-    """Contents of a table's files by name: CSV, Markdown, and LaTeX for both widths of a line."""
+    """Contents of a table's files by name: CSV, Markdown, and LaTeX for both line widths."""
     bold = table.map(lambda cell: f"**{cell.removesuffix('*')}**" if str(cell).endswith("*") else cell)
     texts = {f"{name}.csv": table.to_csv(index=False), f"{name}.md": Table(bold, title).markdown}
     return texts | {f"{name}-{line:.0f}pt.tex": latex(table, title, f"study-{name}", line) for line in LINES}

@@ -1,6 +1,6 @@
-"""What may be said of a pair of methods, in words: practically equal, better by more than the margin, better, or not.
+"""Verdict about a pair of methods: practically equal, better by more than the margin, better, or undecided.
 
-Holm's correction counts the pairs of one data set, or those over data sets; a look at an unfinished study has its own
+Holm's correction counts the pairs of one data set, or those over data sets. A look at an unfinished study has its own
 level, which is divided by the number of pairs.
 """
 
@@ -18,20 +18,20 @@ from fkl.study.power import LEVEL, LOOKS, least_effect, more_seeds_will_not_tell
 Pair = tuple[str, str]
 
 MARGIN = 0.02
-"""Relative difference that nobody minds."""
+"""Relative difference that does not matter."""
 EQUAL, BEYOND, BETTER, CANNOT_TELL = "practically equal", "better by more than the margin", "better", "cannot tell"
 LEAST_DATA_SETS = 5
 LEAST_WITH_FAILURES = 6
-"""Data sets, where ranks decide: no p of fewer is below 0.05."""
+"""Minimum number of data sets if ranks decide: with fewer no p is below 0.05."""
 LEAST_BESIDE = 9
-"""Data sets from which Wilcoxon's p stands beside Student's."""
+"""Number of data sets from which Wilcoxon's p is also reported."""
 UNLIKELY = 0.2
-"""Wilcoxon's p above which a Student's p below `LEVEL` is one data set's doing."""
+"""Above this Wilcoxon's p, a Student's p below `LEVEL` is probably due to one data set."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What may be said of methods a and b.
+    """Verdict about methods a and b.
 
     Parameters
     ----------
@@ -43,13 +43,14 @@ class Verdict:
     margin : float
         Relative.
     level : float
-        Of the whole family of pairs.
+        Level of the whole family of pairs.
     at_end : mapping of str to str
-        Method to the key whose chosen value lies at the end of its range: it may be called better, but not worse.
+        For a method, the key whose chosen value is at the end of its range: the method may be called better, but not
+        worse.
     wilcoxon : float
-        P value of the signed ranks, corrected for the number of pairs; NaN where it is not asked for.
+        P value of the signed ranks, corrected for the number of pairs; NaN if it is not needed.
     once : bool
-        Whether each method was tuned once: the verdict is about the settings that were found, and not about methods.
+        Whether each method was tuned once: the verdict is then about the settings found, not about methods.
     """
 
     a: str
@@ -65,22 +66,22 @@ class Verdict:
 
     @property
     def better(self) -> str | None:
-        """The method that the difference favours, be it by chance; None for neither."""
+        """The method that the difference favours, possibly by chance; None for neither."""
         return {-1: self.a, 1: self.b, 0: None}[int(self.difference.side)]
 
     @property
     def worse(self) -> str | None:
-        """The other one."""
+        """The other method."""
         return {-1: self.b, 1: self.a, 0: None}[int(self.difference.side)]
 
     @cached_property
     def outcome(self) -> str:
-        """`EQUAL`, `BEYOND`, `BETTER` or `CANNOT_TELL`, where nothing forbids the verdict."""
+        """`EQUAL`, `BEYOND`, `BETTER` or `CANNOT_TELL`, if nothing prevents the verdict."""
         return CANNOT_TELL if self.why_not else self._found
 
     @cached_property
     def why_not(self) -> str:
-        """Why the better method is not called better, although its difference is beyond chance; else empty."""
+        """Why the better method is not called better, although its difference is significant; otherwise empty."""
         if self._found not in (BETTER, BEYOND):
             return ""
         better, worse = str(self.better), str(self.worse)
@@ -93,8 +94,8 @@ class Verdict:
 
     @cached_property
     def _found(self) -> str:
-        """The outcome by the numbers alone: section 3's table."""
-        beyond_chance = self.p < self.level  # not where p is NaN
+        """The outcome from the numbers only: table of section 3."""
+        beyond_chance = self.p < self.level  # false if p is NaN
         if self.difference.failed:
             return BETTER if beyond_chance else CANNOT_TELL
         if np.isnan(self.p):
@@ -110,16 +111,16 @@ class Verdict:
 
     @property
     def decided_by_one_data_set(self) -> bool:
-        """Whether Student's p alone is small, and that of the signed ranks far from it."""
+        """Whether only Student's p is small, and that of the signed ranks is much larger."""
         one = self.difference
         return one.unit == "data set" and not one.failed and bool(one.p < LEVEL and one.ranks[1] > UNLIKELY)
 
     @property
     def words(self) -> str:
-        """The verdict as a reader gets it.
+        """The verdict for the reader.
 
-        Percentages are of the better method's error where one is called better: the other's is larger by so much. Else
-        they are of b's error.
+        If one method is called better, percentages are relative to its error: the other's is larger by this much.
+        Otherwise they are relative to b's error.
         """
         said = self._words_of_ranks if self.difference.failed else self._words_of_mean
         if not np.isnan(self.wilcoxon):
@@ -157,7 +158,7 @@ class Verdict:
 
     @property
     def _could_be_seen(self) -> str:
-        """What a difference would have to be, with as many units and with more."""
+        """The difference that would be detected, with equally many units and with more."""
         of = self.difference
         more: list[str] = []
         if of.unit == "block":
@@ -206,14 +207,14 @@ def of_data_set(
     Parameters
     ----------
     differences : mapping of pairs of methods to Difference
-        All pairs, or those that were planned: as many as the correction is for.
+        All pairs, or the planned ones; the correction is for this number.
     margin : float
         rho = ln(1 + margin).
     at_end : mapping of str to str, optional
-        Method to the key whose chosen value lies at the end of its range.
+        For a method, the key whose chosen value is at the end of its range.
     look : {5, 10, 20, 40}, optional
-        Seeds at which the study may stop: the level is this look's, divided by the number of pairs, without Holm. What
-        is decided stays so.
+        Seeds at which the study may stop: the level is this look's, divided by the number of pairs, without Holm.
+        Decisions are final.
     once : bool
         Whether each method was tuned once.
     """
@@ -238,17 +239,16 @@ def over_data_sets(
 
     Parameters
     ----------
-    differences : mapping of data sets to what `of_data_set` takes
-    margin, at_end, once
+    differences : mapping of data sets to the argument of `of_data_set` margin, at_end, once
         As there.
     sources : mapping of str to hashable, optional
-        Data set to what it is of: those of one source count once together.
+        Source of each data set: those of one source count once together.
 
     Returns
     -------
     list of Verdict
-        Without pairs that have fewer than `LEAST_DATA_SETS`, or than `LEAST_WITH_FAILURES` where a run failed: of these
-        there is no test.
+        Without pairs that have fewer than `LEAST_DATA_SETS`, or than `LEAST_WITH_FAILURES` if a run failed: these have
+        no test.
     """
     found: dict[Pair, Difference] = {}
     for pair in dict.fromkeys(pair for of_one in differences.values() for pair in of_one):
@@ -269,7 +269,7 @@ def over_data_sets(
 
 
 def _percents(of: Difference, level: float, side: int = 1) -> str:
-    """The difference with its interval, e.g. ``4.1 % [1.9, 6.4]``; of the other sign for side -1."""
+    """The difference with its interval, e.g. ``4.1 % [1.9, 6.4]``; with the opposite sign for side -1."""
     low, high = sorted(side * end for end in of.interval(level))
     return f"{_percent(side * of.m)} % [{_percent(low)}, {_percent(high)}]"
 

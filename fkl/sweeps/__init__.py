@@ -1,1 +1,1 @@
-"""Many runs: Hydra's sweepers and launchers, a search, what a job does, and the list that closes a sweep."""
+"""Many runs: Hydra's sweepers and launchers, a search, the work of a job, and the closing list of a sweep."""

@@ -1,6 +1,6 @@
-"""What a sweep's jobs tell while it is under way, and the list that closes it.
+"""Notes of a sweep's jobs while it runs, and the closing list.
 
-Jobs run wherever a launcher puts them, so all they share is a folder: `hydra.sweep.dir`.
+A launcher may run jobs anywhere, so they share only a folder: `hydra.sweep.dir`.
 """
 
 import json
@@ -21,31 +21,31 @@ from fkl.screen.messages import say, warning
 from fkl.screen.sweep import grouped
 
 NOTES, PLAN, LIST, COMPOSED = ".fkl-sweep", "plan.json", "jobs.csv", "multirun.yaml"
-"""In a sweep's folder: what its jobs tell while it is under way, the plan too, the closing list, and Hydra's own."""
+"""Names in a sweep's folder: notes of its jobs while it runs, including the plan, the closing list, and Hydra's own."""
 FIRST_COLUMNS = ["job", "state", "seconds", "overrides", "folder", "message"]
 COLUMNS = [*FIRST_COLUMNS, "metric", "mean"]
-"""Columns of the closing list. Older lists have the first ones too, and these tell that a list is fkl's."""
+"""Columns of the closing list. Older lists also have the first ones, which identify a list as fkl's."""
 FINISHED, SKIPPED, DIVERGED, FAILED, NOT_RUN = "finished", "finished already", "diverged", "failed", "not run"
 DONE, WRONG = (FINISHED, SKIPPED, DIVERGED), (DIVERGED, FAILED)
-"""States of jobs that are compared, and states with which a sweep ends with exit code 2."""
+"""States of jobs that are compared, and states that cause exit code 2 of a sweep."""
 
 
 @contextmanager
 def listed(folder: Path, plan: dict[str, Any], quiet: bool) -> Iterator[None]:
-    """Let jobs leave notes in a sweep's folder in this block, and print what came out behind it.
+    """Let jobs write notes to a sweep's folder in this block, and print the results after it.
 
     Parameters
     ----------
     folder : Path
     plan : dict
-        For `fkl.sweeps.job.run_job`: how many jobs there are, the keys swept, and what they print.
+        For `fkl.sweeps.job.run_job`: the number of jobs, the swept keys, and what they print.
     quiet : bool
         Whether only the closing table is printed.
 
     Raises
     ------
     SystemExit
-        With code 2 when a job failed.
+        With code 2 if a job failed.
     """
     with _folder_of_notes(folder) as notes:
         write_text(notes / PLAN, json.dumps({**plan, "started": time.time()}))
@@ -55,7 +55,7 @@ def listed(folder: Path, plan: dict[str, Any], quiet: bool) -> Iterator[None]:
     wrong = [note for note in ended if note["state"] in WRONG]
     for line in (*grouped(ended, FAILED, plan["swept"]), *grouped(ended, DIVERGED, plan["swept"])):
         warning(line)
-    # The runs beside each other, where there are two or more
+    # A comparison of the runs, if there are two or more
     done = [note for note in ended if note["state"] in DONE]
     metrics = [note["metric"] for note in done if "metric" in note]
     if len({note["folder"] for note in done}) > 1 and metrics:
@@ -69,7 +69,7 @@ def listed(folder: Path, plan: dict[str, Any], quiet: bool) -> Iterator[None]:
             asked = sorted(methods, key=lambda run: place.get(run, len(place)))
             compared.pivot.show(MOST_ROWS, order=[*dict.fromkeys(methods[run] for run in asked)])
             say(*compared.conclusions)
-        except FklError as error:  # such as a run that has changed since: the sweep is done all the same
+        except FklError as error:  # such as a run that has changed since then: the sweep is still complete
             warning(f"not compared: {error}")
     if not quiet:
         say("", f"{len(ended)} runs: " + ", ".join(f"{number} {state}" for state, number in counts.most_common()))
@@ -80,12 +80,12 @@ def listed(folder: Path, plan: dict[str, Any], quiet: bool) -> Iterator[None]:
 
 @contextmanager
 def _folder_of_notes(folder: Path) -> Iterator[Path]:
-    """Folder of the notes of a sweep under way, which become its closing list; only files of its own are deleted.
+    """Folder of the notes of a running sweep, which become its closing list; only its own files are deleted.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        When the folder is another sweep's that is under way, or has files of the user's that a sweep would overwrite.
+        If the folder belongs to another running sweep, or has the user's files that a sweep would overwrite.
     """
     notes, table, composed = folder / NOTES, folder / LIST, folder / COMPOSED
     from fkl.results.folder import created, release
@@ -103,7 +103,7 @@ def _folder_of_notes(folder: Path) -> Iterator[Path]:
         except Timeout:
             require(False, "hydra.sweep.dir", folder, "a folder in which no other sweep is under way")
         try:
-            notes.mkdir(exist_ok=True)  # one that was killed has left its notes: nobody else is here
+            notes.mkdir(exist_ok=True)  # a killed sweep has left its notes, and no other sweep uses the folder
             _delete_notes(notes)
             yield notes
         finally:
@@ -125,6 +125,6 @@ def _delete_notes(notes: Path) -> None:
 
 
 def read_notes(notes: Path) -> list[dict[str, Any]]:
-    """What the jobs that ended told, in their order."""
+    """Notes of the finished jobs, in order."""
     found = [json.loads(file.read_text()) for file in notes.glob("job-*.json")]
     return sorted(found, key=lambda note: note["job"])

@@ -1,4 +1,4 @@
-"""The jobs of a sweep, before any is made: none at all is a slip, a billion would fill the memory."""
+"""Number of jobs in a sweep, before any is made: none is a mistake, and a billion would fill the memory."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -19,21 +19,21 @@ MOST = 100_000
 
 
 def count_jobs(sweeper: DictConfig, overrides: list[Override], names: Callable[[str], list[str]]) -> int:
-    """Jobs that a sweep will have, in a search at most so many.
+    """Number of jobs in a sweep; for a search, the maximum.
 
     Parameters
     ----------
     sweeper : DictConfig
-        Node of Hydra's.
+        Hydra's node.
     overrides : list of Override
-        What jobs differ in, and what they share.
+        Words in which jobs differ, and words that they share.
     names : callable
-        Tells the choices of a group.
+        Returns the choices of a group.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        If there would be none, or more than anyone waits for, or the sweeper cannot vary what it is told to.
+        If there would be no jobs, or too many, or the sweeper cannot vary a key.
     """
     if sweeper._target_ == TARGET:
         _require_search(sweeper, overrides, names)
@@ -54,10 +54,10 @@ def each_job(overrides: list[Override], names: Callable[[str], list[str]]) -> li
 def first_job(overrides: list[Override], folders: Sequence[Path]) -> dict[str, Any]:
     """The first job's configuration; one is composed with each choice of each group.
 
-    So a name that there is not is told before any job begins, and before the sweep has its folder.
+    An unknown name is therefore reported before any job begins, and before the sweep has its folder.
     """
     choices = Choices(*folders)
-    # Words that a job may be given for each: every choice of a group, and one value of a key
+    # Words for a job from each: every choice of a group, and one value of a key
     words = []
     for override in overrides:
         key, values = override.get_key_element(), override.value()
@@ -77,7 +77,7 @@ def first_job(overrides: list[Override], folders: Sequence[Path]) -> dict[str, A
 
 
 def _count_values(override: Override, names: Callable[[str], list[str]]) -> int:
-    """Values that a sweep over one key takes."""
+    """Values of one key in a sweep."""
     if not override.is_sweep_override():
         return 1
     word, values = str(override.input_line), override.value()
@@ -105,7 +105,7 @@ def _require_finite(word: str, *numbers: Any) -> None:
 
 
 def _require_search(sweeper: DictConfig, overrides: list[Override], names: Callable[[str], list[str]]) -> None:
-    """Refuse a search that cannot begin, by making what it begins with: the sweeper's errors take many lines."""
+    """Refuse a search that cannot begin, by a trial of its setup, because the sweeper's errors take many lines."""
     from hydra.utils import instantiate
 
     with requires_extra("sweeps", "hydra/sweeper=optuna"):
@@ -125,10 +125,10 @@ def _require_search(sweeper: DictConfig, overrides: list[Override], names: Calla
             _count_values(override, names)
         try:
             distribution(override)
-        except Exception as error:  # whatever it is, it is about this word
+        except Exception as error:  # any error here is about this word
             raise FklError(f"{word}: {error}") from None
     for key, make in (("sampler", instantiate), ("storage", optuna.storages.get_storage)):
         try:
             make(sweeper[key])
-        except Exception as error:  # whatever it is, it is about this key
+        except Exception as error:  # any error here is about this key
             raise FklError(f"hydra.sweeper.{key}: {error}") from None

@@ -1,7 +1,7 @@
-"""A sweep by Hydra's sweepers and launchers, which ask fkl for the configuration of each job.
+"""A sweep by Hydra's sweepers and launchers, which get the configuration of each job from fkl.
 
-Hydra itself composes the node `hydra` alone, of words of the command line: no file of a configuration reaches it, and
-with it the classes that Hydra makes.
+Hydra itself composes only the node `hydra`, from words of the command line. No configuration file can change it, so no
+file chooses the classes that Hydra instantiates.
 """
 
 import os
@@ -47,17 +47,17 @@ NODE = {
     },
     "paths": {"outputs": "outputs"},
 }
-"""What Hydra composes. A run keeps its configuration and its files itself."""
+"""The configuration that Hydra composes. A run stores its configuration and its files itself."""
 
 
 class JobLoader(ConfigLoader):
-    """What Hydra's sweepers and launchers ask for a job's configuration; it goes with them into their workers."""
+    """Gives Hydra's sweepers and launchers a job's configuration; it is passed to their workers."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self.folders = tuple(folders)
 
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
-        """Compose a job's configuration, as that of a single run, beside Hydra's node."""
+        """Compose a job's configuration, as for a single run, together with Hydra's node."""
         config = OmegaConf.create(compose(*sweep_overrides, folders=self.folders))
         config["hydra"] = deepcopy(master_config["hydra"])
         OmegaConf.set_readonly(config.hydra, False)
@@ -90,27 +90,27 @@ def sweep(
     fail_fast: bool = False,
     quiet: bool = False,
 ) -> None:
-    """Do a run for every combination of the values of these words, or what a search proposes.
+    """Do a run for every combination of the values of these words, or for the proposals of a search.
 
     Parameters
     ----------
     words : sequence of str
-        Of the command line.
+        Words of the command line.
     folders : sequence of Path
-        Where choices are, besides fkl's own.
+        Folders with choices, in addition to fkl's own.
     fail_fast : bool
-        Whether jobs that have not begun are left out once one has failed.
+        Whether to skip the remaining jobs after a failure.
     quiet : bool
         Whether only the closing table is printed.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        Before the first job, and with nothing written, where one cannot be composed.
+        Before the first job, without writing anything, if a job cannot be composed.
     SystemExit
-        With code 2 when a job failed.
+        With code 2 if a job failed.
     """
-    os.environ["PYTHONSAFEPATH"] = "1"  # or workers would find their modules in the current folder first
+    os.environ["PYTHONSAFEPATH"] = "1"  # otherwise workers would find their modules in the current folder first
     choices = Choices(*folders)
     of_runs, params, overrides = of_jobs(words, folders)
     config = composed_node([word for word in words if OF_HYDRA.match(word)])
@@ -132,7 +132,7 @@ def sweep(
     sweeper.params = params
     HydraConfig.instance().set_config(config)
     context = HydraContext(config_loader=JobLoader(folders), callbacks=NoCallbacks())  # type: ignore[arg-type]
-    alone = config.hydra.launcher._target_.endswith("BasicLauncher")  # bars of several workers would be mixed
+    alone = config.hydra.launcher._target_.endswith("BasicLauncher")  # progress bars of several workers would mix
     swept = [*params, *(one.get_key_element().lstrip("+") for one in parsed(of_runs) if one.is_sweep_override())]
     plan = {"jobs": jobs, "fail_fast": fail_fast, "swept": swept, "quiet": quiet, "progress": alone and not quiet}
     with listed(Path(folder), plan, quiet):
@@ -145,7 +145,7 @@ def sweep(
 
 
 def of_jobs(words: Sequence[str], folders: Sequence[Path]) -> tuple[list[str], dict[str, str], list[Override]]:
-    """What words say of a sweep's jobs: these words, what an experiment of them sweeps over, and both together."""
+    """Words of a sweep's jobs: the given words, the sweep of an experiment in them, and both together."""
     of_runs = [quoted(word) for word in words if not OF_HYDRA.match(word)]
     chosen = [str(one.input_line) for one in parsed(of_runs) if not one.is_sweep_override()]
     params = {key: quoted(f"={value}")[1:] for key, value in sweep_of(read_words(chosen), folders).items()}
@@ -153,7 +153,7 @@ def of_jobs(words: Sequence[str], folders: Sequence[Path]) -> tuple[list[str], d
 
 
 def composed_node(words: Sequence[str]) -> DictConfig:
-    """What these words say to Hydra, as Hydra composes it.
+    """Hydra's node from these words, as Hydra composes it.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def composed_node(words: Sequence[str]) -> DictConfig:
 
 
 def _refusal(error: Exception) -> FklError:
-    """What Hydra says of these words, in one line."""
+    """Hydra's error about these words, in one line."""
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         return not_known(str(error.missing_cfg_file), error.options or [])
     cause = error.__cause__

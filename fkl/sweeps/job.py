@@ -1,6 +1,6 @@
 """One run of `fkl run`: alone, or as a job of a sweep, in this process or in a launcher's worker.
 
-What plays, draws and writes is imported where a configuration has been checked.
+Code for playing, drawing and writing is imported after a configuration has been checked.
 """
 
 import json
@@ -25,23 +25,23 @@ from fkl.sweeps.closing_list import DIVERGED, FAILED, FINISHED, NOT_RUN, NOTES, 
 
 
 def run_single(config: dict[str, Any], words: tuple[str, ...], verbose: bool = False, quiet: bool = False) -> None:
-    """Do a run that is no job of a sweep, and show what came out.
+    """Do a run that is not a job of a sweep, and show the result.
 
     Parameters
     ----------
     config : dict
     words : tuple of str
-        Of the command line.
+        Words of the command line.
     verbose : bool
-        Whether all columns of the summary are shown.
+        Whether to show all columns of the summary.
     quiet : bool
-        Whether nothing is shown but warnings.
+        Whether to show only warnings.
 
     Raises
     ------
     fkl.basics.errors.FklError
     SystemExit
-        With code 1 for an error in code of the user's own, once its lines are shown.
+        With code 1 for an error in the user's own code, after showing its lines.
     """
     run, start = load(config, words), time.monotonic()
     try:
@@ -49,7 +49,7 @@ def run_single(config: dict[str, Any], words: tuple[str, ...], verbose: bool = F
     except Exception as error:
         if not isinstance(error, FklError):
             folder = write_traceback(error, run.failed_folder, config, run.digest)
-            # Lines of the user's own modules: not fkl's, Python's or an installed library's
+            # Lines of the user's own modules, not of fkl, Python or an installed library
             installed = (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib", "scripts"))
             others = [place.resolve() for place in (Path(fkl.__file__).parent, *map(Path, installed))]
             frames = [
@@ -67,7 +67,7 @@ def run_single(config: dict[str, Any], words: tuple[str, ...], verbose: bool = F
 
 
 def _show(run: Run, waited: float | None, verbose: bool, quiet: bool) -> None:
-    """Print what came out of a finished run; `waited` seconds, None where it was finished already."""
+    """Print the result of a finished run; `waited` seconds, None if it was already finished."""
     from fkl.results.folder import provenance, read_summary
     from fkl.results.tables import TIMING_COLUMNS
     from fkl.screen.messages import say, warning
@@ -82,7 +82,7 @@ def _show(run: Run, waited: float | None, verbose: bool, quiet: bool) -> None:
 
 
 def _execute(run: Run, progress: bool = True) -> bool:
-    """Do the run, unless a search would choose by samples that are set apart to be tested on."""
+    """Do the run, unless a search would use test samples for its choice."""
     if run.settings.objective is not None and hasattr(run.algo, "fold"):
         allowed = "a fold of the training samples, since a search must not see the samples tested on"
         require(run.algo.fold is not None, "algo.fold", None, allowed)
@@ -92,7 +92,7 @@ def _execute(run: Run, progress: bool = True) -> bool:
 
 
 def _objective(run: Run) -> float | None:
-    """Mean over replicates of the column of the finished run's summary that a search makes small."""
+    """Mean over replicates of the column of the finished run's summary that a search minimises."""
     name = run.settings.objective
     if name is None:
         return None
@@ -104,7 +104,7 @@ def _objective(run: Run) -> float | None:
 
 
 def _metric_and_mean(run: Run) -> dict[str, Any]:
-    """The metric of a finished run, that of a search or else its main one, and its mean; and whether it diverged."""
+    """The metric of a finished run (that of a search, or else its main one), its mean, and whether it diverged."""
     from fkl.data.baselines import BLOWN_UP, blown_up
     from fkl.results.folder import read_summary
     from fkl.results.metrics import main_metric
@@ -123,7 +123,7 @@ def run_job(config: DictConfig) -> float | None:
     Returns
     -------
     float or None
-        What `objective` names, for a sweeper that searches; infinity where the run failed.
+        Value of `objective`, for a sweeper that searches; infinity if the run failed.
     """
     from hydra.core.hydra_config import HydraConfig
 
@@ -145,13 +145,13 @@ def run_job(config: DictConfig) -> float | None:
             note |= {"state": FINISHED if _execute(run, plan["progress"]) else SKIPPED, "folder": str(run.folder)}
             value = _objective(run)
             note |= _metric_and_mean(run)
-        except Exception as error:  # the sweep goes on past whatever it is
+        except Exception as error:  # the sweep continues after any error
             state = DIVERGED if isinstance(error, DivergedError) else FAILED
             if run is not None:
                 folder = run.failed_folder
-            else:  # its configuration could not be read, and it has no name but its place
+            else:  # its configuration could not be read, and its only name is its number
                 outputs = sweep
-                with suppress(OmegaConfBaseException):  # of an interpolation that leads nowhere
+                with suppress(OmegaConfBaseException):  # for an interpolation of a missing key
                     outputs = Path(str(config.paths.outputs))
                 folder = outputs / "failed" / f"{sweep.name}-{number}"
             folder = write_traceback(error, folder, plain, run.digest if run is not None else "")
@@ -184,11 +184,11 @@ def _show_job(plan: dict[str, Any], note: dict[str, Any], run: Run | None, ended
 
 
 def write_traceback(error: Exception, folder: Path, config: dict[str, Any], digest: str) -> Path:
-    """Write a failed run's traceback into its own folder, and tell where that is."""
+    """Write a failed run's traceback to its own folder, and return its path."""
     from fkl.results.folder import write_failed
 
     if isinstance(error, DivergedError) and error.folder is not None:
-        return error.folder  # which has its rows
+        return error.folder  # this folder has its rows
     try:
         return write_failed(folder, config, "".join(traceback.format_exception(error)), digest)
     except CannotWriteError as full:

@@ -1,4 +1,4 @@
-"""What a command line may say of launchers and sweepers: no class but theirs, and no number that they choke on."""
+"""Limits of launchers' and sweepers' keys on a command line: only their classes, and no numbers that fail in them."""
 
 import os
 import re
@@ -31,7 +31,7 @@ JOBLIB = {
     "require": (r"(?!)", "null"),
     "verbose": AT_LEAST_0,
     "timeout": (r"(?!0\.0$)\d[\d.e+-]*|inf", "seconds > 0, or null"),
-    # joblib evaluates this one as Python
+    # joblib evaluates this value as Python
     "pre_dispatch": (
         r"all|[1-9]\d{0,8}( ?\* ?n_jobs)?",
         "all, an integer >= 1, or that times n_jobs, for example 2*n_jobs",
@@ -53,16 +53,16 @@ PLUGINS: dict[str, dict[str, dict[str, tuple[str, str]]]] = {
     "launcher": {"basic": {}, "joblib": JOBLIB, "submitit_local": SUBMITIT, "submitit_slurm": SUBMITIT},
     "sweeper": {"basic": {"max_batch_size": AT_LEAST_1_OR_NULL}, "optuna": OPTUNA},
 }
-"""Launchers and sweepers, by the name of their choice, and what their keys must match, as a pattern and in words."""
+"""Launchers and sweepers, by choice, with the allowed values of their keys, as a pattern and as text."""
 
 
 def require_allowed(hydra: DictConfig) -> None:
-    """Refuse what a launcher or sweeper cannot have.
+    """Refuse values that a launcher or sweeper does not allow.
 
     Parameters
     ----------
     hydra : DictConfig
-        Hydra's own node, as Hydra composed it of the command line's words.
+        Hydra's own node, which Hydra composed from the command line's words.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def require_allowed(hydra: DictConfig) -> None:
 
 
 def _require_value(path: str, value: Any, known: list[str], limit: tuple[str, str] | None) -> None:
-    """Refuse a key that its plugin does not have, or a value that this key cannot have."""
+    """Refuse a key that its plugin does not have, or a value that this key does not allow."""
     key = path.rpartition(".")[2]
     if key not in known:
         raise FklError(f"{path}: no such key; there are {', '.join(known)}")
@@ -104,13 +104,13 @@ def _require_value(path: str, value: Any, known: list[str], limit: tuple[str, st
         pattern, allowed = limit
         fits = "null" in allowed if value is None else re.fullmatch(pattern, str(value)) is not None
         require(fits, path, value, allowed)
-    # A line break in a job's settings would be a line of the script that a cluster runs.
+    # A line break in a job's settings would become a line in the script that a cluster runs.
     for word in value if isinstance(value, list) else [value]:
         require(not isinstance(word, str) or word.isprintable(), path, value, "words of one line")
 
 
 def require_folder(key: str, folder: Any) -> None:
-    """Refuse a folder that can neither be written to nor be made; null is the launcher's own."""
+    """Refuse a folder that cannot be written or created; null is the launcher's default."""
     if folder is None:
         return
     absolute = Path(folder).absolute()

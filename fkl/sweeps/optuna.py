@@ -1,4 +1,4 @@
-"""A search for hyper-parameters by Optuna, as a sweeper of Hydra's: ``hydra/sweeper=optuna``."""
+"""A hyperparameter search by Optuna, as a sweeper for Hydra: ``hydra/sweeper=optuna``."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -42,17 +42,17 @@ class SearchKeys:
     Parameters
     ----------
     sampler : Sampler
-        Of optuna.samplers; more of its keys are added as ``+hydra.sweeper.sampler.multivariate=true``.
+        Sampler of optuna.samplers; further keys are added as ``+hydra.sweeper.sampler.multivariate=true``.
     direction : str
-        Whether the objective is to become small, ``minimize``, or large, ``maximize``.
+        ``minimize`` or ``maximize`` the objective.
     storage : str or None
-        URL of a database in which the search is kept, and from which it goes on.
+        URL of a database that stores the search, and from which it resumes.
     study_name : str or None
         Its name there.
     n_trials, n_jobs : int
-        Runs in all, and how many of them are proposed and launched at once.
+        Total number of runs, and the number that are proposed and launched at once.
     params : dict
-        What is searched over and what all runs share, as in Hydra's own sweeper.
+        Search space and shared words of all runs, as in Hydra's own sweeper.
     """
 
     _target_: str = TARGET
@@ -67,7 +67,7 @@ class SearchKeys:
 
 
 class Search(Sweeper):
-    """Propose values, launch the runs, tell the sampler what came out, and so on; see `SearchKeys`."""
+    """Propose values, launch the runs, and pass the results to the sampler, repeatedly; see `SearchKeys`."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Search(Sweeper):
         self.n_trials, self.n_jobs, self.params = n_trials, n_jobs, params
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Take from Hydra what runs the jobs."""
+        """Receive the launcher from Hydra."""
         self.hydra_context: HydraContext = hydra_context
         self.config: DictConfig = config
         self.launcher: Launcher = Plugins.instance().instantiate_launcher(
@@ -91,7 +91,7 @@ class Search(Sweeper):
         )
 
     def sweep(self, arguments: list[str]) -> None:
-        """Do the search, and write the best values and what came of them into the sweep's folder."""
+        """Do the search, and write the best values and their result to the sweep's folder."""
         import optuna
 
         from fkl.basics.files import write_text
@@ -119,10 +119,10 @@ class Search(Sweeper):
 
 
 def _value_of_run(ended: JobReturn, worst: float) -> float:
-    """What came of a run; one that failed, or that a cluster ended, is infinitely bad."""
+    """Result of a run; a run that failed, or that a cluster ended, is infinitely bad."""
     try:
         value = float(ended.return_value)
-    except Exception as error:  # whatever ended it: the search goes on, as sweeps do
+    except Exception as error:  # any error: the search continues, as sweeps do
         warning(f"{type(error).__name__}: {error}")
         return worst
     return value if math.isfinite(value) else worst
@@ -135,12 +135,12 @@ def merged(params: Mapping[str, str] | None, words: Sequence[str]) -> list[Overr
 
 
 def distribution(override: Override) -> "BaseDistribution":
-    """What Optuna draws a key's values from: an interval, or the values of a range or a choice.
+    """Distribution of a key's values in Optuna: an interval, or the values of a range or a choice.
 
     Raises
     ------
     ValueError
-        When there is no value to draw.
+        If there is no value to draw.
     """
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
@@ -159,12 +159,12 @@ def distribution(override: Override) -> "BaseDistribution":
 
 
 def count(values: RangeSweep) -> int:
-    """How many numbers a range has, without its end."""
+    """Number of values in a range, without its end."""
     return max(0, math.ceil((values.stop - values.start) / values.step))  # type: ignore[operator]
 
 
 def register() -> None:
-    """Offer ``hydra/sweeper=optuna``, also in the place of another plugin's of that name."""
+    """Register ``hydra/sweeper=optuna``, also instead of another plugin with that name."""
     store = ConfigStore.instance()
     known = store.repo.get("hydra", {}).get("sweeper", {}).get("optuna.yaml")
     if known is not None and known.provider == "fkl":

@@ -1,4 +1,4 @@
-"""`fkl plan -m`: what a sweep would take, by the first rounds of one run of each shape."""
+"""`fkl plan -m`: forecast of a sweep, from the first rounds of one run of each shape."""
 
 import json
 from collections.abc import Sequence
@@ -14,18 +14,18 @@ from fkl.sweeps.count import count_jobs, each_job
 from fkl.sweeps.hydra import OF_HYDRA, composed_node, of_jobs
 
 WITHOUT_SHAPE = ("seed", "replicates", "paths", "out", "logger", "objective", "checkpoint_s")
-"""Keys that change no run's time, or in proportion."""
+"""Keys that do not change a run's time, or only proportionally."""
 ROWS = 10
-"""Most shapes that are listed."""
+"""Maximum number of shapes that are listed."""
 
 
 def plan_sweep(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str, str, str]]]:
-    """Lines that tell what ``fkl run -m`` would take with these words, and rows: a shape, its runs, one, all of them.
+    """Lines with the forecast for ``fkl run -m`` with these words, and rows: a shape, its runs, one run, all of them.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        Whatever the sweep itself would refuse, and any of its runs.
+        For everything that the sweep or any of its runs would refuse.
     """
     names = Choices().names
     _, _, overrides = of_jobs(words, ())
@@ -65,7 +65,7 @@ def _total(several: Sequence[Forecast]) -> float:
 
 
 def _shape(run: Run) -> str:
-    """What decides how long a run takes: its configuration without rates and bandwidths, which are no counts."""
+    """The part of a configuration that decides a run's time, without rates and bandwidths, which are not counts."""
     plain = {key: value for key, value in run.resolved.items() if key not in WITHOUT_SHAPE}
     for group in ("algo", "kernels"):
         plain[group] = {key: value for key, value in (plain.get(group) or {}).items() if not isinstance(value, float)}

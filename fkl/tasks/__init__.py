@@ -1,4 +1,4 @@
-"""Tasks: each kind of data with its judge, its columns, its memory and what the conformance suite varies of it."""
+"""Tasks: each kind of data with its judge, its columns, its memory and its variations for the conformance suite."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ __all__ = ["Judge", "Task", "task_of"]
 
 
 def task_of(algorithm: Any) -> type[Task]:
-    """The task of an algorithm or of its class: the one that it names, or else a stream."""
+    """The task that an algorithm or its class names, or else a stream."""
     named = getattr(algorithm, "task", StreamTask)
     if isinstance(named, type) and issubclass(named, Task):
         return named

@@ -1,4 +1,4 @@
-"""A batch: all samples of all clients at once, over which a method goes in every round."""
+"""A batch: all samples of all clients at once, which a method uses in every round."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -33,9 +33,9 @@ from fkl.tasks.task import (
 )
 
 PENDING_BYTES = 2**20
-"""Of the iterations of one replicate that are judged together: one product instead of many."""
+"""Memory of the iterations of one replicate that are judged together, in one product instead of many."""
 PARTS = (("train", True), ("test", False))
-"""Of the samples, and whether they are learned from."""
+"""Parts of the samples; True for the training samples."""
 SHARES = Panel("share of errors", {"train_error": "training samples", "test_error": "test samples"}, log=False)
 SQUARES = Panel("mean squared error", {"train_mse": "training samples", "test_mse": "test samples"})
 PANELS = {
@@ -53,17 +53,17 @@ PANELS = {
 
 
 class BatchTask(Task):
-    """Learning one theta of one kernel from `fkl.data.problem.Batch`, beside the optimum of all clients."""
+    """Learning one theta of one kernel from `fkl.data.problem.Batch`, compared with the optimum of all clients."""
 
     of_rounds: ClassVar[bool] = True
     has_rows_at_clients: ClassVar[bool] = True
     judge_counts: ClassVar[bool] = False
     room: ClassVar[int] = 14 * 2**20
-    """Iterations over one and the same matrices go several times faster from the processor's cache."""
+    """Iterations with the same matrices are several times faster from the processor's cache."""
 
     @classmethod
     def of(cls, run: Run) -> Self:
-        """Split each client's samples in those to learn from and those to test on."""
+        """Split each client's samples into training and test samples."""
         generator = shared_generator(run.settings.seed, Role.DATA)
         table = samples.read_table(run, generator)
         batch = batch_of_stream(run, samples.split_table(run, table, generator), generator)
@@ -74,12 +74,12 @@ class BatchTask(Task):
 
     @property
     def amount(self) -> str:
-        """How many samples are learned from, and tested on."""
+        """Numbers of training and test samples."""
         return sample_counts(self.problem)
 
     @property
     def signs(self) -> bool:
-        """Of the logistic loss."""
+        """True for the logistic loss."""
         return bool(self.problem.loss == "logistic")
 
     def sample_rows(self, count: int) -> Array:
@@ -94,12 +94,12 @@ class BatchTask(Task):
         return BatchJudge(world, method.lam, own)
 
     def replicates_at_once(self, rehearse: Any) -> int:
-        """One, where each has samples of its own; what they need is rehearsed all the same."""
+        """One if each has its own samples; their memory is still rehearsed."""
         fitting = super().replicates_at_once(rehearse)
         return fitting if self.redraw is None else 1
 
     def first_round(self) -> Batch:
-        """Of all samples."""
+        """Scaling of all samples."""
         return replace(self.problem, rounds=1)
 
     def panels(self) -> Mapping[str, Panel]:
@@ -113,17 +113,17 @@ class BatchTask(Task):
         return (*DIABETES, *overrides_for_keys(algorithm, iterations=100))
 
     def shown(self, world: World, outcome: Any) -> dict[str, Any]:
-        """Theta, whose replicates and clients come first."""
+        """Theta, with replicates and clients as first axes."""
         require_shape("theta", outcome, len(world.streams.replicates), world.problem.clients, None)
         return {"theta": outcome}
 
     def probes(self, outcome: Any) -> Iterator[Probe]:
-        """Other targets to be tested on."""
+        """Other targets of test samples."""
         yield Probe(with_mirrored_tests(self.problem), "other targets to be tested on")
 
 
 class StarTask(BatchTask):
-    """The same of methods with a server, where there are no transmissions to all neighbours to draw."""
+    """The same for methods with a server, whose figures show no transmissions to neighbours."""
 
     def panels(self) -> Mapping[str, Panel]:
         """Errors and distances."""
@@ -131,19 +131,19 @@ class StarTask(BatchTask):
 
 
 class TogetherTask(StarTask):
-    """The same where all clients are needed in every round."""
+    """The same if all clients are needed in every round."""
 
     of_rounds: ClassVar[bool] = False
 
 
 def batch_of_stream(run: Run, stream: Problem, generator: np.random.Generator) -> Batch:
-    """All samples of a stream, split as the method's keys say."""
+    """All samples of a stream, split according to the method's keys."""
     with key_prefix("algo"):
         return run.algo.batch(stream, generator)
 
 
 def _redrawn_batch(run: Run, shared: Table | None, replicate: int) -> tuple[Batch, Topology]:
-    """Split and graph of one replicate; those of replicate 0 are what all replicates share where nothing is redrawn."""
+    """Split and graph of one replicate; without redrawing, all replicates share those of replicate 0."""
     streams = Streams(run.settings.seed, (replicate,))
     [generator] = streams.generators(Role.DATA)
     with samples.without_output():
@@ -155,32 +155,32 @@ def _redrawn_batch(run: Run, shared: Table | None, replicate: int) -> tuple[Batc
 
 
 def _thinned_batch(run: Run, batch: Batch, replicate: int) -> tuple[Batch, None]:
-    """The batch of all replicates, with who takes part in this one."""
+    """The batch of all replicates, with this replicate's participants."""
     return batch.thinned(present_in_replicate(run, batch.present, replicate)), None
 
 
 def sample_counts(batch: Batch) -> str:
-    """How many samples are learned from, and tested on."""
+    """Numbers of training and test samples."""
     training = int(batch.training.sum())
     return f"{training} training and {len(batch.y) - training} test samples"
 
 
 def with_mirrored_tests(batch: Batch) -> Batch:
-    """The same with other targets where they are only tested on."""
+    """The same data with other targets of test samples."""
     return replace(batch, y=np.where(batch.training, batch.y, mirrored(batch.y)))
 
 
 class TestedBooks(Books):
-    """Books of clients that are tested on samples of their own; thetas of some rounds are judged together.
+    """Records of clients with their own test samples; thetas of several rounds are judged together.
 
-    A subclass judges `pending` rounds, those from `first_pending` on, in `judge_pending`. It puts the losses of the
-    last round beside the `numbers` of the test samples' rows, where these are known.
+    A subclass judges the `pending` rounds, from `first_pending` on, in `judge_pending`. It joins the losses of the last
+    round with the `numbers` of the test samples' rows, if these are known.
     """
 
     def __init__(self, problem: Batch, replicates: int) -> None:
         super().__init__(problem.rounds, replicates)
         self.problem, self.classes = problem, problem.loss == "logistic"
-        self.pending: list[Array] = []  # no more than there are, as a checkpoint keeps them
+        self.pending: list[Array] = []  # not more than the rounds, because checkpoints store them
         self.first_pending = 0
         self.count = {}
         for part, training in PARTS:
@@ -193,7 +193,7 @@ class TestedBooks(Books):
         self.at_the_end = constants([learned] * replicates, [tested] * replicates, self.classes)
 
     def enter_theta(self, t: int, theta: Array, width: int | None) -> bool:
-        """Book theta (R, K, width) of iteration t + 1, and tell whether it is below `LARGEST`."""
+        """Record theta (R, K, width) of iteration t + 1, and return whether it is below `LARGEST`."""
         if t == 0:
             require_shape("theta", theta, *self.by_client["training_samples"].shape, width)
         self.pending.append(theta.copy())
@@ -202,11 +202,11 @@ class TestedBooks(Books):
         return bool((np.abs(theta) < LARGEST).all())  # False for NaN
 
     def judge_pending(self) -> None:
-        """Book the columns of the pending rounds."""
+        """Record the columns of the pending rounds."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Judge what is pending, and what is known at the end alone."""
+        """Judge pending rounds, and compute the columns that are only known at the end."""
         if self.pending:
             self.judge_pending()
         error = "test_error" if self.classes else "test_mse"
@@ -218,33 +218,34 @@ class TestedBooks(Books):
 
 
 class BatchJudge(TestedBooks):
-    """Judges every client's theta on its own training and test samples, and beside the optimum of all clients.
+    """Judges every client's theta on its own training and test samples, and against the optimum of all clients.
 
     With f_i = theta_i'phi on all training samples of client i, and theta*, f* of the minimiser of the sum of the
     clients' mean losses + lam |theta|^2 (COKE, eq. 26):
 
     train_..., test_...
-        Sum of the loss's measures over all samples of all clients, over their number: COKE's MSE(k).
+        Mean of the loss's measures over all samples of all clients: COKE's MSE(k).
     consensus_error
         Root mean square over clients of |theta_i - mean of theta_i|.
     distance
         Root mean square over clients of |theta_i - theta*|.
     functional_distance, functional_distance_worst
-        Root mean square of f_i - f* over all training samples; the largest over clients of the same over its own.
+        Root mean square of f_i - f* over all training samples, and the largest such value of one client over its own.
     test_mse_training_mean, test_error_majority
-        At the end: what the mean of all training targets, or their majority's class, has on the test samples.
+        At the end: error of the mean of all training targets, or of the majority class, on the test samples.
     r2, rmse_in_units
-        At the end, of a squared loss: 1 - test_mse / variance of the test targets; root of test_mse in their own units.
+        At the end, for a squared loss: 1 - test_mse / variance of the test targets; root of test_mse in their own
+        units.
     test_mse_worst_tenth, test_mse_gini, or test_error_...
-        At the end: mean error of the worst 10 % of clients, one at least, each on its own test samples, and Gini
-        coefficient of the clients' errors, 0 where all have the same.
+        At the end: mean error of the worst 10 % of clients, at least one, each on its own test samples, and Gini
+        coefficient of the clients' errors, 0 if all are equal.
     test_mse_worst_tenth_sites, test_mse_gini_sites, or test_error_...
-        The same of sites, each with the error of all samples of its clients, where there are several.
+        The same for sites, each with the error of all samples of its clients, if there are several.
 
     Parameters
     ----------
     world : World
-        Of a Batch and a dictionary of one kernel.
+        World of a Batch and a dictionary with one kernel.
     lam : float
     rows : (Rows, Rows) or None
         Training and test samples in the space of theta; None for the dictionary's random features.
@@ -267,16 +268,16 @@ class BatchJudge(TestedBooks):
         self.at_the_end = at_optimum | self.at_the_end
 
     def enter(self, t: int, outcome: Array) -> bool:
-        """Book theta (R, K, P) of iteration t + 1, and tell whether it is below `LARGEST`."""
+        """Record theta (R, K, P) of iteration t + 1, and return whether it is below `LARGEST`."""
         return self.enter_theta(t, outcome, self.optimum.shape[1])
 
     def close(self) -> None:
-        """Judge what is pending, and let go of the samples."""
+        """Judge pending rounds, and release the samples."""
         super().close()
         self.parts, self._best_f = {}, np.empty(0)
 
     def judge_pending(self) -> None:
-        """Book errors, and distances from the optimum."""
+        """Record errors, and distances from the optimum."""
         theta = np.stack(self.pending, axis=-1)  # (R, K, P, B)
         rounds = slice(self.first_pending, self.first_pending + len(self.pending))
         f = {}
@@ -306,7 +307,7 @@ class BatchJudge(TestedBooks):
 
 
 def _mean_over_samples(sums: Array, rows: Rows) -> Array:
-    """Mean over all samples of all clients, (R, B), of sums (R, K, B) over each client's; NaN without samples."""
+    """Mean over all samples of all clients, (R, B), from sums (R, K, B) over each client's; NaN without samples."""
     size = rows.count.sum()
     return sums.sum(axis=1) / (size if size else np.nan)
 

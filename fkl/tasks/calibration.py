@@ -1,4 +1,4 @@
-"""Calibration: whether a method that says how sure it is of a prediction is right about that."""
+"""Calibration of methods that predict a distribution of the target."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -11,7 +11,7 @@ from fkl.tasks.task import Panel, Values
 
 Array = NDArray[np.floating]
 NOMINAL = {"coverage_50": 0.5, "coverage_80": 0.8, "coverage_95": 0.95}
-"""Probabilities of the central intervals, by the column that tells how many targets lie in them."""
+"""Probabilities of the central intervals, by the column with the share of targets in them."""
 PANEL: Panel = Panel(
     "share of targets in the interval",
     dict.fromkeys(NOMINAL, "observed, of a client's central interval around its prediction"),
@@ -25,17 +25,17 @@ class Calibration:
     """Judges normal distributions N(y_hat, variance) of targets that were not seen yet.
 
     coverage_50, coverage_80, coverage_95
-        Share of targets in the central interval that has this probability; less than that of whoever is too sure.
+        Share of targets in the central interval with this probability; it is smaller for an overconfident method.
     log_score
-        Mean log density of the targets, in nats (Good, 1952): the larger the better, and on average largest of the
+        Mean log density of the targets, in nats (Good, 1952): larger is better, and on average it is largest for the
         true distribution.
 
     Parameters
     ----------
     inside : (3, R, K)
-        Targets so far in each interval.
+        Number of targets so far in each interval.
     log_density : (R, K)
-        Of the targets so far, added up.
+        Sum over the targets so far.
     rounds : (4, T, R)
         Shares of all clients' targets and mean log density so far, NaN before the first.
     """
@@ -48,12 +48,12 @@ class Calibration:
 
     @classmethod
     def before_any_round(cls, rounds: int, replicates: int, clients: int) -> Self:
-        """Before the first round."""
+        """State before the first round."""
         shape, unknown = (replicates, clients), np.full((len(cls.columns), rounds, replicates), np.nan)
         return cls(np.zeros((len(NOMINAL), *shape)), np.zeros(shape), unknown)
 
     def enter(self, t: int, error: Array, variance: Array, present: NDArray[np.bool_], samples: float) -> None:
-        """Book round t: errors and variances (R, K) of the clients that are present (K,), and all samples so far."""
+        """Record round t: errors and variances (R, K) of the present clients (K,), and the number of samples so far."""
         for place, nominal in enumerate(NOMINAL.values()):
             self.inside[place] += present & (error**2 <= scipy.special.ndtri((1 + nominal) / 2) ** 2 * variance)
         self.log_density += np.where(present, -0.5 * (np.log(2 * np.pi * variance) + error**2 / variance), 0.0)
@@ -64,7 +64,7 @@ class Calibration:
         return dict(zip(self.columns, self.rounds, strict=True))
 
     def by_client(self, samples: NDArray[np.int64]) -> Values:
-        """Columns of clients (R, K), who had so many samples (K,)."""
+        """Columns of clients (R, K), with these numbers of samples (K,)."""
         return dict(zip(self.columns, self._sums() / np.maximum(samples, 1), strict=True))
 
     def _sums(self) -> Array:

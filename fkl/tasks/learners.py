@@ -1,4 +1,4 @@
-"""What a method reaches without federating: each client by itself, or one learner that has all samples.
+"""A method without federation: each client by itself, or one learner with all samples.
 
 `learners=alone` and `learners=pooled` play the method itself, on the same samples, with the same scale and features.
 """
@@ -21,7 +21,7 @@ BY_ITSELF = Topology(1, np.zeros((0, 2), np.int64))
 
 
 def why_not(learners: str, method: Any) -> str | None:
-    """Why a method cannot be played so, as the end of a line; None where it can."""
+    """Why a method cannot be played like this, as the end of a line; None if it can."""
     if learners == "federated":
         return None
     if not task_of(method).has_rows_at_clients:
@@ -52,7 +52,7 @@ class Each:
 
 @dataclass(frozen=True)
 class Alone:
-    """A method that every client, or the one that has all samples, plays by itself: there is no one to send to."""
+    """A method that every client, or the one with all samples, plays by itself, without messages."""
 
     method: Any
 
@@ -71,7 +71,7 @@ class Alone:
         return Each([self.method.init(one) for one in self._worlds(world)])
 
     def step(self, world: World, state: Each, t: int) -> tuple[Each, Any]:
-        """One round of every client by itself, whose outcomes are put beside each other."""
+        """One round of every client by itself, with concatenated outcomes."""
         states, outcomes = [], []
         for own, one in zip(state.states, self._worlds(world), strict=True):
             one.channel.open_round(t, one.problem.present[t])
@@ -81,7 +81,7 @@ class Alone:
         return Each(states), beside_each_other(outcomes)
 
     def _worlds(self, world: World) -> list[World]:
-        """A world for each client, made once for each world of all."""
+        """A world for each client, made once per common world."""
         known = vars(self).get("_known")
         if known is None or known[0] is not world:
             known = world, [self._world_of(world, k) for k in range(world.problem.clients)]
@@ -97,7 +97,7 @@ class Alone:
 
 
 def beside_each_other(outcomes: Sequence[Any]) -> Any:
-    """Outcomes of single clients as one of all: arrays (R, K, ...) are joined along the clients."""
+    """Outcomes of single clients as one outcome: arrays (R, K, ...) are concatenated along the clients."""
     first = outcomes[0]
     if first is None:
         return None

@@ -1,4 +1,4 @@
-"""A batch whose clients learn functions of features of their own: there is no theta that all could share."""
+"""A batch whose clients learn functions of their own features: they cannot share a theta."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from fkl.tasks.task import Panel, RowLosses, require_shape
 
 @dataclass(frozen=True)
 class OwnFunctions:
-    """f_k(x) = theta_k'(2/D)^1/2 cos(omega_k'x + phase_k) of every client.
+    """f_k(x) = theta_k'(2/D)^1/2 cos(omega_k'x + phase_k) for every client.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class OwnFunctions:
 
 
 class OwnFeaturesTask(BatchTask):
-    """Learning a function of every client from `fkl.data.problem.Batch`, in features that the client chose itself."""
+    """Learning one function per client from `fkl.data.problem.Batch`, in features that the client chose itself."""
 
     of_rounds = False
 
@@ -42,7 +42,7 @@ class OwnFeaturesTask(BatchTask):
         return {"mse": SQUARES, "transmissions": PANELS["transmissions"]}
 
     def shown(self, world: World, outcome: Any) -> dict[str, Any]:
-        """Theta and the features that it is of, whose replicates and clients come first."""
+        """Theta and its features, with replicates and clients as first axes."""
         here = len(world.streams.replicates), world.problem.clients
         require_shape("theta", outcome.theta, *here, None)
         return {"theta": outcome.theta, "omega": outcome.omega, "phase": outcome.phase}
@@ -62,17 +62,17 @@ class OwnFeaturesJudge(TestedBooks):
         self._features: list[Array] = []
 
     def enter(self, t: int, outcome: OwnFunctions) -> bool:
-        """Book the functions of iteration t + 1, whose features are always the same, and tell if theta is finite."""
+        """Record the functions of iteration t + 1, with constant features, and return if theta is finite."""
         self._features = [outcome.omega, outcome.phase]
         return self.enter_theta(t, outcome.theta, None)
 
     def close(self) -> None:
-        """Judge what is pending, and let go of the features."""
+        """Judge pending rounds, and release the features."""
         super().close()
         self._features = []
 
     def judge_pending(self) -> None:
-        """Book errors."""
+        """Record errors."""
         theta, (omega, phase) = np.stack(self.pending, axis=-1), self._features  # (R, K, D, B)
         rounds = slice(self.first_pending, self.first_pending + len(self.pending))
         factor = np.sqrt(2 / phase.shape[-1])

@@ -1,4 +1,4 @@
-"""A user's own metrics, ``metrics.mae=my_module.mae``: functions of y and y_hat, whose means judges tell."""
+"""A user's own metrics, ``metrics.mae=my_module.mae``: functions of y and y_hat, whose means judges report."""
 
 import sys
 
@@ -14,15 +14,15 @@ def losses_of(name: str, path: str, y: Array, y_hat: Array) -> Array:
     Parameters
     ----------
     name, path : str
-        Of the metric and of its function, whose module was imported when the configuration was checked: so a judge
-        holds no function, which no checkpoint could keep.
+        Name of the metric and path of its function; checking the configuration has imported its module. A judge holds
+        no function, because checkpoints cannot store one.
     y : (n,)
     y_hat : (..., n)
 
     Returns
     -------
     (..., n) array
-        NaN where a prediction is not finite, which is for others to say.
+        NaN if a prediction is not finite, which other code reports.
     """
     targets, predictions = np.broadcast_to(y, y_hat.shape).flatten(), y_hat.astype(np.float64).flatten()
     if not len(targets) or not np.isfinite(predictions).all():
@@ -30,7 +30,7 @@ def losses_of(name: str, path: str, y: Array, y_hat: Array) -> Array:
     module, _, function = path.rpartition(".")
     try:
         losses = np.asarray(getattr(sys.modules[module], function)(targets, predictions), dtype=np.float64)
-    except Exception as error:  # whatever the user's own function does wrong is said in one line
+    except Exception as error:  # any error in the user's own function is reported in one line
         raise FklError(f"metrics.{name}={path}: {type(error).__name__}: {in_one_line(error)}") from None
     if losses.shape != targets.shape or not np.isfinite(losses).all():
         what = f"array of shape {losses.shape}" if losses.shape != targets.shape else "loss that is not finite"

@@ -1,4 +1,4 @@
-"""Clients that take part in each replicate of a run, and the runs in which they differ."""
+"""Clients that take part in each replicate of a run, and whether they differ between replicates."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,12 +9,12 @@ from fkl.config import Run
 
 
 def differs_by_replicate(run: Run) -> bool:
-    """Whether other clients take part, or answer in time, in every replicate."""
+    """Whether the clients that take part, or answer in time, differ by replicate."""
     return "participation" in run.conditions or getattr(run.network, "timed", False)
 
 
 def present_in_replicate(run: Run, present: NDArray[np.bool_], replicate: int) -> NDArray[np.bool_]:
-    """The clients that are present, (T, K), and take part in a replicate.
+    """The present clients, (T, K), that take part in a replicate.
 
     Raises
     ------
@@ -33,7 +33,7 @@ def present_in_replicate(run: Run, present: NDArray[np.bool_], replicate: int) -
 
 
 def require_rounds(run: Run, of_rounds: bool) -> None:
-    """Refuse participation and deadlines for a method whose rounds no client can miss.
+    """Refuse participation and deadlines for a method in which no client can miss a round.
 
     Parameters
     ----------

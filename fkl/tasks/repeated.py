@@ -1,4 +1,4 @@
-"""A batch for every replicate, for methods that learn once: each has a split of its own."""
+"""A batch for every replicate, for methods that learn once: each has its own split."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
@@ -22,9 +22,9 @@ from fkl.tasks.batch import PARTS, SHARES, batch_of_stream, sample_counts, with_
 from fkl.tasks.task import Books, Panel, Probe, RowLosses, Task, mirrored, overrides_for_keys
 
 CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none")
-"""9 clients, samples of two classes."""
+"""9 clients, with samples of two classes."""
 FEW = {"passes": 20, "trees": 20, "steps": 50, "centres": 100}
-"""Keys that make a method quick, of whatever method has them."""
+"""Keys that make a method fast, for every method with these keys."""
 
 
 class PerReplicateTask(Task):
@@ -34,7 +34,7 @@ class PerReplicateTask(Task):
 
     @classmethod
     def of(cls, run: Run) -> Self:
-        """One replicate's split after another, of a table that all share or of their own."""
+        """One replicate's split after another, from a shared table or their own."""
         settings = run.settings
         shared = (
             None
@@ -55,7 +55,7 @@ class PerReplicateTask(Task):
 
     @property
     def amount(self) -> str:
-        """How many samples are learned from, and tested on."""
+        """Numbers of training and test samples."""
         return sample_counts(self.problem.batches[0])
 
     def judge(self, world: World, method: Algorithm) -> "FittedJudge":
@@ -63,15 +63,15 @@ class PerReplicateTask(Task):
         return FittedJudge(world.problem, world.streams.replicates)
 
     def scales(self, world: World) -> tuple[Scale, ...]:
-        """Each replicate's own."""
+        """Each replicate's own scaling."""
         return tuple(self.problem.batches[replicate].scale for replicate in world.streams.replicates)
 
     def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:
-        """One a thread: they share nothing, and a round of theirs is long."""
+        """One per thread, because they share nothing, and their rounds are long."""
         return int(numba.get_num_threads())
 
     def first_round(self) -> PerReplicate:
-        """Of one replicate."""
+        """The problem of one replicate."""
         return replace(self.problem, batches=self.problem.batches[:1])
 
     def panels(self) -> Mapping[str, Panel]:
@@ -84,34 +84,34 @@ class PerReplicateTask(Task):
         return (*CLASSES, *overrides_for_keys(algorithm, **FEW))
 
     def shown(self, world: World, outcome: Any) -> dict[str, Any]:
-        """Predictions of the samples that are tested on, and figures."""
+        """Predictions of the test samples, and figures."""
         tested = [world.problem.batches[replicate].part(False)[0] for replicate in world.streams.replicates]
         predictions = [predict(x) for predict, x in zip(outcome.predict, tested, strict=True)]
         return {"predictions": predictions, **outcome.figures, **outcome.of_clients}
 
     def in_doubles(self) -> PerReplicate:
-        """As they are: features of these methods are never in less."""
+        """Unchanged, because these methods always use float64."""
         return self.problem
 
     def other_samples(self) -> PerReplicate:
-        """Of every replicate."""
+        """Other samples for every replicate."""
         batches = self.problem.batches
         return PerReplicate(tuple(replace(one, x=mirrored(one.x), y=mirrored(one.y)) for one in batches))
 
     def probes(self, outcome: Any) -> Iterator[Probe]:
-        """Other targets to be tested on."""
+        """Other targets of test samples."""
         yield Probe(
             PerReplicate(tuple(map(with_mirrored_tests, self.problem.batches))), "other targets to be tested on"
         )
 
 
 class FittedJudge(Books):
-    """Judges the functions of methods whose replicates have samples of their own, on all clients' samples together.
+    """Judges the functions of methods whose replicates have their own samples, on all clients' samples together.
 
     train_error, test_error
-        Share of samples whose class is not predicted; a prediction that is NaN is wrong.
+        Share of samples with a wrong predicted class; NaN counts as wrong.
     test_error_majority
-        What the class that most training samples have comes to on the test samples.
+        Error on the test samples of the most frequent class of the training samples.
     """
 
     def __init__(self, problem: PerReplicate, replicates: tuple[int, ...]) -> None:
@@ -125,7 +125,7 @@ class FittedJudge(Books):
         self.at_the_end = constants(learned, tested, classes=True)
 
     def enter(self, t: int, outcome: Fitted) -> bool:
-        """Book round t, and tell whether all is finite."""
+        """Record round t, and return whether all numbers are finite."""
         wrong = {f"{part}_error": self._wrong(outcome, training) for part, training in PARTS}
         errors = {name: np.array([one.mean() if len(one) else np.nan for one in each]) for name, each in wrong.items()}
         for name, values in {**errors, **outcome.figures}.items():
@@ -143,11 +143,11 @@ class FittedJudge(Books):
         return all(bool(np.isfinite(values).all()) for values in outcome.figures.values())
 
     def close(self) -> None:
-        """Let go of the samples."""
+        """Release the samples."""
         self._batches = []
 
     def _wrong(self, outcome: Fitted, training: bool) -> list[Array]:
-        """Whether each sample's class is not predicted: (n,) bool for each replicate."""
+        """Whether each sample's predicted class is wrong: (n,) bool for each replicate."""
         parts = [batch.part(training)[:2] for batch in self._batches]
         found = [predict(x) for predict, (x, _) in zip(outcome.predict, parts, strict=True)]
         for r, (values, (_, y)) in enumerate(zip(found, parts, strict=True)):

@@ -1,4 +1,4 @@
-"""Where a run's samples and its graph come from: data set, scaling, partition and topology of its configuration."""
+"""Samples and graph of a run, from data set, scaling, partition and topology of its configuration."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -28,7 +28,7 @@ def read_table(run: Run, generator: np.random.Generator) -> Table:
     Raises
     ------
     fkl.basics.errors.FklError
-        For rows that a study has sealed, among others.
+        For example for rows that a study has sealed.
     """
     table = whole_table(run, generator)
     seals.require_open(run.data_digest, run.settings.rows, table.group, Path(run.paths.outputs))
@@ -40,12 +40,12 @@ def read_table(run: Run, generator: np.random.Generator) -> Table:
 
 
 def whole_table(run: Run, generator: np.random.Generator) -> Table:
-    """The data set's table as it is in its files, sealed rows among them; no run gets it."""
+    """The complete table of the data set, including sealed rows; runs never use it."""
     with key_prefix("dataset"):
         table = run.dataset.load(Store(Path(run.paths.data)), generator)
         where = getattr(run.dataset, "path", run.dataset.name)
         encoder = table.encoder or Encoder(table.feature_names)
-        # Words of more than two classes are refused to a method that would take their numbers for numbers.
+        # Refuse more than two classes for a method that would treat their numbers as values.
         count = len(encoder.labels)
         if count > 2 and not _several_classes(run.algo):
             paths = {name: path.rpartition(".") for name, path in targets("algo").items()}
@@ -62,26 +62,26 @@ def _several_classes(algo: Any) -> bool:
 
 
 def split_table(run: Run, table: Table, generator: np.random.Generator) -> Any:
-    """What the partition makes of a table."""
+    """The partition of a table."""
     with key_prefix("partition"):
         return run.partition.split(table, generator)
 
 
 def split_table_anew(run: Run, shared: Table | None, generator: np.random.Generator) -> Any:
-    """One replicate's split of a table that all replicates share, or of its own."""
+    """One replicate's split of the shared table, or of its own."""
     table = read_table(run, generator) if shared is None else shared
-    if shared is None and not _simulated(run):  # whose site it is differs by replicate
+    if shared is None and not _simulated(run):  # sites differ by replicate
         table = replace(table, site_names=tuple(f"drawn{number + 1}" for number in range(len(table.site_names))))
     return split_table(run, table, generator)
 
 
 def in_precision(problem: Any, run: Run) -> Any:
-    """The same with features in the run's precision."""
+    """The same data with features in the run's precision."""
     return replace(problem, x=problem.x.astype(run.settings.precision))
 
 
 def has_drawn_samples(run: Run) -> bool:
-    """Whether a data set that is loaded once more has other samples."""
+    """Whether loading a data set again gives other samples."""
     return _simulated(run) or getattr(run.dataset, "drawn", False)
 
 
@@ -91,7 +91,7 @@ def _simulated(run: Run) -> bool:
 
 
 def require_topology(run: Run) -> None:
-    """A decentralized method has a graph of agents, and no other has."""
+    """Check that decentralized methods, and only these, have a graph of agents."""
     decentralized = getattr(run.algo, "on_a_graph", False)
     if run.topology is None:
         require(not decentralized, "topology", None, "a graph of agents, for example topology=ring")
@@ -101,7 +101,7 @@ def require_topology(run: Run) -> None:
 
 
 def topology_of_run(run: Run, agents: int, generator: np.random.Generator) -> Topology | None:
-    """Graph of a decentralized method; any other has a server, or is alone."""
+    """Graph of a decentralized method; others have a server or a single learner."""
     if run.topology is None:
         return None
     with key_prefix("topology"):
@@ -113,6 +113,6 @@ def topology_of_run(run: Run, agents: int, generator: np.random.Generator) -> To
 
 @contextmanager
 def without_output() -> Iterator[None]:
-    """Print nothing in this block, since a data set prints its facts once only."""
+    """Print nothing in this block, because a data set prints its facts only once."""
     with redirect_stdout(StringIO()):
         yield

@@ -39,12 +39,12 @@ from fkl.tasks.task import (
 
 CLIENTS_AT_A_TIME = 4096
 NO_ROWS: dict[str, Any] = dict.fromkeys(("tested", "expected", "sampled", "row"))
-"""What a problem with fewer rounds or clients does without."""
+"""Fields that a problem with fewer rounds or clients does not need."""
 DIABETES = ("dataset=diabetes", "kernels.D=8")
 """4 clients."""
 SHORT = ("partition.rounds=40",)
 ALONE = ("partition.clients=1", "partition.rounds=100")
-"""More than a block of rounds that a learner plays at once."""
+"""More rounds than in a learner's block."""
 PANELS: dict[str, Panel] = {
     "mse": Panel(
         "mean squared error so far",
@@ -76,7 +76,7 @@ class StreamTask(Task):
 
     @classmethod
     def of(cls, run: Run) -> Self:
-        """Read, scale and partition the data; a file of its own to be tested on is refused."""
+        """Read, scale and partition the data; refuse a separate test file."""
         test_path, label = getattr(run.dataset, "test_path", None), run.algo.label
         allowed = f"null for {label}, which is tested on every sample before it learns from it"
         require(test_path is None, "dataset.test_path", test_path, allowed)
@@ -84,13 +84,13 @@ class StreamTask(Task):
         return replace(made, redraw=partial(_thinned_stream, run, made.problem)) if differs_by_replicate(run) else made
 
     def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:
-        """One, where other clients take part in each; what it needs is rehearsed all the same."""
+        """One if each replicate has its own participants; its memory is still rehearsed."""
         fitting = super().replicates_at_once(rehearse)
         return fitting if self.redraw is None else 1
 
     @property
     def targets(self) -> NDArray[Any]:
-        """Of the clients that are present."""
+        """Sent by the present clients."""
         return self.problem.y[self.problem.present]
 
     def judge(self, world: World, method: Algorithm) -> "StreamJudge":
@@ -117,11 +117,11 @@ class StreamTask(Task):
         return hindsight_loss(self.problem, dictionary, method.lam, cache)
 
     def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Columns:
-        """Errors and regrets, the latter beside the best function in hindsight."""
+        """Errors and regrets, relative to the best function in hindsight."""
         return judge.columns(np.zeros((1, 1)) if beside is None else beside)
 
     def by_round(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Values:
-        """Without what is fitted in hindsight for the clients' columns."""
+        """Without the fits in hindsight, which only clients' columns need."""
         return judge.by_round(np.zeros((1, 1)) if beside is None else beside)
 
     def panels(self) -> Mapping[str, Panel]:
@@ -130,15 +130,15 @@ class StreamTask(Task):
 
     @classmethod
     def small(cls, algorithm: type) -> tuple[str, ...]:
-        """40 rounds of 4 clients; for a learner without others, 100 of one."""
+        """40 rounds of 4 clients; for a single learner, 100 rounds of one."""
         return (*DIABETES, *(ALONE if getattr(algorithm, "alone", False) else SHORT))
 
     def shown(self, world: World, outcome: Any) -> dict[str, Any]:
-        """Predictions, norms and losses, whose replicates and clients come first."""
+        """Predictions, norms and losses, with replicates and clients as first axes."""
         return _outcome_arrays(outcome, len(world.streams.replicates), world.problem.clients)
 
     def probes(self, outcome: Any) -> Iterator[Probe]:
-        """Other targets from a round on, before which nothing differs, nor does the prediction of that round."""
+        """Other targets from some round on: earlier rounds and the prediction in that round must not change."""
         problem: Problem = self.problem
         now = problem.rounds // 2
         y = problem.y.copy()
@@ -152,7 +152,7 @@ def _outcome_arrays(outcome: Outcome, replicates: int, clients: int) -> dict[str
     Raises
     ------
     fkl.basics.errors.BrokenPromiseError
-        Names the array whose shape is another.
+        Names the array with another shape.
     """
     told = {"y_hat": outcome.y_hat, "squared_norm": outcome.squared_norm()}
     told |= {} if outcome.loss is None else {"loss": outcome.loss}
@@ -163,7 +163,7 @@ def _outcome_arrays(outcome: Outcome, replicates: int, clients: int) -> dict[str
 
 
 def _thinned_stream(run: Run, problem: Problem, replicate: int) -> tuple[Problem, None]:
-    """One replicate's stream, without the rounds of whoever does not take part."""
+    """One replicate's stream, without the rounds of absent clients."""
     return problem.thinned(present_in_replicate(run, problem.present, replicate)), None
 
 
@@ -183,20 +183,20 @@ class Sums(NamedTuple):
     kernel_loss: Array | None
 
     def after(self, outcome: Outcome, y: Array, present: NDArray[np.bool_], lam: float) -> "Sums":
-        """These sums with those of a round added, for targets y and `present` (K,); arrays of numpy change in place."""
+        """These sums plus those of a round, for targets y and `present` (K,); numpy arrays change in place."""
         squared_error = present * (outcome.y_hat - y) ** 2
         total = self.squared_error
         total += squared_error
         loss = self.loss
         loss += squared_error + lam * present * outcome.squared_norm()
 
-        # The losses of kernels, where there are kernels.
+        # The losses of kernels, if there are kernels.
         of_round, of_kernels = outcome.loss, self.kernel_loss
         if of_round is None or of_kernels is None:
             return Sums(total, loss, None if of_round is None else of_round * present[:, None])
         if traced(of_kernels):
             return Sums(total, loss, of_kernels + of_round * present[:, None])
-        for start in range(0, len(present), CLIENTS_AT_A_TIME):  # so that no copy is as large as the losses
+        for start in range(0, len(present), CLIENTS_AT_A_TIME):  # avoids a copy as large as the losses
             some = slice(start, start + CLIENTS_AT_A_TIME)
             of_kernels[:, some] += of_round[:, some] * present[some, None]
         return Sums(total, loss, of_kernels)
@@ -214,36 +214,37 @@ class Sums(NamedTuple):
 
 
 class StreamJudge:
-    """Judges predictions of samples that were not learned from yet.
+    """Judges predictions of samples before learning from them.
 
     With L(f, y) = (f - y)^2 + lam |f|^2, all sums over the rounds in which a client is present; before the first of
-    them, mse is NaN. What is fitted in hindsight is fitted to all samples, of absent clients too. A function is
-    measured in the space of the kernel it is of: |f_i|^2 = |theta_i|^2, and of a mixture f_hat = sum_i w_i f_i, whose
-    kernel is sum_i w_i kappa_i, |f_hat|^2 = sum_i w_i |theta_i|^2 (`fkl.algorithms.base.mixture_norm`), in every method
-    alike. So L(f_hat) <= sum_i w_i L(f_i), on which Theorem 1 of POF-MKL rests.
+    them, mse is NaN. Fits in hindsight use all samples, also those of absent clients. The norm of a function is that in
+    the space of its kernel: |f_i|^2 = |theta_i|^2. A mixture f_hat = sum_i w_i f_i has the kernel sum_i w_i kappa_i, so
+    |f_hat|^2 = sum_i w_i |theta_i|^2 (`fkl.algorithms.base.mixture_norm`), in every method. So L(f_hat) <= sum_i w_i
+    L(f_i), on which Theorem 1 of POF-MKL rests.
 
     regret_best_kernel
         sum L(f_hat) - min_i sum L(f_i), the client's regret of POF-MKL, eq. (11).
     regret_hindsight
-        sum L(f_hat) - sum L(f*), f* the best kernel ridge fit to all clients' data, the same L in both sums, so that
-        |f*|^2 counts in every round: eq. (12) over K, with each client's own share of both sums.
+        sum L(f_hat) - sum L(f*), f* the best kernel ridge fit to all clients' data, with the same L in both sums:
+        |f*|^2 counts in every round. This is eq. (12) divided by K, with each client's own share of both sums.
     regret_linear
-        sum L(f_hat) - sum (f_lin - y)^2, f_lin the linear least squares fit to all clients' data; at the end only.
+        sum L(f_hat) - sum (f_lin - y)^2, f_lin the linear least squares fit to all clients' data; only at the end.
     regret_dynamic
-        sum (f_hat - y)^2 - sum (E[y | x, t] - y)^2, against the best prediction in every round; of generated data only.
+        sum (f_hat - y)^2 - sum (E[y | x, t] - y)^2, compared with the best prediction in every round; only for
+        generated data.
     mse_running_mean, mse_last_value
-        What predicting each client's mean target so far, or its last one, would have had, see `fkl.data.baselines`.
+        mse of predicting each client's mean target so far, or its last one, see `fkl.data.baselines`.
     r2
-        1 - mse / variance of the targets; at the end only.
+        1 - mse / variance of the targets; only at the end.
     rmse_in_units
-        Root of mse in the units that the target had before it was scaled; at the end only.
+        Root of mse in the target's units before scaling; only at the end.
     coverage_50, coverage_80, coverage_95, log_score
-        Of a method that says how sure it is, see `fkl.tasks.calibration`.
+        For methods with a predictive variance, see `fkl.tasks.calibration`.
     mse_worst_tenth, mse_gini
-        Mean mse of the worst 10 % of clients, one at least, and Gini coefficient of the clients' mse, 0 where all have
-        the same; at the end only, as all of `fkl.tasks.fairness`.
+        Mean mse of the worst 10 % of clients, at least one, and Gini coefficient of the clients' mse, 0 if all are
+        equal; only at the end, as everything in `fkl.tasks.fairness`.
     mse_worst_tenth_sites, mse_gini_sites
-        The same of sites, each with the mse of all samples of its clients, where there are several.
+        The same for sites, each with the mse of all samples of its clients, if there are several.
 
     Parameters
     ----------
@@ -251,7 +252,7 @@ class StreamJudge:
     replicates : int
     lam : float
     added : callable
-        Adds up over all clients, of whom other processes may judge some.
+        Adds up over all clients; other processes may judge some of them.
     """
 
     def __init__(
@@ -293,7 +294,7 @@ class StreamJudge:
         return self.add_sums(t, self._added(self.sums.terms()))
 
     def enter_variance(self, t: int, y_hat: Array, variance: Array | None) -> None:
-        """Book the variances of predictions in round t, where a method has them."""
+        """Record the variances of predictions in round t, if a method has them."""
         if variance is None:
             return
         if self.calibration is None:
@@ -302,7 +303,7 @@ class StreamJudge:
         self.calibration.enter(t, error, variance, self.problem.present[t], self._samples[t])
 
     def add_sums(self, t: int, totals: Sequence[Array]) -> bool:
-        """Book the sums (R,) over all clients after round t, those of `Sums.terms`, and tell whether all is finite."""
+        """Record the sums (R,) over all clients after round t, see `Sums.terms`; return whether all are finite."""
         self.mse[t] = totals[0] / self._samples[t]
         clients = self.problem.everyone
         self.mean_loss[t], self.mean_regret_best_kernel[t] = totals[1] / clients, totals[2] / clients
@@ -313,7 +314,7 @@ class StreamJudge:
 
     @property
     def sums(self) -> "Sums":
-        """What has been added up so far."""
+        """The sums so far."""
         return Sums(self.squared_error, self.loss, self.kernel_loss)
 
     @sums.setter
@@ -325,19 +326,19 @@ class StreamJudge:
         self._rounds = t
 
     def close(self) -> None:
-        """Put the losses of all rows beside their numbers, where these are known."""
+        """Join the losses of all rows with the rows' numbers, if these are known."""
         played, losses = self.problem.until(self._rounds), self._of_rounds[: self._rounds].swapaxes(0, 1)
         row, present = played.row, played.present
         if row is not None:
             self.row_losses = [RowLosses(row[present], of_replicate[present]) for of_replicate in losses]
 
     def gathered(self, beside: Callable[[Array], Array]) -> "StreamJudge":
-        """A judge with the clients of other processes as well; `problem` does not yet have their streams.
+        """A judge that also has the clients of other processes; `problem` does not yet have their streams.
 
         Parameters
         ----------
         beside : callable
-            Puts the arrays (R, K, ...) of all processes beside each other.
+            Concatenates the arrays (R, K, ...) of all processes along the clients.
         """
         judge = copy(self)
         judge.squared_error, judge.loss = beside(self.squared_error), beside(self.loss)
@@ -346,7 +347,7 @@ class StreamJudge:
         return judge
 
     def by_round(self, best: Array) -> Values:
-        """Errors and regrets of all rounds; `best` is that of `columns`."""
+        """Errors and regrets of all rounds; `best` as in `columns`."""
         problem, best = self.problem, np.where(self.problem.present, best, 0.0)
         rounds: Values = {
             "mse": self.mse,
@@ -368,7 +369,7 @@ class StreamJudge:
         return rounds
 
     def columns(self, best: Array) -> Columns:
-        """Errors and regrets; `best` (T, K) is the loss of the best function in hindsight, of all samples."""
+        """Errors and regrets; `best` (T, K) is the loss of the best function in hindsight for all samples."""
         problem = self.problem.until(self._rounds)
         samples = problem.present.sum(axis=0)
         losses = (loss[: self._rounds] for loss in (best, linear_loss(self.problem)))

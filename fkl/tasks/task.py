@@ -1,6 +1,6 @@
-"""A task: one kind of data, with all that a run, its records and the conformance suite need to know about it.
+"""A task: one kind of data, with everything that a run, its records and the conformance suite need from it.
 
-A family of methods names its own with ``task: ClassVar = BatchTask``; a method that names none learns from a stream.
+A family of methods names its task with ``task: ClassVar = BatchTask``; a method without one learns from a stream.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,24 +24,24 @@ from fkl.tasks.own_metrics import losses_of
 from fkl.wire.ledger import BETWEEN_PEERS, WITH_A_SERVER, Direction
 
 Redraw = Callable[[int], tuple[Any, Topology | None]]
-"""Samples and graph of a replicate by its number; None for the graph that all share."""
+"""Samples and graph of a replicate by its number; None for the shared graph."""
 Values = dict[str, NDArray[Any]]
 LARGEST = 1e60
-"""Entries of theta have to be smaller: errors of larger ones, or their spread over replicates, may not be finite."""
+"""Bound of the entries of theta: errors of larger ones, or their spread over replicates, may not be finite."""
 LARGEST_ERROR = LARGEST**2
 SHARE_OF_FREE = 1 / 2
-"""Most of the free memory that replicates which run together may be chosen to take."""
+"""Largest share of the free memory for replicates that run together."""
 
 
 class Columns(NamedTuple):
-    """Columns of the records of some replicates besides traffic and time, by name.
+    """Columns of the records of some replicates, by name, without traffic and time.
 
     Parameters
     ----------
     rounds : dict of str to (T, R)
     clients : dict of str to (R, K) or (K,)
     summary : dict of str to (R,)
-        Of the whole run; the summary has the last round's columns as well.
+        Columns about the whole run; the summary also has the last round's columns.
     """
 
     rounds: Values
@@ -50,7 +50,7 @@ class Columns(NamedTuple):
 
 
 class RowLosses(NamedTuple):
-    """The loss of each sample that a replicate is judged on: of a stream, before it is learned from.
+    """The loss of each judged sample of a replicate; in a stream, the loss before learning from the sample.
 
     Parameters
     ----------
@@ -65,26 +65,26 @@ class RowLosses(NamedTuple):
 
 
 class Judge(Protocol):
-    """Accumulates the outcomes of some replicates; write your own as a dataclass, so that checkpoints can keep it."""
+    """Accumulates the outcomes of some replicates; write your own as a dataclass, which checkpoints can store."""
 
     def enter(self, t: int, outcome: Any) -> bool:
-        """Book round t, and tell whether all is finite."""
+        """Record round t, and return whether all numbers are finite."""
         ...
 
     def close(self) -> None:
-        """Finish the books after the last round."""
+        """Finish the records after the last round."""
         ...
 
 
 class Books:
-    """A judge's columns, which it fills as rounds come in.
+    """A judge's columns, which it fills round by round.
 
     Attributes
     ----------
     booked : int
-        Rounds whose columns are known, and may go to loggers. A judge without it is asked at the end only.
+        Number of rounds with known columns, which loggers may read. A judge without it is read only at the end.
     row_losses : list of RowLosses
-        Of each replicate after the last round, where the problem knows its rows' numbers.
+        Losses of each replicate after the last round, if the problem knows its rows' numbers.
     """
 
     def __init__(self, rounds: int, replicates: int) -> None:
@@ -97,26 +97,26 @@ class Books:
         self.at_the_end: Values = {}
 
     def book(self, name: str, rounds: int | slice, values: Any) -> None:
-        """Enter values (R,) of a round, or (B, R) of some."""
+        """Record values (R,) of one round, or (B, R) of several."""
         self.by_round.setdefault(name, np.empty(self._shape))[rounds] = values
         self.booked = rounds.stop if isinstance(rounds, slice) else rounds + 1
 
     def book_own(self, rounds: int | slice, y: Sequence[Array], y_hat: Sequence[Array]) -> None:
-        """Enter the user's metrics of a round, or of B rounds: of each replicate, y (n,) and y_hat (n,) or (B, n)."""
+        """Record the user's metrics of one or B rounds: for each replicate, y (n,) and y_hat (n,) or (B, n)."""
         for name, path in self.metrics.items():
             losses = [losses_of(name, path, *pair) for pair in zip(y, y_hat, strict=True)]
             means = np.array([each.sum(axis=-1) / (each.shape[-1] or np.nan) for each in losses])
             self.book(f"test_{name}", rounds, means.T)
 
     def end(self, t: int) -> None:
-        """Judge no round after round t, which is booked."""
+        """Judge no round after round t, which is recorded."""
         self.by_round = {name: values[:t] for name, values in self.by_round.items()}
 
     def close(self) -> None:
-        """Finish the books after the last round: here they are finished."""
+        """Finish the records after the last round: here nothing is left."""
 
     def columns(self) -> Columns:
-        """All of them."""
+        """All columns."""
         return Columns(dict(self.by_round), dict(self.by_client), dict(self.at_the_end))
 
 
@@ -126,15 +126,15 @@ class Panel(NamedTuple):
     Parameters
     ----------
     label : str
-        Of the axis.
+        Label of the axis.
     curves : dict of str to str
-        Columns of the rounds, and their names in the figure, where {method} is the method's label; columns that a run
-        does not have are left out.
+        Columns of the rounds, and their names in the figure, where {method} is the method's label; missing columns are
+        left out.
     log : bool
         Whether the axis is logarithmic.
     nominal : dict of str to float, or None
-        The values that columns should have. Each column's last value is then drawn beside them, instead of curves. A
-        run that has none of the columns has no such figure.
+        Expected values of columns. The figure then shows each column's last value next to them, instead of curves. A
+        run without these columns has no such figure.
     """
 
     label: str
@@ -144,19 +144,19 @@ class Panel(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """Data with a change that must not change a method's outcome.
+    """Changed data with which a method must have the same outcome.
 
     Parameters
     ----------
     problem : as the task's
     why : str
-        What was changed.
+        Description of the change.
     replicates : tuple of int or None
         Replicates with these data; None for all.
     rounds : int or None
-        First rounds, in which nothing may differ; None for all.
+        Number of first rounds without any difference; None for all.
     hidden : str or None
-        Part of the outcome that may not differ in the next round either.
+        Part of the outcome that must also be the same in the next round.
     """
 
     problem: Any
@@ -168,37 +168,37 @@ class Probe(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """One kind of data. A subclass of your own overrides what differs from the defaults, which are those of a stream.
+    """One kind of data. Your own subclass overrides the defaults, which are those of a stream.
 
     Parameters
     ----------
     problem : Any
-        The data, `world.problem` to a method; with rounds, clients, dimension, site, site_names, present and
-        rows_left_out as `fkl.data.problem.Problem` has them.
+        The data, `world.problem` in a method; with rounds, clients, dimension, site, site_names, present and
+        rows_left_out as in `fkl.data.problem.Problem`.
     redraw : callable or None
-        Given where every replicate has its own samples and graph, or where other clients take part in each. Such
-        replicates run one at a time, so that memory holds one of them; `problem` is then that of replicate 0.
+        Given if every replicate has its own samples and graph, or its own participants. Such replicates run one at a
+        time, so memory holds only one of them; `problem` is then that of replicate 0.
     """
 
     problem: Any
     redraw: Redraw | None = None
 
     of_features: ClassVar[bool] = False
-    """Whether parties have different features of the same samples, as partition=vertical gives them."""
+    """Whether parties have different features of the same samples, as with partition=vertical."""
     of_rounds: ClassVar[bool] = False
     """Whether there are rounds that clients can miss."""
     has_rows_at_clients: ClassVar[bool] = False
-    """Whether clients have rows of their own, which each could learn from alone, or one learner from all."""
+    """Whether clients have their own rows, from which each could learn alone, or one learner from all."""
     judged_as_it_learns: ClassVar[bool] = False
-    """Whether the error so far is that of predictions that were made so far."""
+    """Whether the error in a round is that of all predictions so far."""
     judge_counts: ClassVar[bool] = True
-    """Whether a rehearsal measures the judge too; False where a judge is slow, and holds less than methods do."""
+    """Whether a rehearsal also measures the judge; False if the judge is slow and needs less memory than methods."""
     room: ClassVar[int] = 2**30
-    """Bytes that replicates which run together should not pass."""
+    """Memory limit in bytes of replicates that run together."""
 
     @classmethod
     def of(cls, run: Run) -> Self:
-        """Read, scale and partition the data; one generator serves all of it, so that it follows from the seed."""
+        """Read, scale and partition the data; one generator makes all draws, so they follow from the seed."""
         generator = shared_generator(run.settings.seed, Role.DATA)
         given = samples.split_table(run, samples.read_table(run, generator), generator)
         return cls(samples.in_precision(given, run))
@@ -212,23 +212,23 @@ class Task:
 
     @property
     def amount(self) -> str:
-        """How many samples, or rounds."""
+        """Number of samples, or rounds."""
         return plural(self.problem.rounds, "round")
 
     @property
     def targets(self) -> NDArray[Any]:
-        """Values that are predicted."""
+        """Target values of the predictions."""
         return self.problem.y
 
     @property
     def signs(self) -> bool:
-        """Whether a prediction's sign is a class of the target, and its size is not."""
+        """Whether only the sign of a prediction matters, as a class of the target."""
         return False
 
     def sample_rows(self, count: int) -> NDArray[np.floating]:
-        """Features of about so many samples, (n, d), for `fkl.kernels.around_median`, none of them test samples.
+        """Features of about this many samples, (n, d), for `fkl.kernels.around_median`, without test samples.
 
-        They are the first samples of a stream, where all samples are predicted before they are learned from.
+        They are the first samples of a stream, in which all samples are predicted before learning from them.
         """
         return self.problem.x[self.problem.present][:count]
 
@@ -243,39 +243,39 @@ class Task:
         raise NotImplementedError
 
     def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:
-        """How many replicates should run together.
+        """Number of replicates that should run together.
 
         Parameters
         ----------
         rehearse : callable
-            Plays one round of one replicate, and returns about how many bytes it keeps, and how many it needs at most.
+            Plays one round of one replicate, and returns approximately the bytes that it keeps, and its peak.
         """
         kept, peak = rehearse()
         return max(1, min(self.room // kept, int(SHARE_OF_FREE * memory.available_bytes()) // peak))
 
     def for_few_clients(self, clients: int) -> Any:
-        """The problem with at most so many clients, to compile with; the same where clients cost little."""
+        """The problem with at most this many clients, for compiling; unchanged if clients cost little."""
         return self.problem
 
     def scales(self, world: World) -> tuple[Scale, ...]:
-        """The scaling of each replicate's samples before the methods of a world see them."""
+        """The scaling of each replicate's samples for the methods of a world."""
         return (getattr(world.problem, "scale", Scale()),) * len(world.streams.replicates)
 
     # --- the records
 
     def first_round(self) -> Any:
-        """The smallest part of the problem whose summary has all columns."""
+        """The smallest part of the problem with a complete summary."""
         raise NotImplementedError
 
     def beside(self, method: Algorithm, dictionary: Dictionary, cache: Path | None) -> Any:
-        """Results that `columns` compares with, found once a run, outside the clock.
+        """Reference results for `columns`, computed once per run, outside the clock.
 
         Parameters
         ----------
         method : Algorithm
         dictionary : Dictionary
         cache : Path or None
-            Folder to keep it in for other runs.
+            Folder in which they are stored for other runs.
         """
         return None
 
@@ -288,12 +288,12 @@ class Task:
             Of a finished run of this task.
         elapsed : (T, R)
             Seconds of each replicate up to the end of each round.
-        beside : as `beside` returned it, or None for nothing to compare with
+        beside : the result of `beside`, or None for no references
         """
         return judge.columns()
 
     def by_round(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Values:
-        """The columns of the rounds alone, of a run that may be under way; parameters as for `columns`."""
+        """Only the columns of the rounds, also of a running run; parameters as for `columns`."""
         return self.columns(judge, elapsed, beside).rounds
 
     def panels(self) -> Mapping[str, Panel]:
@@ -304,7 +304,7 @@ class Task:
 
     @classmethod
     def small(cls, algorithm: type) -> tuple[str, ...]:
-        """Overrides with which an algorithm of this class runs in a moment: its kind of data, and few rounds."""
+        """Overrides with which an algorithm of this class runs quickly: its kind of data, and few rounds."""
         raise NotImplementedError
 
     def shown(self, world: World, outcome: Any) -> dict[str, Any]:
@@ -313,7 +313,7 @@ class Task:
         Raises
         ------
         fkl.basics.errors.BrokenPromiseError
-            If its shape is not the one that the judge expects.
+            If a shape is not the one that the judge expects.
         """
         raise NotImplementedError
 
@@ -322,40 +322,40 @@ class Task:
         return replace(self.problem, x=self.problem.x.astype(np.float64))
 
     def other_samples(self) -> Any:
-        """The problem with other samples, as many and of the same clients."""
+        """The problem with other samples, equally many and of the same clients."""
         return replace(self.problem, x=mirrored(self.problem.x), y=mirrored(self.problem.y))
 
     def probes(self, outcome: Any) -> Iterator[Probe]:
-        """Data whose labels differ where a method must not know them.
+        """Data with other labels where a method must not know them.
 
         Parameters
         ----------
         outcome : Any
-            Of the last round, all replicates together.
+            Outcome of the last round, with all replicates.
         """
         raise NotImplementedError
 
 
 def require_lam(algorithm: Any) -> None:
-    """Refuse a method without the weight of its regulariser, which regret and optimum depend on."""
+    """Refuse a method without the weight of its regulariser, because regret and optimum depend on it."""
     if not hasattr(algorithm, "lam"):
         kind = type(algorithm).__name__
         raise FklError(f"algo: {kind} has no field lam, the weight of the regulariser; write lam: float = 0.0 for none")
 
 
 def overrides_for_keys(algorithm: type, **most: int) -> tuple[str, ...]:
-    """Overrides for those of these keys that an algorithm's class has."""
+    """Overrides for these keys, if an algorithm's class has them."""
     keys = {field.name for field in fields(algorithm)} if is_dataclass(algorithm) else set()
     return tuple(f"++algo.{key}={value}" for key, value in most.items() if key in keys)
 
 
 def mirrored(y: NDArray[Any]) -> NDArray[Any]:
-    """Other numbers in the same range; of two classes, the other class."""
+    """Other numbers in the same range; with two classes, the other class."""
     return y.min() + y.max() - y
 
 
 def require_shape(name: str, values: Any, *shape: int | None) -> None:
-    """Refuse an array of an outcome whose shape is another; None for any length."""
+    """Refuse an array of an outcome with another shape; None allows any length."""
     found = np.shape(values)
     fits = len(found) == len(shape) and all(want in (None, size) for size, want in zip(found, shape, strict=True))
     if not fits:

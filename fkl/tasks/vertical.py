@@ -25,20 +25,20 @@ TWO_PARTIES = ("dataset.test_rows=0", "partition=vertical", "partition.parties=2
 
 
 class VerticalTask(Task):
-    """Scores of rows of `fkl.data.vertical.Vertical` that are tested on, a random split in every replicate."""
+    """Scores of test rows of `fkl.data.vertical.Vertical`, with a random split in every replicate."""
 
     of_features: ClassVar[bool] = True
     judge_counts: ClassVar[bool] = False
 
     @classmethod
     def of(cls, run: Run) -> Self:
-        """The parties' features, for as many rounds as the method takes; each replicate splits the rows by itself."""
+        """The parties' features, for the method's number of rounds; each replicate splits the rows by itself."""
         generator = shared_generator(run.settings.seed, Role.DATA)
         given = samples.split_table(run, samples.read_table(run, generator), generator)
         return cls(replace(given, rounds=run.algo.rounds))
 
     def describe(self) -> str:
-        """Samples, and who has which features."""
+        """Samples, and the features of each party."""
         problem: Vertical = self.problem
         tested = problem.test_rows
         groups = f"{problem.dimension} features of {problem.parties} parties, {len(problem.active)} of them active"
@@ -46,7 +46,7 @@ class VerticalTask(Task):
 
     @property
     def signs(self) -> bool:
-        """Of two classes."""
+        """True for two classes."""
         return bool(self.problem.two_classes)
 
     def directions(self, topology: Topology | None) -> tuple[Direction, ...]:
@@ -54,19 +54,19 @@ class VerticalTask(Task):
         return BETWEEN_PARTIES
 
     def judge(self, world: World, method: Algorithm) -> "ScoredJudge":
-        """Errors on the rows that are tested on."""
+        """Errors on the test rows."""
         return ScoredJudge(world.problem, len(world.streams.replicates), getattr(method, "fold", None))
 
     def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:
-        """One, whose own products are shared among the threads."""
+        """One, because its products are divided among the threads."""
         return 1
 
     def first_round(self) -> Vertical:
-        """Of all parties."""
+        """Scaling of all parties."""
         return replace(self.problem, rounds=1)
 
     def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Columns:
-        """Errors by time too: these methods are compared by what they reach in a time."""
+        """Errors also by time, because these methods are compared by time."""
         columns = super().columns(judge, elapsed)
         columns.rounds["runtime_s"] = elapsed
         return columns
@@ -83,11 +83,11 @@ class VerticalTask(Task):
         return (*CLASSES, *TWO_PARTIES, *overrides_for_keys(algorithm, **FEW), *draws, *each)
 
     def shown(self, world: World, outcome: Any) -> dict[str, Any]:
-        """Values of the rows that are tested on."""
+        """Values of the test rows."""
         return {"f": [f() for f in outcome.f], "rows": outcome.rows}
 
     def probes(self, outcome: Any) -> Iterator[Probe]:
-        """Other targets of the rows that the first replicate is tested on; each is tested on rows of its own."""
+        """Other targets of the first replicate's test rows; each replicate has its own test rows."""
         y = self.problem.y.copy()
         rows = outcome.rows[0]
         y[rows] = mirrored(self.problem.y)[rows]
@@ -95,17 +95,17 @@ class VerticalTask(Task):
 
 
 class ScoredJudge(Books):
-    """Judges values f of test rows by the sign of the class, or by their squared error where there are no classes.
+    """Judges values f of test rows by the sign of the class, or without classes by their squared error.
 
-    At the end it tells what a constant has on the same rows, the majority's class or the mean of all rows that are not
-    tested on, as `test_error_majority` or `test_mse_training_mean`, and without classes `r2` and `rmse_in_units`.
+    At the end it adds the error of a constant on the same rows, the majority class or the mean of all training rows, as
+    `test_error_majority` or `test_mse_training_mean`, and without classes `r2` and `rmse_in_units`.
 
     Parameters
     ----------
     problem : Vertical
     replicates : int
     fold : int or None
-        Of a cross-validation.
+        Fold of a cross-validation.
     """
 
     def __init__(self, problem: Vertical, replicates: int, fold: int | None = None) -> None:
@@ -113,14 +113,14 @@ class ScoredJudge(Books):
         self._problem = problem
         self.by_round = {"iterations": np.zeros(self._shape, np.int64)}
         self.by_client = {"features": np.tile([len(group) for group in problem.groups], (replicates, 1))}
-        split = problem.rows(np.random.default_rng(0), fold)  # as many rows in every replicate's
+        split = problem.rows(np.random.default_rng(0), fold)  # every replicate has equally many rows
         self.at_the_end = {
             "training_samples": np.full(replicates, len(split.training)),
             "test_samples": np.full(replicates, len(split.test)),
         }
 
     def enter(self, t: int, outcome: Scored) -> bool:
-        """Book round t, and tell whether all is finite."""
+        """Record round t, and return whether all numbers are finite."""
         classes = self._problem.two_classes
         name = "test_error" if classes else "test_mse"
         found = [f() for f in outcome.f]
@@ -137,11 +137,11 @@ class ScoredJudge(Books):
         self.book("iterations", t, outcome.iterations)
         self.book(name, t, values)
         self.book_own(t, [self._problem.y[rows] for rows in outcome.rows], found)
-        # What is told at the end, which may be any round's
+        # Columns for the end, which may be any round's
         if (numbers := self._problem.row) is not None:
             pairs = zip(outcome.rows, losses, strict=True)
             self.row_losses = [RowLosses(numbers[rows], each.astype(np.float64)) for rows, each in pairs]
-        # What a constant has on the rows that are tested on, beside these errors.
+        # Error of a constant on the test rows, in addition to these errors.
         y, tested = self._problem.y, [self._problem.y[rows] for rows in outcome.rows]
         self.at_the_end |= constants([np.delete(y, rows) for rows in outcome.rows], tested, classes)
         if not classes:

@@ -1,4 +1,4 @@
-"""What leaves a party: payloads, letters and packets, the channel that passes them, and the ledger that books them."""
+"""Messages between parties: payloads, letters and packets, the channel that passes them, and the ledger."""
 
 from fkl.wire.channel import Channel
 from fkl.wire.inbox import Inbox

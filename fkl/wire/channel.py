@@ -1,4 +1,4 @@
-"""The channel: the one door by which data leaves a party."""
+"""The channel, through which all data leaves a party."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -22,8 +22,8 @@ Array = NDArray[np.floating]
 class Channel:
     """Passes messages between clients and server, or between agents, books them, and enforces the uplink budget.
 
-    Algorithms run R replicates at once, so a payload is an array (or arrays) of all replicates; what it would be on a
-    wire is read off it. `open_round` is the round loop's business.
+    Algorithms run R replicates at once, so a payload is an array (or arrays) of all replicates; its form on a wire
+    follows from the payload. Only the round loop calls `open_round`.
 
     Parameters
     ----------
@@ -32,14 +32,14 @@ class Channel:
     precision : dtype
         Of one scalar on the wire.
     algorithm : str
-        Named by the error of a broken budget.
+        Name in the error about an exceeded budget.
     streams : Streams
-        Decide which messages are lost.
+        Random numbers that decide which messages are lost.
     links : Links or None
-        Which of them are up; None for all, always.
+        Links that are up; None if all always are.
     times : Times or None
-        Of clients, or of agents on a graph, the same in all replicates that run together; None where nobody takes any,
-        or the ledger's cost model alone counts.
+        Times of clients, or of agents on a graph, the same in all replicates that run together; None without times, or
+        if only the ledger's cost model is used.
     """
 
     def __init__(
@@ -70,23 +70,23 @@ class Channel:
         return np.zeros(self.ledger.shape, np.int64)
 
     def down(self, message: Message) -> Message:
-        """Server to every client that is present: every payload of a message, one kind after another.
+        """Server to every present client: every payload of a message, one kind after another.
 
         Returns
         -------
-        As it arrives: its scalars are no wider than the wire's.
+        The message as it arrives: its scalars are at most as wide as the wire's.
 
         Raises
         ------
         TypeError
-            For a message that holds anything but payloads.
+            For a message with anything except payloads.
         fkl.basics.errors.BrokenPromiseError
-            For a payload of another shape or type than both ends know.
+            For a payload with another shape or type than both ends know.
         """
         return self._pass_and_book("downlink", message)
 
     def up(self, message: Message) -> Message:
-        """Every client that is present to the server; as `down`.
+        """Every present client to the server; as `down`.
 
         Raises
         ------
@@ -102,13 +102,13 @@ class Channel:
         return message
 
     def receive(self, message: Message, links: int = 0) -> Message:
-        """A message as it arrives, whose payloads have the axes that their kinds promise."""
+        """A message as it arrives, with the right axes for each kind of payload."""
         R, K = self.ledger.shape
         passed: Message = received_message(message, {"R": R, "K": K, "L": links}, self.width)
         return passed
 
     def book(self, direction: Direction, kind: str, size: Size) -> None:
-        """Enter one kind of message to or from every client that is present, as large as `size` says, (R, K) or (R, 1).
+        """Record one kind of message to or from every present client, of this `size`, (R, K) or (R, 1).
 
         Raises
         ------
@@ -125,12 +125,12 @@ class Channel:
             self._travelled[direction] = self._travelled[direction] + size_in_bytes
 
     def answered(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Each client's share (K,) in the mean over those whose answer is there in time, at the end of an exchange.
+        """Each client's share (K,) in the mean over the answers that arrived in time, at the end of an exchange.
 
         Raises
         ------
         fkl.basics.errors.FklError
-            Where replicates that run together differ in it; `fkl run` plays them one at a time.
+            If the shares of replicates that run together differ; `fkl run` plays such replicates one at a time.
         """
         if self.times is None:
             return share
@@ -145,11 +145,11 @@ class Channel:
         return share if heard.sum() == present.sum() else heard / max(int(heard.sum()), 1)
 
     def any_answer(self, heard: Array, together: int) -> Any:
-        """Whether any client has answered, from the shares `heard` (K,); `together` clients take part in all."""
+        """Whether any client has answered, from the shares `heard` (K,); `together` clients take part."""
         return bool(heard.any())
 
     def awake(self, t: int, topology: Topology, present: NDArray[np.bool_]) -> Awake:
-        """Which links are up in iteration t + 1, of agents that are present, (T, K)."""
+        """Links that are up in iteration t + 1, between present agents, (T, K)."""
         up = self._links_up(t, topology, present)
         return topology.awake(up, self._links_up(t - 1, topology, present) if t else np.ones_like(up))
 
@@ -164,23 +164,23 @@ class Channel:
     ) -> tuple[Message, NDArray[np.bool_]]:
         """Agents to all their neighbours: every payload of a message, one kind after another.
 
-        What is the same for all neighbours is one broadcast, unless all links of its sender are down; what is another
-        message on each link is as many broadcasts as links. No message is on a link that is down.
+        A message that is the same for all neighbours is one broadcast, unless all links of its sender are down.
+        Different messages on the links are as many broadcasts as links. No message is on a link that is down.
 
         Parameters
         ----------
         message : dataclass of payloads
         sends : (R, K) bool
-            Which agents send it; the others are not told which do not.
+            Agents that send it; other agents do not learn which agents do not send.
         topology : Topology
         awake : Awake or None
 
         Returns
         -------
         Message
-            As of `down`.
+            As in `down`.
         (R, K) or (R, links) bool
-            Whose message arrived, everywhere; where links differ, on which links one did.
+            Whether an agent's message arrived everywhere; if links differ, whether it arrived on each link.
 
         Raises
         ------
@@ -206,13 +206,12 @@ class Channel:
     def book_to_neighbours(
         self, topology: Topology, sends: NDArray[np.bool_], apart: bool, sizes: Sequence[tuple[str, Size]]
     ) -> None:
-        """Enter messages of such sizes, kind by kind, to all neighbours, where all links are up and no message is lost.
+        """Record messages of these sizes, kind by kind, to all neighbours, if all links are up and no message is lost.
 
         Parameters
         ----------
-        topology, sends : as of `send_to_neighbours`
-        apart : bool
-            Whether it is another message on each link.
+        topology, sends : as in `send_to_neighbours` apart : bool
+            Whether each link has its own message.
         sizes : pairs of a kind and (R, K) or (R, 1)
 
         Raises
@@ -223,7 +222,7 @@ class Channel:
         self._book_on_graph(self._counted(sends, topology), sizes, apart)
 
     def _counted(self, sends: NDArray[np.bool_], topology: Topology) -> dict[Direction, NDArray[np.int64]]:
-        """Messages of each agent, (R, K), where all arrive."""
+        """Messages of each agent, (R, K), if all arrive."""
         broadcasts, listeners = sends.astype(np.int64), topology.listeners.astype(np.int64)
         return {"broadcast": broadcasts, "link": broadcasts * listeners}
 
@@ -251,12 +250,12 @@ class Channel:
         size: NDArray[np.int64],
         timed: bool = True,
     ) -> None:
-        """Book what parties sent to one another, (R, q) each by sender, size in bytes.
+        """Record messages between parties, (R, q) each by sender, size in bytes.
 
         Parameters
         ----------
         timed : bool
-            Whether the cost model takes the slowest party's messages one after another; if not, `took` tells.
+            Whether the cost model adds the slowest party's messages one after another; otherwise `took` adds the time.
         """
         self._charge(scalars)
         self.ledger.enter(self._t, "link", kind, messages, scalars, size, timed)
@@ -266,7 +265,7 @@ class Channel:
         self.ledger.seconds[self._t] += seconds
 
     def _charge(self, scalars: NDArray[np.int64]) -> None:
-        """Take scalars (R, K) off the budgets of a round."""
+        """Subtract scalars (R, K) from the budgets of a round."""
         self._sent = self._sent + scalars
         budget = self.network.uplink_budget
         if budget is not None and self._sent.max() > budget:

@@ -1,4 +1,4 @@
-"""Payloads that conditions of the network put instead of a method's own: few bits, residues, bytes of a protocol."""
+"""Payloads with which network conditions replace a method's own: few bits, residues, bytes of a protocol."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,34 +14,34 @@ from fkl.wire.payloads import Array, Axes, Counts, PerClient, Size, Summable, Tr
 
 
 class Coded(Summable):
-    """Every client's array in another form, which may stand for what is to be added to all that was sent before."""
+    """Every client's array in another form; it may be a change to add to the sum of earlier messages."""
 
     def tile_sums(self: Any, share: Array) -> tuple[Array]:
-        """Weighted sums over each tile of clients by itself, (tiles, R, ...)."""
+        """Weighted sums over each tile of clients separately, (tiles, R, ...)."""
         return PerClient(self.values).tile_sums(share)
 
     def added_to(self: Any, held: Array) -> Array:
-        """What a receiver that held (R, K, ...) holds from now on: the message, or the sum of both."""
+        """New copy at a receiver with the old copy (R, K, ...): the message, or the sum of both."""
         sent: Array = held + self.values if self.adds else self.values
         return sent
 
 
 @dataclass(frozen=True)
 class Quantised(Coded):
-    """Every client's array in few bits a scalar; a vector is what lies along the last axis, and has a unit of its own.
+    """Every client's array with few bits per scalar; each vector along the last axis has its own unit.
 
     Parameters
     ----------
     codes : (R, K, ..., P) int16
-        Whole numbers from -(2^(bits - 1) - 1) to 2^(bits - 1) - 1; of one bit -1 and 1.
+        Integers from -(2^(bits - 1) - 1) to 2^(bits - 1) - 1; with one bit -1 and 1.
     unit : (R, K, ..., 1)
-        What 1 stands for in each vector; in full precision.
+        Value of 1 in each vector; in full precision.
     bits : int
         From 1 to 16.
     chosen : (R, K, n) bool, or None
-        As in `PerClient`; a vector of which nothing travels has unit 0, which does not travel either.
+        As in `PerClient`; a vector without chosen entries has unit 0, which does not travel either.
     adds : bool
-        Whether it is what is to be added to all that was sent before.
+        Whether it is a change to add to the sum of earlier messages.
     """
 
     leading = {"codes": "RK", "unit": "RK", "chosen": "RK"}  # noqa: RUF012
@@ -56,7 +56,7 @@ class Quantised(Coded):
     def nearest(
         cls, values: Array, bits: int, chosen: NDArray[np.bool_] | None = None, adds: bool = False
     ) -> "Quantised":
-        """Nearest of 2^bits - 1 even steps from -max |values| to max |values| of each vector, 0 among them."""
+        """Nearest of 2^bits - 1 even steps from -max |values| to max |values| of each vector, including 0."""
         unit, steps = _in_steps(values, bits)
         return cls(np.rint(steps).astype(np.int16), unit, bits, chosen, adds)
 
@@ -64,10 +64,10 @@ class Quantised(Coded):
     def stochastic(
         cls, values: Array, bits: int, uniform: Array, chosen: NDArray[np.bool_] | None = None, adds: bool = False
     ) -> "Quantised":
-        """The step below or above, chosen by `uniform` in [0, 1): the nearer one is likelier, so there is no bias."""
+        """The step below or above, chosen by `uniform` in [0, 1), with probabilities that make it unbiased."""
         unit, steps = _in_steps(values, bits)
         below = np.floor(steps)
-        codes = below + (uniform >= 1 - (steps - below))  # not floor(steps + uniform), which rounding may take too far
+        codes = below + (uniform >= 1 - (steps - below))  # floor(steps + uniform) may round up too far
         return cls(codes.astype(np.int16), unit, bits, chosen, adds)
 
     @cached_property
@@ -76,7 +76,7 @@ class Quantised(Coded):
         return self.unit * self.codes
 
     def sent_mask(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which codes (R, K, scalars), and which units (R, K, vectors)."""
+        """Codes (R, K, scalars) and units (R, K, vectors) that travel."""
         R, K, *rest = self.codes.shape
         chosen = np.ones((R, K, 1), np.bool_) if self.chosen is None else self.chosen
         every = np.broadcast_to(with_axes_of(self.codes, chosen), self.codes.shape)
@@ -89,7 +89,7 @@ class Quantised(Coded):
         return Size(codes + units, -(-codes * self.bits // 8) + units * width + mask)
 
     def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`: units; the bits are a mask of what is chosen, and codes moved to integers from 0."""
+        """As `Dense.packed`: units; the bits are the mask of chosen entries, and codes shifted to integers from 0."""
         codes, unit = self.codes[0, k], self.unit[0, k]
         sent, scales = (part[0, k] for part in self.sent_mask())
         body = unit.reshape(-1)[scales].astype(f"f{width}").tobytes()
@@ -101,7 +101,7 @@ class Quantised(Coded):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Quantised":
-        """As `Dense.from_parts`; codes and units are 0 where nothing has travelled."""
+        """As `Dense.from_parts`; codes and units that have not travelled are 0."""
         every_code, every_unit = [], []
         for part in parts:
             (shape, dtype, each, masked, _), raw = part.known, np.frombuffer(part.bits, np.uint8)
@@ -122,12 +122,12 @@ class Quantised(Coded):
 
 @dataclass(frozen=True)
 class Sparse(Coded):
-    """A few entries of every client's array; what tells which these are is a bit each, or numbers, whichever is less.
+    """A few entries of every client's array, with their positions as a mask or as numbers, whichever is shorter.
 
     Parameters
     ----------
     values : (R, K, ...)
-        0 where not kept.
+        0 in entries that are not kept.
     kept : (R, K, ...) bool
     adds : bool
         As in `Quantised`.
@@ -146,7 +146,7 @@ class Sparse(Coded):
         return Size(scalars, scalars * width + -(-position_bits(scalars, prod(rest)) // 8))
 
     def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`: values in the order of their places; a bit for every place, or the places' numbers."""
+        """As `Dense.packed`: values in the order of their positions, and a mask of the positions, or their numbers."""
         values, kept = self.values[0, k], self.kept[0, k].reshape(-1)
         body = values.reshape(-1)[kept].astype(f"f{width}").tobytes()
         by_mask, each = _by_mask(int(kept.sum()), len(kept))
@@ -155,7 +155,7 @@ class Sparse(Coded):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Sparse":
-        """One payload of what several clients have sent."""
+        """One payload from the parts of several clients."""
         of_all, kept_by_all = [], []
         for part in parts:
             shape, dtype, width, _ = part.known
@@ -174,16 +174,16 @@ class Sparse(Coded):
 
 @dataclass(frozen=True)
 class OneCodeForAll(Travelling):
-    """What `SameForAll` is to `PerClient`: one code for every client.
+    """One code for every client, as `SameForAll` is one array for every client.
 
     Parameters
     ----------
     code : Quantised or Few
-        Of one sender, K = 1.
+        Code of one sender, K = 1.
     """
 
     def as_received(self, axes: Axes, width: int) -> "OneCodeForAll":
-        """As it arrives, its axes checked and its numbers no wider than the wire's."""
+        """As it arrives, with checked axes and numbers at most as wide as the wire's."""
         code = self.code.as_received({**axes, "K": 1}, width)
         return self if code is self.code else OneCodeForAll(code)
 
@@ -191,7 +191,7 @@ class OneCodeForAll(Travelling):
 
     @property
     def values(self) -> Array:
-        """What it stands for, (R, ...)."""
+        """Its decoded values, (R, ...)."""
         return self.code.values[:, 0]
 
     def wire_size(self, width: int) -> Size:
@@ -199,20 +199,20 @@ class OneCodeForAll(Travelling):
         return self.code.wire_size(width)
 
     def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`: the code's."""
+        """As `Dense.packed`, for the code."""
         part = self.code.packed(0, width)
         return part._replace(kind=OneCodeForAll, known=(part.kind, part.known))
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "OneCodeForAll":
-        """As `Dense.from_parts`: every client was sent the same."""
+        """As `Dense.from_parts`; every client received the same."""
         kind, known = parts[0].known
         return cls(kind.from_parts([parts[0]._replace(kind=kind, known=known)]))
 
 
 @dataclass(frozen=True)
 class Residues(Travelling):
-    """Every client's whole numbers modulo 2^bits.
+    """Every client's integers modulo 2^bits.
 
     Parameters
     ----------
@@ -241,24 +241,24 @@ class Residues(Travelling):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Residues":
-        """One payload of what several clients have sent."""
+        """One payload from the parts of several clients."""
         shape, bits = parts[0].known
         return cls(np.stack([from_bits(part.bits, bits, prod(shape)).reshape(shape) for part in parts])[None], bits)
 
 
 @dataclass(frozen=True)
 class Padding(Travelling):
-    """Bytes that a protocol needs beside its message, equally many for every client; their content is not simulated.
+    """Additional bytes of a protocol, equally many for every client; their content is not simulated.
 
     Parameters
     ----------
     replicates : int
     size : int
-        Bytes; they count as the scalars that would take as many.
+        Bytes; they count as scalars of the same total size.
     """
 
     def as_received(self, axes: Axes, width: int) -> "Padding":
-        """As it arrives, its axes checked and its numbers no wider than the wire's."""
+        """As it arrives, with checked axes and numbers at most as wide as the wire's."""
         require_leading((self.replicates,), "R", axes, "Padding")
         return self
 
@@ -276,23 +276,23 @@ class Padding(Travelling):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Padding":
-        """One payload of what several clients have sent."""
+        """One payload from the parts of several clients."""
         return cls(1, len(parts[0].body))
 
 
 def position_bits(kept: Counts, size: int) -> Counts:
-    """Bits that tell which entries travel: a mask of all, or a number of ceil(log2 size) bits for each one kept."""
+    """Bits for the positions of kept entries: a mask, or a number of ceil(log2 size) bits for each."""
     return np.minimum(size * (kept > 0), kept * (size - 1).bit_length())
 
 
 def _by_mask(kept: int, size: int) -> tuple[bool, int]:
-    """Whether a mask is less than numbers for those that are kept, and bits of a number; both ends know it alike."""
+    """Whether a mask is shorter than numbers for the kept entries, and the bits of a number; both ends know this."""
     return int(position_bits(np.array([kept]), size)[0]) == size, (size - 1).bit_length()
 
 
 def _in_steps(values: Array, bits: int) -> tuple[Array, Array]:
-    """What a step is in each vector, and how many steps its scalars are."""
+    """The step in each vector, and the scalars in steps."""
     largest, most = np.abs(values).max(axis=-1, keepdims=True), 2 ** (bits - 1) - 1
     unit = largest / most
-    share = np.divide(values, largest, out=np.zeros_like(values), where=unit > 0)  # of the largest exactly 1
+    share = np.divide(values, largest, out=np.zeros_like(values), where=unit > 0)  # exactly 1 for the largest
     return unit, share * most

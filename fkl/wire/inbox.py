@@ -1,4 +1,4 @@
-"""What agents on a graph hold of their neighbours' messages."""
+"""Messages from neighbours that agents on a graph store."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -16,17 +16,17 @@ Array = NDArray[np.floating]
 
 @dataclass(frozen=True)
 class Inbox:
-    """What agents hold of each neighbour, by kind of message: what it sent last, or the sum of the changes it sent.
+    """Each agent's copy of its neighbours' messages, by kind: the last message, or the sum of all sent changes.
 
     Parameters
     ----------
     graph : Neighbours or Topology
-        What the agents know of the graph; the graph itself for all its agents at once where no message is lost, since
-        an agent's neighbours then all hold the same of it.
+        The agents' knowledge of the graph. If no message is lost, it is the graph itself for all agents at once,
+        because all neighbours of an agent then hold the same copy.
     held : mapping of str to array
-        For each kind (R, links, ...), a copy for each link; or (R, K, ...), a copy for each agent. All that changes.
+        For each kind (R, links, ...), a copy for each link; or (R, K, ...), a copy for each agent. Only this changes.
     awake : Awake or None
-        Of the links which are up in this iteration; None where all always are.
+        Links that are up in this iteration; None if all always are.
     """
 
     graph: Neighbours | Topology
@@ -35,13 +35,13 @@ class Inbox:
 
     @classmethod
     def before(cls, graph: Neighbours | Topology, known: Any) -> "Inbox":
-        """The inbox before the first round, when agents hold the same of every neighbour: a message of `SameForAll`."""
+        """The inbox before the first round, when agents hold the same message of `SameForAll` for every neighbour."""
         shared: dict[str, Any] = {kind: payload for kind, (payload,) in kinds(known)}
         return cls(graph, {kind: np.repeat(shared[kind].values[:, None], graph.copies, axis=1) for kind in shared})
 
     @property
     def degree(self) -> NDArray[np.float64]:
-        """Neighbours of each agent, (K,)."""
+        """Number of neighbours of each agent, (K,)."""
         return self.graph.degree
 
     def sum(self, kind: str) -> Array:
@@ -50,34 +50,34 @@ class Inbox:
 
     @property
     def listeners(self) -> NDArray[np.float64]:
-        """How many hear each agent in this iteration, (K,) or (R, K)."""
+        """Number of agents that hear each agent in this iteration, (K,) or (R, K)."""
         return self.graph.listeners if self.awake is None else self.awake.listeners
 
     def heard(self, kind: str) -> Array:
-        """As `sum`, of those whose links are up in this iteration."""
+        """As `sum`, over neighbours whose links are up in this iteration."""
         if self.awake is None:
             return self.sum(kind)
         return self._summed(np.where(with_axes_of(self.held[kind], self.awake.up), self.held[kind], 0.0))
 
     def mix(self, kind: str, own: Array) -> Array:
-        """Average by Metropolis weights of what agents have, own (R, K, ...), and hold of their neighbours."""
+        """Average by Metropolis weights of agents' own arrays, own (R, K, ...), and their copies of neighbours."""
         mixed: Array = self.graph.mix(_with_one_axis(self.held[kind]), _with_one_axis(own), self.awake)  # type: ignore[arg-type]
         return mixed.reshape(own.shape)
 
     def _summed(self, held: Array) -> Array:
-        """Sums over each agent's neighbours, of arrays of several axes as of their entries one after another."""
+        """Sums over each agent's neighbours; arrays with several axes are flattened for this."""
         summed = self.graph.neighbour_sum(_with_one_axis(held))
         return summed.reshape(*summed.shape[:2], *held.shape[2:])
 
     def on_links(self, own: Array) -> Array:
-        """What agents have themselves, own (R, K, ...), once for each of their links, (R, links, ...)."""
-        assert isinstance(self.graph, Neighbours)  # of a method that has `on_links`, see fkl.contract.graph
+        """Agents' own arrays, own (R, K, ...), repeated for each of their links, (R, links, ...)."""
+        assert isinstance(self.graph, Neighbours)  # for a method with `on_links`, see fkl.contract.graph
         return own[:, self.graph.receiver]
 
     def after(self, message: Any, arrived: NDArray[np.bool_], keep: Callable[[Array, Array], Array]) -> "Inbox":
-        """The inbox after messages that arrived, (R, links) or (R, K); of the others agents hold what they held.
+        """The inbox after the messages that arrived, (R, links) or (R, K); other copies do not change.
 
-        What agents hold of those is up to the method: `fkl.contract.graph.Decentralized.keep`.
+        The method decides which copy to store: `fkl.contract.graph.Decentralized.keep`.
         """
         held, everywhere = dict(self.held), known_everywhere(arrived)
         for kind, (payload,) in kinds(message):
@@ -87,5 +87,5 @@ class Inbox:
 
 
 def _with_one_axis(held: Array) -> Array:
-    """The same with one axis for all entries of an agent, (R, K, P), as graphs sum and mix it."""
+    """The same array with one axis for all entries of an agent, (R, K, P), for sums and averages on graphs."""
     return held if held.ndim == 3 else held.reshape(*held.shape[:2], -1)

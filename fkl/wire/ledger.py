@@ -1,4 +1,4 @@
-"""The ledger: how much left each party, per round, direction and client."""
+"""The ledger: data sent by each party, per round, direction and client."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,10 +11,10 @@ from fkl.network.response_times import CostModel
 Direction = Literal["uplink", "downlink", "broadcast", "link", "lost"]
 WITH_A_SERVER: tuple[Direction, ...] = ("uplink", "downlink")
 BETWEEN_PEERS: tuple[Direction, ...] = ("broadcast", "link")
-"""One broadcast is one message on the link to each neighbour; on a network that loses some, these are counted too."""
+"""One broadcast is one message on the link to each neighbour; lost messages count too."""
 BETWEEN_PARTIES: tuple[Direction, ...] = ("link",)
 ON_WIRES: tuple[Direction, ...] = ("uplink", "downlink", "link")
-"""What takes simulated time, each message once."""
+"""Directions that take simulated time, each message once."""
 
 
 @dataclass
@@ -24,9 +24,9 @@ class Tally:
     Parameters
     ----------
     by_round : (T, R, 3) int64
-        Of all clients together.
+        Sum over all clients.
     by_client : (R, K, 3) int64
-        Over all rounds.
+        Sum over all rounds.
     """
 
     by_round: NDArray[np.int64]
@@ -43,9 +43,9 @@ class Ledger:
     ----------
     rounds, replicates, clients : int
     cost : CostModel or None
-        Where given, `seconds` (T, R) holds the simulated communication time of each round.
+        If given, `seconds` (T, R) has the simulated communication time of each round.
     directions : tuple of str
-        What is counted.
+        Directions that are counted.
     """
 
     def __init__(
@@ -79,13 +79,13 @@ class Ledger:
         ----------
         t : int
         direction : str
-            One of those that are counted.
+            One of the counted directions.
         kind : str
-            What is sent, for example ``"theta"``.
+            Kind of message, for example ``"theta"``.
         messages, scalars, size : (R, K) int
-            Of each client that sends, or that receives a downlink; size in bytes.
+            Counts of each client that sends, or that receives a downlink; size in bytes.
         timed : bool
-            Whether the cost model's seconds for it are counted.
+            Whether to add the cost model's seconds for it.
         """
         counts = np.empty((*self.shape, len(UNITS)), np.int64)
         counts[..., 0], counts[..., 1], counts[..., 2] = messages, scalars, size

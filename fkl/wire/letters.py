@@ -1,7 +1,7 @@
-"""Letters: messages from one party to another, each an array whose class says what it is on a wire.
+"""Letters: messages from one party to another, each an array whose class defines its form on a wire.
 
-What a pooled computation counts and what a party's actor sends are of the same classes, so both have one kind and one
-size. As shapes are, so is what a letter is about, such as a node of a tree, on its envelope, and not counted.
+A pooled computation counts the same classes that a party's actor sends, so both have the same kind and size. The
+envelope has the shape and the subject of a letter, such as a node of a tree, and is not counted.
 """
 
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 
 class Count(Protocol):
-    """Who counts messages."""
+    """Counts messages."""
 
     def __call__(self, kind: str, sender: int, receiver: int, messages: int, items: int, size: int) -> None:
-        """Book messages of one kind from one party to another.
+        """Count messages of one kind from one party to another.
 
         Parameters
         ----------
@@ -23,24 +23,24 @@ class Count(Protocol):
         sender, receiver : int
             Parties.
         messages, items, size : int
-            How many messages, and in all of them together: scalars (or ciphertexts, or bits), and bytes.
+            Number of messages, and totals over them: scalars (or ciphertexts, or bits), and bytes.
         """
         ...
 
 
 def uncounted(kind: str, sender: int, receiver: int, messages: int, items: int, size: int) -> None:
-    """A `Count` that forgets."""
+    """A `Count` that stores nothing."""
 
 
 @dataclass(frozen=True)
 class Letter:
-    """An array that one party sends to another; a class of its own for each kind.
+    """An array that one party sends to another; each kind has its own class.
 
     Parameters
     ----------
     values : array
     about : tuple
-        What it is about.
+        Its subject.
     """
 
     kind: ClassVar[str]
@@ -61,17 +61,17 @@ class Letter:
     def book(
         cls, count: Count, sender: int, receiver: int, scalars: int, messages: int = 1, width: int | None = None
     ) -> None:
-        """Count letters that a pooled computation need not write.
+        """Count letters that a pooled computation does not need to send.
 
         Parameters
         ----------
         count : Count
         sender, receiver : int
         scalars : int
-            Of all these letters together.
+            Total over all these letters.
         messages : int
         width : int or None
-            Bytes of a ciphertext; None for what is no ciphertext.
+            Bytes of a ciphertext; None for other numbers.
         """
         count(cls.kind, sender, receiver, messages, scalars, cls.size(scalars) if width is None else width * scalars)
 
@@ -87,7 +87,7 @@ class Posted(NamedTuple):
 
     @property
     def scalars(self) -> int:
-        """Numbers in it."""
+        """Number of its entries."""
         return int(np.prod(self.shape))
 
 
@@ -95,12 +95,12 @@ Read = TypeVar("Read", bound=Letter)
 
 
 def posted(letter: Letter, receiver: int) -> Posted:
-    """A letter on its way; one without entries arrives with shape (0,), since no other shape is paid for.
+    """A letter in transit; one without entries arrives with shape (0,), because other shapes would carry information.
 
     Raises
     ------
     TypeError
-        If its numbers are not of the type that its class says, so that they would not be what arrives.
+        If its numbers do not have the type of its class: other numbers would arrive.
     """
     values, dtype = np.asarray(letter.values), np.dtype(letter.dtype)
     if values.dtype.kind != "V" if dtype.kind == "V" else values.dtype != dtype:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 LARGEST = 8
-"""Most bytes of one number in memory."""
+"""Largest size of one number in memory."""
 
 
 class Part(NamedTuple):
@@ -16,13 +16,13 @@ class Part(NamedTuple):
     Parameters
     ----------
     kind : type
-        Of payload, which makes it of parts again.
+        Class of the payload, which restores it from parts.
     known : tuple
-        What both ends know before anything is sent, such as shape and type.
+        Facts that both ends know before anything is sent, such as shape and type.
     body : bytes
         Scalars.
     bits : bytes
-        Numbers of less than a scalar's bits; masks that say which scalars these are.
+        Numbers with fewer bits than a scalar, and masks with the positions of scalars.
     """
 
     kind: type[Any]
@@ -39,7 +39,7 @@ def of_array(kind: type[Any], values: Array, width: int) -> Part:
 
 
 def array_of(part: Part) -> Array:
-    """As it went into `of_array`; 0 if nothing has travelled."""
+    """The argument of `of_array`; 0 if nothing has travelled."""
     shape, dtype = part.known
     values = np.zeros(shape, dtype)
     if part.body:
@@ -62,14 +62,14 @@ def from_bits(packed: bytes, bits: int, count: int) -> NDArray[np.uint64]:
 
 
 def narrowed(values: Array, width: int) -> Array:
-    """As they arrive, where a scalar takes `width` bytes on the wire: of the same type, and no number wider.
+    """Numbers as they arrive over a wire with `width` bytes per scalar: the same type, but at most this width.
 
     Raises
     ------
     TypeError
-        If it is no plain array of numbers in the machine's byte order, whose type would say something by itself.
+        If it is not a plain array of numbers in the machine's byte order; its type would carry information.
     OverflowError
-        For whole numbers that `width` bytes cannot hold.
+        For integers that do not fit in `width` bytes.
     """
     dtype = getattr(values, "dtype", np.dtype(object))
     numbers = dtype.kind in "biuf" and dtype.isnative and dtype.itemsize <= LARGEST
@@ -78,7 +78,7 @@ def narrowed(values: Array, width: int) -> Array:
         raise TypeError(f"is {type(values).__name__} of {dtype.str}, must be {allowed}")
     if dtype.itemsize <= width:
         return values
-    with np.errstate(over="ignore"):  # what diverges is infinite sooner
+    with np.errstate(over="ignore"):  # diverging numbers become infinite earlier
         arrives = values.astype(f"{_kind_of_number(dtype)}{width}").astype(dtype)
     if dtype.kind != "f" and isinstance(values, np.ndarray) and (arrives != values).any():
         raise OverflowError(f"holds {values.flat[(arrives != values).argmax()]}, which {width} bytes do not")
@@ -86,5 +86,5 @@ def narrowed(values: Array, width: int) -> Array:
 
 
 def _kind_of_number(dtype: np.dtype[Any]) -> str:
-    """Letter of numpy for integers or floats, as which values of this type travel."""
+    """Letter in numpy for integers or floats, by which values of this type travel."""
     return "i" if dtype.kind in "iub" else "f"

@@ -1,4 +1,4 @@
-"""Messages as bytes: what a party on another machine would be sent."""
+"""Messages as bytes, as sent to a party on another machine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -19,7 +19,7 @@ class Packet:
     parts : dict of str to (tuple of Part, bool)
         By field, and whether the field is a tuple.
     within : dict of str to Packet
-        By field, messages that this one holds.
+        Nested messages, by field.
     """
 
     kind: type
@@ -28,7 +28,7 @@ class Packet:
 
     @property
     def form(self) -> Any:
-        """All but the bytes: what both ends know before anything is sent."""
+        """Everything except the bytes: both ends know it before anything is sent."""
         own = {
             name: ([(part.kind, part.known) for part in parts], several)
             for name, (parts, several) in self.parts.items()
@@ -43,9 +43,9 @@ class Packet:
 
 
 def packed(message: Any, k: int, width: int) -> Packet | None:
-    """The message of one replicate that client k, among those of its arrays, sends or receives; None for nothing.
+    """The message of one replicate that client k, an index into its arrays, sends or receives; None for nothing.
 
-    Of a message that is another one on each link, k is the link's place.
+    For a message with one array per link, k is the link's index.
     """
     if message is None:
         return None
@@ -60,7 +60,7 @@ def packed(message: Any, k: int, width: int) -> Packet | None:
 
 
 def unpacked(packets: list[Packet]) -> Any:
-    """The message that these of several clients are, a client after another."""
+    """One message from those of several clients, client after client."""
     made: dict[str, Any] = {name: unpacked([packet.within[name] for packet in packets]) for name in packets[0].within}
     for name, (parts, several) in packets[0].parts.items():
         joined = tuple(

@@ -1,9 +1,9 @@
-"""Messages: values that know what they are on a wire.
+"""Messages: values that know their form on a wire.
 
 A message is a frozen dataclass whose fields are payloads, or tuples of payloads that travel together; a field's name is
-the kind that the ledger books. Nobody states a size: scalars and bytes are read off the arrays that would travel.
-R replicates run at once, so payloads of all replicates, and of all K clients, are one array; what each client sends or
-receives is its part of it.
+the kind that the ledger books. No method states a size: scalars and bytes follow from the arrays that would travel. R
+replicates run at once, so payloads of all replicates, and of all K clients, are one array; each client sends or
+receives its part.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,15 +33,15 @@ class Size(NamedTuple):
 
 
 Axes = Mapping[str, int]
-"""How long the leading axes of payloads are: R replicates, K clients, L links of a graph."""
+"""Lengths of the leading axes of payloads: R replicates, K clients, L links of a graph."""
 
 
 @runtime_checkable
 class Payload(Protocol):
-    """What a field of a message holds."""
+    """Protocol of a field in a message."""
 
     def wire_size(self, width: int) -> Size:
-        """Size on a wire whose scalars take `width` bytes."""
+        """Size on a wire with `width` bytes per scalar."""
         ...
 
     def dense(self) -> "Dense":
@@ -50,39 +50,39 @@ class Payload(Protocol):
 
 
 class Dense(Payload, Protocol):
-    """A payload that is the arrays that travel."""
+    """A payload of the arrays that travel."""
 
     def packed(self, k: int, width: int) -> Part:
-        """Client k's, of the only replicate, as bytes."""
+        """Client k's part, of the only replicate, as bytes."""
         ...
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> Any:
-        """One payload of what several clients have sent."""
+        """One payload from the parts of several clients."""
         ...
 
 
 class Travelling:
-    """A payload that a channel takes: its arrays, and what their leading axes are."""
+    """A payload that a channel accepts: its arrays and their leading axes."""
 
     leading: ClassVar[Mapping[str, str]]
-    """For each field the letters of its leading axes, such as RK; an array may be None."""
+    """Letters of the leading axes of each field, such as RK; an array may be None."""
     factors: ClassVar[frozenset[str]] = frozenset()
-    """Fields that do not travel themselves: what travels is made of them."""
+    """Fields that do not travel themselves, but from which the travelling arrays are computed."""
 
     def dense(self) -> Any:
-        """The arrays that would travel: itself, unless what it holds are factors of them."""
+        """The arrays that would travel: itself, unless it stores factors of them."""
         return self
 
     def as_received(self, axes: Axes, width: int) -> Self:
-        """As it arrives, where a scalar takes `width` bytes.
+        """The payload as it arrives over a wire with `width` bytes per scalar.
 
         Raises
         ------
         TypeError, OverflowError
-            As `fkl.wire.numbers.narrowed`.
+            As in `fkl.wire.numbers.narrowed`.
         ValueError
-            For an array whose leading axes are others, or that has no entries, whose shape would say something.
+            For an array with other leading axes, or without entries, because its shape would carry information.
         """
         arrived: dict[str, Any] = {}
         for name, letters in self.leading.items():
@@ -95,7 +95,7 @@ class Travelling:
         return replace(self, **arrived) if arrived else self  # type: ignore[type-var]
 
     def select_entries(self, places: NDArray[np.int64]) -> Self:
-        """What these clients, or links, send or are sent, in the given order."""
+        """The parts of these clients or links, in the given order."""
         arrays = {name: getattr(self, name) for name, letters in self.leading.items() if len(letters) > 1}
         chosen = {name: array[:, places] for name, array in arrays.items() if array is not None}
         return replace(self, **chosen)  # type: ignore[type-var]
@@ -112,12 +112,12 @@ def require_leading(shape: tuple[int, ...], letters: str, axes: Axes, kind: str)
 
 
 def received_message(message: Any, axes: Axes, width: int) -> Any:
-    """A message as it arrives, where a scalar takes `width` bytes.
+    """A message as it arrives over a wire with `width` bytes per scalar.
 
     Raises
     ------
     fkl.basics.errors.BrokenPromiseError
-        Names the payload that has another shape, or type, than both ends know.
+        Names the payload with another shape or type than both ends know.
     """
     if message is None:
         return None
@@ -142,18 +142,18 @@ def received_message(message: Any, axes: Axes, width: int) -> Any:
 
 
 class Summable(Travelling):
-    """A payload whose weighted sum over clients a server asks for. What that is made of adds up, tile by tile."""
+    """A payload with a weighted sum over clients for the server. Its terms add up, tile by tile."""
 
     def tile_sums(self, share: Array) -> tuple[Array, ...]:
-        """What the sum is made of, each over every tile of clients by itself, (tiles, ...); share (K,) as in `mean`."""
+        """Terms of the sum, each over every tile of clients separately, (tiles, ...); share (K,) as in `mean`."""
         raise NotImplementedError
 
     def sums(self, share: Array) -> tuple[Array, ...]:
-        """The same over all clients, tile after tile."""
+        """Terms over all clients, tile after tile."""
         return tuple(sum_in_order(terms) for terms in self.tile_sums(share))
 
     def of_sums(self, *sums: Array) -> Array:
-        """The weighted sum itself."""
+        """The weighted sum from its terms."""
         [only] = sums
         return only
 
@@ -164,7 +164,7 @@ class Summable(Travelling):
 
 @dataclass(frozen=True)
 class SameForAll(Travelling):
-    """The same for every client.
+    """One array that is the same for every client.
 
     Parameters
     ----------
@@ -186,20 +186,20 @@ class SameForAll(Travelling):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "SameForAll":
-        """As `Dense.from_parts`: every client was sent the same."""
+        """As `Dense.from_parts`; every client received the same."""
         return cls(array_of(parts[0])[None])
 
 
 @dataclass(frozen=True)
 class PerClient(Summable):
-    """Every client's own.
+    """Every client's own array.
 
     Parameters
     ----------
     values : (R, K, ...)
     chosen : (R, K, n) bool, or None
-        Which entries along the third axis travel, of n = 1 all or none; the others are 0. None for all. Of more than
-        one, a bit each tells the receiver which.
+        Entries along the third axis that travel; with n = 1 all or none; the others are 0. None for all. With n above
+        1, one bit per entry informs the receiver.
     """
 
     leading = {"values": "RK", "chosen": "RK"}  # noqa: RUF012
@@ -214,7 +214,7 @@ class PerClient(Summable):
         return _size_of_entries(self.chosen, self.values[0, 0].size // self.chosen.shape[2], width)
 
     def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`: the chosen entries, and the bits that say which these are."""
+        """As `Dense.packed`: the chosen entries, and the bits of their mask."""
         values = self.values[0, k]
         if self.chosen is None:
             return of_array(PerClient, values, width)
@@ -242,30 +242,30 @@ class PerClient(Summable):
         return (terms.reshape(-1, R, *self.values.shape[2:]),)
 
     def added_to(self, held: Array) -> Array:
-        """What a receiver that held (R, K, ...) holds from now on: the message."""
+        """New copy at a receiver with the old copy (R, K, ...): the message."""
         return self.values
 
     def squared_norm(self) -> NDArray[np.float64]:
-        """Squared Euclidean norm of each client's, (R, K)."""
+        """Squared Euclidean norm of each client's array, (R, K)."""
         flat = self.values.reshape(*self.values.shape[:2], -1).astype(np.float64, copy=False)
         return np.einsum("rkp,rkp->rk", flat, flat)
 
     def times(self, factor: Array) -> "PerClient":
-        """Each client's multiplied by a number of its own, (R, K)."""
+        """Each client's array times its own number, (R, K)."""
         by = with_axes_of(self.values, factor).astype(self.values.dtype, copy=False)
         return PerClient(self.values * by, self.chosen)
 
 
 @dataclass(frozen=True)
 class Selected(Travelling):
-    """Entries of one array that is the same for all clients; each client is sent entries of its own choice.
+    """Entries of one array that is the same for all clients; each client receives its own selection.
 
     Parameters
     ----------
     values : (R, n, ...)
-        The sender's; at a receiver NaN where nothing has travelled.
+        The sender's array; at a receiver NaN in places that have not travelled.
     chosen : (R, K, n) bool
-        Which entries each client is sent; a bit each tells the client which, as in `PerClient`.
+        Entries that each client receives; one bit per entry informs the client, as in `PerClient`.
     """
 
     leading = {"values": "R", "chosen": "RK"}  # noqa: RUF012
@@ -278,12 +278,12 @@ class Selected(Travelling):
         return _size_of_entries(self.chosen, prod(self.values.shape[2:]), width)
 
     def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`: the chosen entries, and the bits that say which these are."""
+        """As `Dense.packed`: the chosen entries, and the bits of their mask."""
         return _entries_as_part(Selected, self.values[0], self.chosen[0, k], width)
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Selected":
-        """As `Dense.from_parts`: what any of them was sent."""
+        """As `Dense.from_parts`; entries that any of the clients received."""
         shape, dtype = parts[0].known
         values, chosen = np.full(shape, np.nan, dtype), np.stack([_which_travelled(part) for part in parts])
         for part, there in zip(parts, chosen, strict=True):
@@ -293,7 +293,7 @@ class Selected(Travelling):
 
 @dataclass(frozen=True)
 class OnLinks(Travelling):
-    """A vector from every agent to each of its neighbours, another one on each link; no other payload goes with it.
+    """A separate vector for each link from an agent to a neighbour; no other payload travels with it.
 
     Parameters
     ----------
@@ -306,37 +306,37 @@ class OnLinks(Travelling):
     values: Array
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`, of one link."""
+        """As `Payload.wire_size`, for one link."""
         return _size_of_arrays(self.values.shape, width)
 
     def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`, of the link at place k."""
+        """As `Dense.packed`, for the link with index k."""
         return of_array(OnLinks, self.values[0, k], width)
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "OnLinks":
-        """One payload of what several clients have sent."""
+        """One payload from the parts of several clients."""
         return cls(np.stack([array_of(part) for part in parts])[None])
 
     def added_to(self, held: Array) -> Array:
-        """What came in, to a receiver that held (R, links, P): the message."""
+        """New copy at a receiver with the old copy (R, links, P): the message."""
         return self.values
 
 
 @dataclass(frozen=True)
 class Ragged(Travelling):
-    """Arrays whose lengths differ: every client's own in every replicate, or one that all clients of a replicate get.
+    """Arrays of different lengths: every client's own in every replicate, or one for all clients of a replicate.
 
     Parameters
     ----------
     values : tuple of tuple of arrays
-        Replicate by replicate, client by client; one entry a replicate where it is the same for all clients.
+        Replicate by replicate, client by client; one entry per replicate if it is the same for all clients.
     """
 
     values: tuple[tuple[NDArray[Any], ...], ...]
 
     def as_received(self, axes: Axes, width: int) -> "Ragged":
-        """As `Travelling.as_received`, of arrays whose rows are alike: how many there are follows from their bytes."""
+        """As `Travelling.as_received`, for arrays with rows of equal shape: their number follows from the bytes."""
         require_leading((len(self.values),), "R", axes, "Ragged")
         arrived = []
         for of_clients in self.values:
@@ -361,7 +361,7 @@ class Ragged(Travelling):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Ragged":
-        """As `Dense.from_parts`; a part's bytes tell how many rows it has."""
+        """As `Dense.from_parts`; the number of rows follows from the bytes of a part."""
         arrays = []
         for part in parts:
             row, dtype, width = part.known
@@ -372,7 +372,7 @@ class Ragged(Travelling):
 
 @dataclass(frozen=True)
 class FeatureGradients(Summable):
-    """Every client's gradient of each kernel's parameters, c_ki z_i(x_k) + 2 lam w_ki theta_i, kept in these factors.
+    """Every client's gradient of each kernel's parameters, c_ki z_i(x_k) + 2 lam w_ki theta_i, stored as factors.
 
     On a wire it is dense. In a simulation the features of all clients never travel through memory.
 
@@ -387,7 +387,7 @@ class FeatureGradients(Summable):
     weight : (R, K, N), or None
         None for 1.
     chosen : (R, K, N) bool, or (R, K, 1), or None
-        As in `PerClient`; the coefficients of the others are 0.
+        As in `PerClient`; the other coefficients are 0.
     """
 
     leading = {"coefficients": "RK", "theta": "R", "weight": "RK", "chosen": "RK"}  # noqa: RUF012
@@ -419,29 +419,29 @@ class FeatureGradients(Summable):
         return PerClient(gradients, self.chosen)
 
     def tile_sums(self, share: Array) -> tuple[Array, Array]:
-        """As `Summable.tile_sums`: c z of all, (R, N, P), and what theta is weighed with, one number or (R, N, 1)."""
+        """As `Summable.tile_sums`: sums of c z, (R, N, P), and the weight of theta, one number or (R, N, 1)."""
         x, c = self.x, self.coefficients
         terms = np.stack([self.bank.accumulate(x[tile], c[:, tile], share[tile]) for tile in tiles(len(share))])
         return terms, self._weights(share)
 
     def sums(self, share: Array) -> tuple[Array, Array]:
-        """As `Summable.sums`; the bank goes through the tiles by itself."""
+        """As `Summable.sums`; the bank iterates over the tiles itself."""
         return self.bank.accumulate(self.x, self.coefficients, share), sum_in_order(self._weights(share))
 
     def of_sums(self, *sums: Array) -> Array:
-        """The weighted sum of all clients, from its parts."""
+        """The weighted sum of all clients, from its terms."""
         pulled, weight = sums
         return pulled + 2 * self.lam * weight * self.theta
 
     def _weights(self, share: Array) -> Array:
-        """What theta is weighed with, a term a tile."""
+        """The weight of theta, one term per tile."""
         return tile_sums(share) if self.weight is None else PerClient(self.weight).tile_sums(share)[0][..., None]
 
     def squared_norm(self) -> NDArray[np.float64]:
         """As `PerClient.squared_norm`, without the gradients.
 
         |c z + 2 lam w theta|^2 = c^2 |z|^2 + 4 lam w (c f + lam w |theta|^2), where f = theta'z is the kernel's
-        prediction, and |z| = 1 of pairs; of the cosine map |z| is computed.
+        prediction, and |z| = 1 for pairs; for the cosine map |z| is computed.
         """
         c, squared = self.coefficients, self.coefficients**2 * self.bank.squared_norms(self.x)
         if self.lam:
@@ -450,7 +450,7 @@ class FeatureGradients(Summable):
             squared = squared + 4 * self.lam * w * (c * f + self.lam * w * theta)
         if self.chosen is not None:
             squared = squared * self.chosen
-        return np.maximum(squared.sum(axis=-1), 0)  # of a gradient near 0, rounding may leave a sum below it
+        return np.maximum(squared.sum(axis=-1), 0)  # rounding may make the sum of a gradient near 0 negative
 
     def times(self, factor: Array) -> "FeatureGradients":
         """As `PerClient.times`, in factors: the coefficients and the weight are multiplied."""
@@ -461,7 +461,7 @@ class FeatureGradients(Summable):
 
 @dataclass(frozen=True)
 class RankOne(Summable):
-    """Every client's matrix a b', kept as its two vectors; on a wire it is dense.
+    """Every client's matrix a b', stored as its two vectors; on a wire it is dense.
 
     Parameters
     ----------
@@ -484,7 +484,7 @@ class RankOne(Summable):
         return PerClient(self.left[..., None] * self.right[:, :, None])
 
     def tile_sums(self, share: Array) -> tuple[Array]:
-        """As `Summable.tile_sums`, of (R, m, n)."""
+        """As `Summable.tile_sums`, with shape (R, m, n)."""
         left, matmul = share[:, None] * self.left, namespace(self.left).matmul
         return (by_tile(lambda left, right: matmul(left.swapaxes(1, 2), right), (left, 1), (self.right, 1)),)
 
@@ -493,17 +493,17 @@ class RankOne(Summable):
         return PerClient(self.left).squared_norm() * PerClient(self.right).squared_norm()
 
     def times(self, factor: Array) -> "RankOne":
-        """Each client's multiplied by a number of its own, (R, K)."""
+        """Each client's array times its own number, (R, K)."""
         return RankOne(self.left * with_axes_of(self.left, factor).astype(self.left.dtype, copy=False), self.right)
 
 
 def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
-    """What a message holds, by kind; of one that holds another message, the other's kinds as well.
+    """Payloads of a message, by kind, including those of nested messages.
 
     Raises
     ------
     TypeError
-        If a field is no payload: nothing travels that is not counted.
+        If a field is not a payload: only counted data travels.
     """
     if message is None:
         return
@@ -520,17 +520,17 @@ def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
 
 
 def payloads_of(message: Any) -> list[Any]:
-    """All payloads of a message, in the order in which `kinds` has them."""
+    """All payloads of a message, in the order of `kinds`."""
     return [payload for _, payloads in kinds(message) for payload in payloads]
 
 
 def on_links(message: Any) -> bool:
-    """Whether a message is another one on each link."""
+    """Whether a message has a separate payload for each link."""
     return any(isinstance(payload, OnLinks) for payload in payloads_of(message))
 
 
 def rebuilt(message: Any, payloads: Iterable[Payload]) -> Any:
-    """A message of the same class whose payloads are others, in the order of `payloads_of`."""
+    """A message of the same class with other payloads, in the order of `payloads_of`."""
     others = iter(payloads)
     fields_of: dict[str, Any] = {}
     for name in _fields(message.__class__):
@@ -543,16 +543,16 @@ def rebuilt(message: Any, payloads: Iterable[Payload]) -> Any:
 
 
 def is_message(value: Any) -> bool:
-    """Whether it is a message, and no payload."""
+    """Whether an object is a message, and not a payload."""
     return is_dataclass(value) and not _is_payload(value.__class__)
 
 
 def with_axes_of(values: NDArray[Any], array: NDArray[Any]) -> Any:
-    """An array of the first axes of `values`, such as (R, K), with as many axes as these have."""
+    """An array over the first axes of `values`, such as (R, K), with as many axes as `values`."""
     return array.reshape(array.shape + (1,) * (values.ndim - array.ndim))
 
 
-@cache  # asked in every round, and slow
+@cache  # called in every round, and slow
 def _is_payload(kind: Any) -> bool:
     return issubclass(kind, Payload)
 
@@ -572,14 +572,14 @@ def wire_size(parts: tuple[Payload, ...], width: int) -> Size:
 
 
 def _entries_as_part(kind: type[Any], values: NDArray[Any], chosen: NDArray[np.bool_], width: int) -> Part:
-    """The chosen entries along the first axis, and the bits that say which these are."""
+    """The chosen entries along the first axis, and the bits of their mask."""
     mask = np.packbits(chosen).tobytes() if len(chosen) > 1 and chosen.any() else b""
     sent = of_array(kind, values[np.broadcast_to(chosen, len(values))], width)
     return sent._replace(known=(values.shape, values.dtype.str), bits=mask)
 
 
 def _which_travelled(part: Part) -> NDArray[np.bool_]:
-    """Which entries have travelled, of those along the first axis; without bits that say so, all or none."""
+    """Entries along the first axis that have travelled; without a mask, all or none."""
     entries = part.known[0][0]
     if not part.bits:
         return np.full(entries, bool(part.body))
@@ -593,13 +593,13 @@ def _travelled_entries(part: Part, there: NDArray[np.bool_]) -> NDArray[Any]:
 
 
 def _size_of_arrays(shape: tuple[int, ...], width: int) -> Size:
-    """Size of an array (R, K, ...) of which clients send all."""
+    """Size of an array (R, K, ...) that clients send completely."""
     scalars = np.full((shape[0], 1), prod(shape[2:]))
     return Size(scalars, scalars * width)
 
 
 def _size_of_entries(chosen: NDArray[np.bool_], length: int, width: int) -> Size:
-    """Size of the chosen entries, of `length` scalars each."""
+    """Size of the chosen entries, with `length` scalars each."""
     scalars = chosen.sum(axis=2) * length
     n = chosen.shape[2]
     bits = -(-n // 8) * (scalars > 0) if n > 1 else 0

@@ -20,7 +20,7 @@ from scipy import stats
 from fkl.report.colours import look_of
 from fkl.report.compare import Comparison, compare
 from fkl.report.compare.cells import Cell
-from fkl.report.compare.labels import flat, told, varying
+from fkl.report.compare.labels import flat, key_values, varying
 from fkl.report.compare.pivot import Pivot
 from fkl.report.figures import styled
 
@@ -42,7 +42,7 @@ CONFIGS = st.lists(st.dictionaries(st.sampled_from(["algo.M", "algo.eta", "kerne
 def test_labels_tell_apart_what_differs_and_nothing_else(configs: list[dict]) -> None:
     keys = varying(configs)
     assert all(len({repr(one.get(key, "absent")) for one in configs}) > 1 for key in keys)
-    labels = [told(one, keys) for one in configs]
+    labels = [key_values(one, keys) for one in configs]
     same = [repr(sorted(one.items(), key=str)) for one in configs]
     assert len(set(labels)) == len(set(same)), "one label for each configuration"
 
@@ -50,11 +50,11 @@ def test_labels_tell_apart_what_differs_and_nothing_else(configs: list[dict]) ->
 def test_a_label_is_short() -> None:
     one, other = {"algo": {"M": 1, "eta": 0.1}, "out": "a"}, {"algo": {"M": 25, "eta": 0.1}, "out": "b"}
     configs = [flat(one), flat(other)]
-    assert [told(config, varying(configs)) for config in configs] == ["M=1", "M=25"]
+    assert [key_values(config, varying(configs)) for config in configs] == ["M=1", "M=25"]
     classes = [{"kernels._target_": "a.Rbf", "kernels.D": 1}, {"kernels._target_": "a.Poly", "kernels.degree": 2}]
-    assert [told(config, varying(classes)) for config in classes] == ["Rbf", "Poly"]
+    assert [key_values(config, varying(classes)) for config in classes] == ["Rbf", "Poly"]
     alike = [{"algo.D": 1, "kernels.D": 1}, {"algo.D": 2, "kernels.D": 2}]
-    assert told(alike[0], varying(alike)) == "algo.D=1, kernels.D=1"
+    assert key_values(alike[0], varying(alike)) == "algo.D=1, kernels.D=1"
 
 
 def test_rows_are_methods_and_columns_data(runs: Callable, fkl: Callable) -> None:

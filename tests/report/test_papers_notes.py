@@ -60,7 +60,7 @@ def test_a_parsimonious_model_that_is_sent_breaks_its_constraints_more_than_the_
     solution = solve(problem, problem.random_start(np.random.default_rng(0)), 1000, tolerance=1e-7)
     assert float(solution.gap[0]) <= 1e-7
     assert 1e-5 < float(solution.violation[0]) <= 1.1e-2
-    assert "may break them more" in words(Parsimonious.__doc__) and "1e-4 to 1.1e-2 (of 0.99)" in told("parsimonious")
+    assert "may violate them" in words(Parsimonious.__doc__) and "1e-4 to 1.1e-2 (of 0.99)" in told("parsimonious")
 
 
 def test_coke_s_page_has_the_replicates_of_its_experiments() -> None:

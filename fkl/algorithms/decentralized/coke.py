@@ -19,17 +19,18 @@ CENSORED = ("norm", "squared_norm", "relative_norm")
 
 @dataclass(frozen=True)
 class Coke(Dkla):
-    """DKLA whose agents keep silent while theta has hardly moved since they last sent it, as theta_hat.
+    """DKLA whose agents send theta only after it has changed enough since the last message, theta_hat.
 
-    Where a link comes up that was down, both its ends send: neither knows what the other has sent meanwhile.
+    When a link comes up again, both its ends send: neither knows what the other has sent in the meantime.
 
     Parameters
     ----------
     v, mu : float
         Threshold h(k) = v mu^k.
     censored : {"norm", "squared_norm", "relative_norm"}
-        What has to reach h(k): |xi|, as the text has it; |xi|^2, which the published transmissions agree with; or
-        |xi| / |theta_hat|, an event trigger, which with mu = 1 asks for the same relative change at all times.
+        Quantity that has to reach h(k) before an agent sends. |xi| is the paper's text. |xi|^2 agrees with the
+        published transmissions. |xi| / |theta_hat| is an event trigger: with mu = 1 it needs the same relative change
+        at all times.
     """
 
     label: ClassVar[str] = "COKE"
@@ -48,14 +49,14 @@ class Coke(Dkla):
     def send(
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
     ) -> tuple[State, Message, NDArray[np.bool_]]:
-        """Iteration k = t + 1: minimise beside the neighbours' theta_hat, and broadcast what is news."""
+        """Iteration k = t + 1: minimise given the neighbours' theta_hat; broadcast theta if it has changed enough."""
         own, message, _ = super().send(common, own, inbox, samples, turn)  # eq. (21a)
         xp, xi = common.xp, own.theta_hat - own.theta  # eq. (19)
         news = xp.linalg.norm(xi, axis=-1)  # (R, K)
         if self.censored == "squared_norm":
             news = news**2
         elif self.censored == "relative_norm":
-            # Whoever has never sent has news, unless theta is still 0.
+            # An agent that has never sent has something new to send, unless theta is still 0.
             news = news / xp.maximum(xp.linalg.norm(own.theta_hat, axis=-1), np.finfo(np.float64).tiny)
         sends = news >= self.v * self.mu ** (turn.t + 1)  # eq. (20)
         return own, message, sends if inbox.awake is None else sends | inbox.awake.returned

@@ -1,4 +1,4 @@
-"""What decentralized methods share: agents on a graph that learn one theta of one kernel."""
+"""Code that decentralized methods share: agents on a graph learn one theta of one kernel."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -17,7 +17,7 @@ from fkl.wire.payloads import PerClient, SameForAll
 
 @dataclass(frozen=True)
 class Message:
-    """What an agent tells its neighbours of its theta (R, K, P)."""
+    """Message of an agent to its neighbours: its theta (R, K, P)."""
 
     theta: PerClient | Quantised | Sparse | SameForAll
 
@@ -31,8 +31,8 @@ class Consensus(Batched, Decentralized):
     Parameters
     ----------
     redraw : bool
-        Draw the split and the graph anew in every replicate, and simulated samples too, as the features are: the
-        spread over replicates is then that of everything drawn. Otherwise all replicates share one split and one graph.
+        Draw a new split, a new graph and new simulated samples in every replicate, as is done for the features. The
+        spread over replicates then includes all of these. Otherwise all replicates share one split and one graph.
     """
 
     label: ClassVar[str]
@@ -42,7 +42,7 @@ class Consensus(Batched, Decentralized):
 
     @property
     def not_traceable(self) -> str:  # type: ignore[override]
-        """Why JAX cannot trace its iterations; empty where it can."""
+        """Why JAX cannot trace its iterations; empty if it can."""
         return "" if self.loss == "square" else "its agents search for the minimum of a logistic loss"
 
     def require_fits(self, kernels: Dictionary) -> None:
@@ -50,12 +50,12 @@ class Consensus(Batched, Decentralized):
         require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
 
     def zeros(self, common: Common, *agents: int) -> Array:
-        """Theta of so many agents, (R, K, P), or one for all, (R, P), once it is clear that there is one kernel."""
+        """Zeros for theta of these agents, (R, K, P), or one for all, (R, P); refuses more than one kernel."""
         self.require_fits(common.dictionary)
         return common.xp.zeros((common.bank.replicates, *agents, common.bank.width))
 
     def nothing_sent(self, common: Common) -> Message:
-        """What agents take to be the theta of a neighbour before it sends one: 0."""
+        """Agents assume that a neighbour's theta is 0 before it sends one."""
         return Message(SameForAll(self.zeros(common)))
 
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:

@@ -1,9 +1,10 @@
-"""Consensus RF-GP: agents on a graph that agree on the sums which random-feature Gaussian processes are learned from.
+"""Consensus RF-GP: agents on a graph average the sums from which random-feature Gaussian processes are learned.
 
-The equations, and whose they are, stand in `fkl.algorithms.gaussian_processes`. Of Llorente, Waxman and Djuric,
-Decentralized Online Ensembles of Gaussian Processes for Multi-Agent Systems, arXiv 2502.05301, the abstract alone was
-at hand. That agents average their information by a step of consensus in each exchange, and take K times it for that of
-all K, is the consensus on information of Battistelli and Chisci, Automatica 50 (2014), for states that do not move.
+`fkl.algorithms.gaussian_processes` has the equations and their sources. Only the abstract of Llorente, Waxman and
+Djuric, Decentralized Online Ensembles of Gaussian Processes for Multi-Agent Systems, arXiv 2502.05301, was available.
+In each exchange agents average their information by one step of consensus, and use K times the average as the
+information of all K. This is the consensus on information of Battistelli and Chisci, Automatica 50 (2014), for states
+that do not move.
 """
 
 from dataclasses import dataclass, replace
@@ -40,7 +41,7 @@ class Message:
     Parameters
     ----------
     moments : payload (R, K, N, P (P + 1) / 2 + P)
-        S and b of each kernel, as of `fkl.algorithms.second_moments.Moments`.
+        S and b of each kernel, as in `fkl.algorithms.second_moments.Moments`.
     totals : payload (R, K, 2)
         n and q.
     """
@@ -51,21 +52,22 @@ class Message:
 
 @dataclass
 class State:
-    """What an agent holds, besides its inbox.
+    """An agent's state, besides its inbox.
 
     Parameters
     ----------
     moments, totals : (R, K, N, L), (R, K, 2)
-        Its share of all sums, which over agents add up to those of all samples that were told.
+        Its share of all sums. Over agents the shares add up to the sums of all samples that were sent.
     own_moments, own_totals : (R, K, N, L), (R, K, 2)
         Sums of its own samples since the last exchange.
     noise : (R, K, N)
     root, theta, evidence : (R, K, N, P, P), (R, K, N, P), (R, K, N)
-        What an agent predicts with: root'root = A^-1, the mean of theta, and the logarithm of each kernel's evidence.
+        The posterior with which an agent predicts: root'root = A^-1, the mean of theta, and the logarithm of each
+        kernel's evidence.
     log_w : (R, K, N)
-        Log densities of its samples so far, all added up.
+        Sum of the log densities of its samples so far.
     decided : (R, K) int64
-        Round in which levels of noise were decided, -1 for none.
+        Round in which noise levels were last chosen, -1 for none.
     """
 
     moments: Array
@@ -82,11 +84,11 @@ class State:
 
 @dataclass(frozen=True)
 class ConsensusRfGp(GaussianProcesses, OnStreams):
-    """Every agent predicts with the posterior of K times its share of all sums, and averages it with its neighbours.
+    """Agents average their shares of all sums with their neighbours, and predict with the posterior of K times a share.
 
     With shares M_k and sums F_k of its own newest samples, M_k <- sum_j W_kj (M_j + F_j) by Metropolis weights W in
-    each exchange, and what an agent takes for all samples is K M_k + F_k. On a complete graph this is what the server
-    of RF-GP knows; elsewhere an agent's own newest samples count for too much until they have spread.
+    each exchange, and an agent uses K M_k + F_k as the sums of all samples. On a complete graph these are the sums of
+    RF-GP's server. On other graphs an agent's own newest samples count too much until they have spread.
 
     Parameters
     ----------
@@ -98,11 +100,11 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
     not_traceable: ClassVar[str] = "its messages are not alike in all rounds"
 
     def needs(self, dictionary: Dictionary, problem: Problem) -> int:
-        """Bytes that a replicate takes at least: sums and factors of all kernels at every agent."""
+        """Least memory of a replicate in bytes: sums and factors of all kernels at every agent."""
         return problem.clients * super().needs(dictionary, problem)
 
     def start(self, common: Common, agents: int) -> tuple[State, Message]:
-        """Nothing is known but that theta ~ N(0, I)."""
+        """Start from the prior theta ~ N(0, I)."""
         bank, xp = common.bank, common.xp
         R, N, P = bank.replicates, bank.kernels, bank.width
         L = P * (P + 1) // 2 + P
@@ -114,7 +116,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         return state, Message(SameForAll(xp.zeros((R, N, L))), SameForAll(xp.zeros((R, 2))))
 
     def learn(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[State, Outcome]:
-        """Predict with the mixture of all kernels, see y, and add up what the sample comes to."""
+        """Predict with the mixture of all kernels, see y, and add the sample to the sums."""
         xp, y = common.xp, samples.y
         z = common.bank.features(samples.x).swapaxes(1, 2).astype(np.float64)  # (R, K, N, P)
         mean, along = (own.theta * z).sum(axis=-1), xp.matmul(own.root, z[..., None])[..., 0]
@@ -136,7 +138,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
     def send(
         self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn
     ) -> tuple[State, Message, NDArray[np.bool_]]:
-        """Broadcast M_k + F_k, where it is time to."""
+        """Broadcast M_k + F_k in rounds with an exchange."""
         tells = common.xp.full(own.decided.shape, self.sends_in_round(turn.t))
         if tells.any():
             moments, totals = own.moments + own.own_moments, own.totals + own.own_totals
@@ -145,12 +147,12 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         return own, Message(PerClient(own.moments), PerClient(own.totals)), tells
 
     def hear(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> State:
-        """Average with what the neighbours have sent, decide on levels of noise, and learn."""
+        """Average with the neighbours' messages, choose noise levels, and learn."""
         xp, t, P, K = common.xp, turn.t, common.bank.width, common.clients
         decided, noise = own.decided, own.noise
-        if self.sends_in_round(t):  # else the inbox has what was sent in an earlier round
+        if self.sends_in_round(t):  # else the inbox has the messages of an earlier round
             own = replace(own, moments=inbox.mix("moments", own.moments), totals=inbox.mix("totals", own.totals))
-        # A share is a K-th of all sums; the newest samples of its own have not been shared yet.
+        # A share is a K-th of all sums; the agent's newest samples have not been shared yet.
         gram, pull = _matrices(K * own.moments + own.own_moments, P)
         totals = K * own.totals + own.own_totals
         decides = self.decides_in_round(t, decided) & self.sends_in_round(t)

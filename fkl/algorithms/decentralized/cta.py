@@ -1,4 +1,4 @@
-"""CTA: combine, then adapt: diffusion, the comparison of Xu et al., COKE, JMLR 22 (2021), section 5."""
+"""CTA: combine, then adapt. This diffusion method is the baseline in Xu et al., COKE, JMLR 22 (2021), section 5."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -18,7 +18,7 @@ from fkl.wire.payloads import PerClient
 
 @dataclass
 class State:
-    """What an agent holds after an iteration, besides its inbox: theta (R, K, P)."""
+    """An agent's state after an iteration, besides its inbox: theta (R, K, P)."""
 
     theta: Array
 
@@ -27,8 +27,8 @@ class State:
 class Cta(Consensus):
     """Every agent averages its neighbours' theta with its own by Metropolis weights, then descends on R_i.
 
-    Where links go one way, agent i weighs itself and the d_i that it hears alike, 1 / (1 + d_i): agents whom many hear
-    then count more in what all come to, and `fkl.algorithms.decentralized.push_cta` is what mends that.
+    If links are one-way, agent i weighs itself and the d_i agents that it hears equally, 1 / (1 + d_i). Agents that
+    many others hear then count more in the result; `fkl.algorithms.decentralized.push_cta` corrects that.
 
     Parameters
     ----------

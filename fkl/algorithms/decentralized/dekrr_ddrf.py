@@ -1,12 +1,12 @@
-"""DeKRR-DDRF: decentralized kernel ridge regression whose nodes have features of their own, chosen by their data.
+"""DeKRR-DDRF: decentralized kernel ridge regression in which each node chooses its own features by its data.
 
 Yang, He, He, Yang and Huang, "Decentralized Kernel Ridge Regression Based on Data-Dependent Random Feature", IEEE TNNLS
 (2024), arXiv 2405.07791. Equations are those of the authors' code (github.com/Yruikk/DeKRR-DDRF), in its names; node j
 has X_j and Y_j, N_j samples, neighbours p in N_j, and Z_pj = Z_p(X_j) are features of p at samples of j.
 
-What crosses a link is what a node cannot make by itself. In the first iteration everybody broadcasts its frequencies
-and phases; in the second j, who can then make Z_pj, tells each p the two Gram matrices of its samples that have Z_pj in
-them; from then on theta is broadcast. In the authors' code, which plays all nodes, none of this is a message.
+Only what a node cannot compute by itself crosses a link. In the first iteration each node broadcasts its frequencies
+and phases. In the second, j can compute Z_pj, and sends each p the two Gram matrices of its samples that contain Z_pj.
+From then on nodes broadcast theta. The authors' code computes all nodes in one process and has no messages.
 """
 
 from dataclasses import dataclass
@@ -31,14 +31,14 @@ from fkl.wire.inbox import Inbox
 from fkl.wire.payloads import OnLinks, PerClient, SameForAll
 
 PROXIMAL = 5.0
-"""Times c_j: how near a Jacobi step stays to Z_jj'theta_j, so that all nodes may step at once."""
+"""Times c_j: weight that keeps a Jacobi step near Z_jj'theta_j, because all nodes step at once."""
 SMALLEST = 2.0**-54
-"""Instead of 0, which one number in 2^53 is, where a normal number is made of it."""
+"""Replaces 0, which one uniform number in 2^53 is, before it is transformed to a normal number."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What agents hold of a neighbour before it sends anything: a message of zeros."""
+    """What agents assume about a neighbour before it sends anything: a message of zeros."""
 
     omega: SameForAll
     phase: SameForAll
@@ -70,7 +70,7 @@ class Theta:
 
 @dataclass
 class State:
-    """What an agent holds: theta (R, K, D), and its features' omega (R, K, d, D) and phase (R, K, D)."""
+    """An agent's state: theta (R, K, D), and its features' omega (R, K, d, D) and phase (R, K, D)."""
 
     theta: Array
     omega: Array
@@ -79,7 +79,7 @@ class State:
 
 @dataclass(frozen=True)
 class System:
-    """What the iterations are made of: `kept` of the samples.
+    """Matrices of the iterations, computed once from the samples by `kept`.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class System:
     inverse : (R, K, D, D)
         M_j^-1.
     coupled : (R, links, D, D)
-        c_j Z_jj Z_pj' + c_p Z_jp Z_pp', which multiplies the neighbour's theta.
+        c_j Z_jj Z_pj' + c_p Z_jp Z_pp', the factor of the neighbour's theta.
     """
 
     pull: Array
@@ -101,22 +101,24 @@ class System:
 
 @dataclass(frozen=True)
 class DekrrDdrf(Batched, Decentralized):
-    """Nodes agree on what their functions say at their samples, c_j |Z_jj'theta_j - Z_pj'theta_p|^2, and not on theta.
+    """Nodes agree on their functions' values at their samples, c_j |Z_jj'theta_j - Z_pj'theta_p|^2, not on theta.
 
-    Minimised is sum_j (|Z_jj'theta_j - Y_j|^2 + lam N_j |theta_j|^2 + c_j sum_p |Z_jj'theta_j - Z_pj'theta_p|^2), with
-    c_j = c / |N_j|. The paper has lam N / J for lam N_j, which is the same where nodes have as many samples.
+    The objective is sum_j (|Z_jj'theta_j - Y_j|^2 + lam N_j |theta_j|^2 + c_j sum_p |Z_jj'theta_j - Z_pj'theta_p|^2),
+    with c_j = c / |N_j|. The paper has lam N / J instead of lam N_j, which is the same if all nodes have equally many
+    samples.
 
     Parameters
     ----------
     iterations : int
-        The first exchanges features, the second Gram matrices before its step; so there is a step less.
+        Iterations, one more than steps: the first exchanges features, the second exchanges Gram matrices before its
+        step.
     lam : float
         Regularisation lambda.
     c : float
-        What agreement weighs.
+        Weight of the agreement between neighbours.
     candidates : int
-        Frequencies that a node draws for each that it keeps: those with the largest |Z Y|, of features with random
-        phases, which are then drawn anew. 1 for features that do not depend on data.
+        Frequencies that a node draws for each that it keeps. It keeps those with the largest |Z Y| with random phases,
+        and then draws new phases. 1 for features that do not depend on data.
     """
 
     label: ClassVar[str] = "DeKRR-DDRF"
@@ -138,7 +140,7 @@ class DekrrDdrf(Batched, Decentralized):
         require(1 <= self.candidates <= 1000, "candidates", self.candidates, "an integer from 1 to 1000")
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """One RBF kernel, of which nodes draw cosines themselves."""
+        """One RBF kernel; each node draws its own cosine features."""
         require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
         require(kernels.families == ("rbf",), "kernels.family", kernels.families[0], f"rbf for {self.label}")
         require(
@@ -147,7 +149,7 @@ class DekrrDdrf(Batched, Decentralized):
         require(kernels.map == "cosine", "kernels.map", kernels.map, f"cosine for {self.label}")
 
     def start(self, common: Common, agents: int) -> tuple[State, Known]:
-        """Start from theta = 0; features are yet to be drawn."""
+        """Start from theta = 0; features are drawn later."""
         kernels = common.dictionary
         self.require_fits(kernels)
         R, d, D = len(common.streams.replicates), common.dimension, kernels.D
@@ -162,7 +164,7 @@ class DekrrDdrf(Batched, Decentralized):
         everyone = np.ones(own.theta.shape[:2], np.bool_)
         R, K, d, D = own.omega.shape
         if turn.t == 0:
-            # Of `candidates` D frequencies the D whose features have the largest |z'Y| / N_j, and D new phases.
+            # The D of `candidates` D frequencies whose features have the largest |z'Y| / N_j, and D new phases.
             many = self.candidates * D
             uniform = turn.vectors(Role.OWN_FEATURES, d * many)
             trial, phase = (
@@ -177,7 +179,7 @@ class DekrrDdrf(Batched, Decentralized):
             own = State(own.theta, omega, phase)
             return own, Features(PerClient(omega), PerClient(phase)), everyone
         if turn.t == 1:
-            # Neighbour p is told c_j Z_pj Z_pj' and c_j Z_pj Z_jj', which it cannot make without the samples of j.
+            # Send neighbour p c_j Z_pj Z_pj' and c_j Z_pj Z_jj', which it cannot compute without the samples of j.
             upper, told, c = np.triu_indices(D), [], self._weights_of_agreement(inbox)
             for r in range(R):
                 mine = [_features_at(samples, j, own.omega[r, j], own.phase[r, j]) for j in range(K)]  # Z_jj'
@@ -200,11 +202,11 @@ class DekrrDdrf(Batched, Decentralized):
         return own, OwnFunctions(own.theta, own.omega, own.phase)
 
     def _weights_of_agreement(self, inbox: Inbox) -> Array:
-        """c_j = c / |N_j|, (K,); 0 of a node without neighbours."""
+        """c_j = c / |N_j|, (K,); 0 for a node without neighbours."""
         return np.divide(self.c, inbox.degree, out=np.zeros_like(inbox.degree), where=inbox.degree > 0)
 
     def _linear_system(self, own: State, inbox: Inbox, samples: OwnSamples) -> System:
-        """The matrices of these features, made once, and kept outside the state: they are many times as large."""
+        """The matrices of these features, computed once. The state does not hold them: they are many times as large."""
         key = own.omega[..., 0].tobytes()
         if key in samples.kept:
             return samples.kept[key]
@@ -232,7 +234,7 @@ class DekrrDdrf(Batched, Decentralized):
         return system
 
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
-        """Every agent's own: kernel k of as many is that of agent k."""
+        """Every agent's own features: agent k has kernel k."""
         own, K = state.own, world.problem.clients
         zero, one = np.array(0.0), np.ones(K)
         return tuple(
@@ -242,5 +244,5 @@ class DekrrDdrf(Batched, Decentralized):
 
 
 def _features_at(samples: OwnSamples, j: int, omega: Array, phase: Array) -> Array:
-    """Features (n, D) of omega (d, D) and phase (D,) at the samples of agent j, zero where there is none."""
+    """Features (n, D) of omega (d, D) and phase (D,) at the samples of agent j, zero in places without a sample."""
     return np.sqrt(2 / len(phase)) * np.cos(samples.x[j] @ omega + phase) * samples.there[j][:, None]

@@ -19,14 +19,14 @@ from fkl.wire.payloads import PerClient
 
 @dataclass
 class State:
-    """What an agent holds after an iteration, besides its inbox.
+    """An agent's state after an iteration, besides its inbox.
 
     Parameters
     ----------
     theta, gamma : (R, K, P)
         Primal and dual variables.
     theta_hat : (R, K, P)
-        What the neighbours hold of theta: theta itself, unless few bits of it travelled.
+        The neighbours' copy of theta: theta itself, unless the message was compressed.
     """
 
     theta: Array
@@ -60,7 +60,7 @@ class Dkla(Consensus):
     def send(
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
     ) -> tuple[State, Message, NDArray[np.bool_]]:
-        """Iteration k = t + 1: minimise beside the neighbours' theta of iteration k - 1, and broadcast theta."""
+        """Iteration k = t + 1: minimise given the neighbours' theta of iteration k - 1, and broadcast theta."""
         c = self.lam / samples.agents + self.rho * inbox.degree
         v = self.rho * (inbox.degree[:, None] * own.theta_hat + inbox.sum("theta")) - own.gamma
         theta = samples.minimise(c, v, own.theta)  # eq. (18a)
@@ -68,7 +68,7 @@ class Dkla(Consensus):
         return State(theta, own.gamma, own.theta_hat), Message(PerClient(theta)), everyone
 
     def sent(self, common: Common, own: State, message: Message, sends: NDArray[np.bool_]) -> State:
-        """What the neighbours hold from now on, and the agent itself in their stead: so duals sum to 0 over agents."""
+        """The neighbours' copy from now on. The agent uses the same copy, so duals sum to 0 over agents."""
         told: Array = message.theta.added_to(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
         theta_hat = told if known_everywhere(sends) else common.xp.where(sends[..., None], told, own.theta_hat)
         return State(own.theta, own.gamma, theta_hat)
@@ -78,7 +78,8 @@ class Dkla(Consensus):
     ) -> tuple[State, Array]:
         """Move the dual variable along the neighbours' theta of iteration k.
 
-        Of those whose links are up, at both ends of a link or at none: so the sum over agents stays 0.
+        Only neighbours whose links are up count. A link is up at both ends or at neither, so the sum over agents stays
+        0.
         """
         apart = inbox.listeners[..., None] * own.theta_hat - inbox.heard("theta")
         gamma = own.gamma + self.rho * apart  # eq. (18b)

@@ -1,9 +1,9 @@
-"""DOMKL: distributed online learning with multiple kernels, by an online ADMM for each and a distributed Hedge.
+"""DOMKL: distributed online learning with multiple kernels, by online ADMM for each kernel and distributed Hedge.
 
-Hong and Chae, "Distributed Online Learning with Multiple Kernels", arXiv 2102.12733 (first as 2011.08930). What they
-publish of it beyond the abstract was not available: the ADMM is the one of Wang and Banerjee, "Online Alternating
-Direction Method" (ICML 2012), on the graph of DKLA; and how weights get from neighbour to neighbour, a step of
-consensus on their logarithms after each of Hedge, is the reading of "distributed Hedge" here.
+Hong and Chae, "Distributed Online Learning with Multiple Kernels", arXiv 2102.12733 (first as 2011.08930). Only its
+abstract was available. The ADMM is that of Wang and Banerjee, "Online Alternating Direction Method" (ICML 2012), on the
+graph of DKLA. "Distributed Hedge" is read as follows: each step of Hedge is followed by a step of consensus on the
+logarithms of the weights.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from fkl.wire.payloads import PerClient, SameForAll
 
 @dataclass(frozen=True)
 class Message:
-    """An agent's theta (R, K, N, P) and log w (R, K, N), the largest of which is 0."""
+    """An agent's theta (R, K, N, P) and log w (R, K, N), with maximum 0."""
 
     theta: PerClient | Quantised | Sparse | SameForAll
     log_w: PerClient | Quantised | Sparse | SameForAll
@@ -36,14 +36,14 @@ class Message:
 
 @dataclass
 class State(odkla.State):
-    """The state of ODKLA, and the weights of an agent's kernels, log w (R, K, N)."""
+    """The state of ODKLA, and the log weights of an agent's kernels, log w (R, K, N)."""
 
     log_w: Array
 
 
 @dataclass(frozen=True)
 class Domkl(Odkla):
-    """Every agent learns all kernels beside its neighbours, and weighs them by the losses of all that it hears of.
+    """Every agent learns all kernels jointly with its neighbours, and weighs them by its own losses and theirs.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Domkl(Odkla):
         return State(theta, gamma, theta_hat, theta[..., 0].copy()), known
 
     def learn(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[State, Outcome]:  # type: ignore[override]
-        """Predict with all kernels, see y, and let each and its weight follow its loss."""
+        """Predict with all kernels, see y, and update each kernel and its weight by its loss."""
         xp, theta = common.xp, own.theta
         z = common.bank.features(samples.x).swapaxes(1, 2)  # (R, K, N, P)
         f, w = xp.einsum("rknp,rknp->rkn", z, theta), softmax(own.log_w)
@@ -79,8 +79,8 @@ class Domkl(Odkla):
         rate = 1 / np.sqrt(common.rounds) if self.eta_k is None else self.eta_k
         log_w = own.log_w - rate * loss
         log_w = log_w - log_w.max(axis=-1, keepdims=True)
-        # The proximal step minimises, of each kernel, L_t + |theta - theta_t|^2 / (2 eta) + gamma'theta
-        # + rho sum_n |theta - middle_in|^2: (c I + 2 z z') theta = b, of rank one beside a multiple of the identity.
+        # For each kernel the proximal step minimises L_t + |theta - theta_t|^2 / (2 eta) + gamma'theta + rho sum_n
+        # |theta - middle_in|^2: (c I + 2 z z') theta = b, a matrix of rank one plus a multiple of the identity.
         near, d = self.proximal(common), inbox.degree[:, None, None]
         pull = self.rho * (d * own.theta_hat + inbox.sum("theta"))
         b = near * theta + pull - own.gamma + 2 * samples.y[:, None, None] * z
@@ -97,7 +97,7 @@ class Domkl(Odkla):
         return own, Message(PerClient(own.theta), PerClient(own.log_w)), everyone
 
     def sent(self, common: Common, own: State, message: Message, sends: NDArray[np.bool_]) -> State:  # type: ignore[override]
-        """Keep theta as it really travelled: the neighbours hold that one."""
+        """Keep theta as it was received: this is the neighbours' copy."""
         told: Array = message.theta.added_to(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
         return State(own.theta, own.gamma, told, own.log_w)
 

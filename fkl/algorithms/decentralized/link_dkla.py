@@ -1,11 +1,11 @@
-"""DKLA with a dual variable on each link, which lost messages do not bias.
+"""DKLA with a dual variable on each link: lost messages do not bias its solution.
 
-In DKLA agent i moves gamma_i by what it heard. Where a message was lost, its neighbour's gamma_j does not move against
-it, the sum of all gamma is no longer 0, and what the agents agree on is the minimiser of
-sum_i (R_i(theta) + gamma_i'theta). Here an agent holds z_ij for each of its links, and a lost message leaves it as it
-was: the relaxed ADMM of Bastianello, Carli, Schenato and Todescato, "Asynchronous distributed optimization over lossy
-networks via relaxed ADMM: stability and linear convergence", IEEE TAC 66 (2021), with alpha = 1/2. Without loss, and
-from z = 0, theta is DKLA's: their rho is twice DKLA's, and sum_j z_ij = rho sum_j (theta_i + theta_j) - gamma_i.
+In DKLA agent i updates gamma_i from the messages that it received. If a message is lost, its neighbour's gamma_j does
+not move in the opposite direction. The sum of all gamma is then no longer 0, and the agents agree on the minimiser of
+sum_i (R_i(theta) + gamma_i'theta) instead. Here an agent holds z_ij for each of its links, and a lost message leaves it
+as it was: the relaxed ADMM of Bastianello, Carli, Schenato and Todescato, "Asynchronous distributed optimization over
+lossy networks via relaxed ADMM: stability and linear convergence", IEEE TAC 66 (2021), with alpha = 1/2. Without loss,
+and from z = 0, theta is DKLA's: their rho is twice DKLA's, and sum_j z_ij = rho sum_j (theta_i + theta_j) - gamma_i.
 """
 
 from dataclasses import dataclass
@@ -27,19 +27,19 @@ from fkl.wire.payloads import OnLinks, SameForAll
 
 @dataclass(frozen=True)
 class Message:
-    """What an agent tells one neighbour: q_ij (R, links, P), to which that one moves its z_ji by half."""
+    """Message of an agent to one neighbour: q_ij (R, links, P). The neighbour moves its z_ji halfway to q_ij."""
 
     z: OnLinks | SameForAll
 
 
 @dataclass(frozen=True)
 class LinkDkla(Consensus):
-    """All agents solve their local problem and tell each neighbour what is its own in every iteration.
+    """In every iteration all agents solve their local problem and send each neighbour a message of its own.
 
     Parameters
     ----------
     rho : float
-        DKLA's penalty of the augmented Lagrangian; half of that of the paper on lossy networks.
+        DKLA's penalty of the augmented Lagrangian; half of the penalty in the paper on lossy networks.
     """
 
     label: ClassVar[str] = "DKLA on links"
@@ -58,7 +58,7 @@ class LinkDkla(Consensus):
     def send(
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
     ) -> tuple[State, Message, NDArray[np.bool_]]:
-        """Iteration k = t + 1: theta_i = argmin R_i(theta) + rho d_i |theta|^2 - (sum_j z_ij)'theta, and tell q_ij."""
+        """Iteration k = t + 1: theta_i = argmin R_i(theta) + rho d_i |theta|^2 - (sum_j z_ij)'theta, and send q_ij."""
         c = self.lam / samples.agents + self.rho * inbox.degree
         theta = samples.minimise(c, inbox.sum("z"), own.theta)
         q = 4 * self.rho * inbox.on_links(theta) - inbox.held["z"]
@@ -66,11 +66,11 @@ class LinkDkla(Consensus):
         return State(theta), Message(OnLinks(q)), everyone
 
     def keep(self, held: Array, came: Array) -> Array:
-        """z_ij = (z_ij + q_ji) / 2, where q_ji came in: alpha = 1/2."""
+        """z_ij = (z_ij + q_ji) / 2 if q_ji was received: alpha = 1/2."""
         return (held + came) / 2
 
     def receive(
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
     ) -> tuple[State, Array]:
-        """Nothing is left to do: z is in the inbox."""
+        """Nothing: z is in the inbox."""
         return own, own.theta

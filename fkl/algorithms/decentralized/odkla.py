@@ -2,9 +2,9 @@
 
 Xu, Wang, Chen and Tian, "QC-ODKLA: Quantized and Communication-Censored Online Decentralized Kernel Learning via
 Linearized ADMM", IEEE TNNLS (2023), arXiv 2208.02777. It is DKLA (`fkl.algorithms.decentralized.dkla`, whose equations
-are those of COKE) on streams: instead of all samples an agent has the newest, and of its loss the tangent at theta_t
-with a proximal term |theta - theta_t|^2 / (2 eta). What the paper calls eta is 1 / eta here: a key of that name is a
-step size in all of fkl.
+are those of COKE) on streams. An agent uses the newest sample instead of all samples, and linearises its loss at
+theta_t with a proximal term |theta - theta_t|^2 / (2 eta). The paper's eta is 1 / eta here, because the key eta is a
+step size everywhere in fkl.
 """
 
 from dataclasses import dataclass
@@ -28,14 +28,14 @@ from fkl.wire.payloads import PerClient, SameForAll
 
 @dataclass
 class State:
-    """What an agent holds after a round, besides its inbox.
+    """An agent's state after a round, besides its inbox.
 
     Parameters
     ----------
     theta, gamma : (R, K, N, P)
-        Primal and dual variables of each kernel, N = 1 of ODKLA.
+        Primal and dual variables of each kernel; N = 1 for ODKLA.
     theta_hat : (R, K, N, P)
-        What the neighbours hold of theta: theta itself, unless few bits of it travelled.
+        The neighbours' copy of theta: theta itself, unless the message was compressed.
     """
 
     theta: Array
@@ -47,13 +47,13 @@ class State:
 class Odkla(OnStreams):
     """Agents predict, take one step on the newest sample's loss and towards their neighbours, and broadcast theta.
 
-    With L_t(theta) = (theta'z(x_t) - y_t)^2 + lam |theta|^2, and d neighbours of an agent, who alone descends with the
-    step eta.
+    L_t(theta) = (theta'z(x_t) - y_t)^2 + lam |theta|^2, and an agent has d neighbours. An agent without neighbours
+    descends with the step eta.
 
     Parameters
     ----------
     eta : float or None
-        Step size, the inverse of the proximal term's weight; None for 1 / sqrt(T), with which, and a rho of that order,
+        Step size, the inverse of the proximal term's weight; None for 1 / sqrt(T). With it, and a rho of that order,
         the regret is O(sqrt(T)).
     rho : float
         Penalty of the augmented Lagrangian, the step size of the dual variables.
@@ -85,7 +85,7 @@ class Odkla(OnStreams):
         return State(theta, gamma, theta_hat), Message(SameForAll(self._zero_theta(common)))
 
     def _zero_theta(self, common: Common, *agents: int) -> Array:
-        """Theta of so many agents, (R, K, N, P), or one for all, (R, N, P)."""
+        """Zeros for theta of this many agents, (R, K, N, P), or one for all, (R, N, P)."""
         bank = common.bank
         return common.xp.zeros((bank.replicates, *agents, bank.kernels, bank.width))
 
@@ -94,10 +94,10 @@ class Odkla(OnStreams):
         return float(np.sqrt(common.rounds)) if self.eta is None else 1 / self.eta
 
     def learn(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[State, Outcome]:
-        """Predict with theta_t, see y, and move to theta_{t+1} beside the neighbours' theta_t.
+        """Predict with theta_t, see y, and compute theta_{t+1} given the neighbours' theta_t.
 
-        It minimises grad L_t'theta + |theta - theta_t|^2 / (2 eta) + gamma'theta + rho sum_n |theta - middle_in|^2.
-        Middles are (theta_i + theta_n) / 2, of what travelled. So theta_{t+1} is theta_t less
+        theta_{t+1} minimises grad L_t'theta + |theta - theta_t|^2 / (2 eta) + gamma'theta + rho sum_n |theta -
+        middle_in|^2. Middles are (theta_i + theta_n) / 2 of the copies that were sent. So theta_{t+1} is theta_t minus
         (grad L_t + gamma + rho sum_n (theta_i - theta_n)) / (1 / eta + 2 rho d).
         """
         xp, theta = common.xp, own.theta
@@ -108,7 +108,7 @@ class Odkla(OnStreams):
         near, d = self.proximal(common), inbox.degree[:, None, None]
         gradient = 2 * residual[..., None] * z + 2 * self.lam * theta
         pull = self.rho * (d * own.theta_hat + inbox.sum("theta"))
-        # The loss is linearised at theta_t, so that the minimum has this closed form.
+        # The loss is linearised at theta_t, so the minimum has this closed form.
         moved = (near * theta + pull - own.gamma - gradient) / (near + 2 * self.rho * d)
         return State(moved, own.gamma, own.theta_hat), outcome
 
@@ -120,13 +120,13 @@ class Odkla(OnStreams):
         return own, Message(PerClient(own.theta)), everyone
 
     def sent(self, common: Common, own: State, message: Message, sends: NDArray[np.bool_]) -> State:
-        """What the neighbours hold from now on, and the agent itself in their stead: so duals sum to 0 over agents."""
+        """The neighbours' copy from now on. The agent uses the same copy, so duals sum to 0 over agents."""
         told: Array = message.theta.added_to(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
         theta_hat = told if known_everywhere(sends) else common.xp.where(sends[..., None, None], told, own.theta_hat)
         return State(own.theta, own.gamma, theta_hat)
 
     def hear(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> State:
-        """gamma_i += rho sum_n (theta_i - theta_n), of the theta_{t+1} of those whose links are up, as in DKLA."""
+        """gamma_i += rho sum_n (theta_i - theta_n) with theta_{t+1}, over neighbours whose links are up, as in DKLA."""
         apart = inbox.listeners[..., None, None] * own.theta_hat - inbox.heard("theta")
         return State(own.theta, own.gamma + self.rho * apart, own.theta_hat)
 

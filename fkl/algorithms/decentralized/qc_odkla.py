@@ -1,8 +1,8 @@
 """QC-ODKLA: ODKLA whose agents send few bits, and only if they have something new.
 
-Xu, Wang, Chen and Tian, IEEE TNNLS (2023), arXiv 2208.02777. What COKE is to DKLA (`fkl.algorithms.decentralized.coke`,
-eqs. 19 and 20), for the theta_{t+1} of ODKLA. The bits are those of the condition `compression`, which rounds the
-change since what the neighbours hold, Q(theta - theta_hat).
+Xu, Wang, Chen and Tian, IEEE TNNLS (2023), arXiv 2208.02777. It censors the theta_{t+1} of ODKLA as COKE censors DKLA's
+theta (`fkl.algorithms.decentralized.coke`, eqs. 19 and 20). The condition `compression` quantizes the difference to the
+neighbours' copy, Q(theta - theta_hat).
 """
 
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ from fkl.wire.inbox import Inbox
 
 @dataclass(frozen=True)
 class QcOdkla(Odkla):
-    """ODKLA whose agents keep silent while theta has hardly moved since they last sent it, as theta_hat.
+    """ODKLA whose agents send theta only after it has changed enough since the last message, theta_hat.
 
-    Where a link comes up that was down, both its ends send: neither knows what the other has sent meanwhile. With
-    `compression=null` every scalar that is sent has all its bits.
+    When a link comes up again, both its ends send: neither knows what the other has sent in the meantime. With
+    `compression=null` every scalar is sent with all its bits.
 
     Parameters
     ----------

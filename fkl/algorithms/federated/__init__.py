@@ -1,1 +1,1 @@
-"""Online federated methods: one server, K clients, one sample a client and round."""
+"""Online federated methods: one server, K clients, one sample per client and round."""

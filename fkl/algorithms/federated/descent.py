@@ -1,4 +1,4 @@
-"""What federated kernel methods share: gradient descent on theta at the server, and its hyper-parameters."""
+"""Code that federated kernel methods share: gradient descent on theta at the server, and its hyperparameters."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -25,14 +25,14 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Gradients:
-    """A client's gradients of the kernels that it sends, or of all."""
+    """A client's gradients, for the kernels that it sends or for all."""
 
     theta: FeatureGradients
 
 
 @dataclass(frozen=True)
 class LossesAndGradients:
-    """A client's losses (R, K, N), and its gradients, of all kernels or of those that it was sent."""
+    """A client's losses (R, K, N) and its gradients, for all kernels or for those that it received."""
 
     losses: PerClient
     theta: FeatureGradients
@@ -47,21 +47,20 @@ class Server:
 
 @dataclass(frozen=True)
 class Descent(Federated):
-    """Online gradient descent on (theta'z - y)^2 + lam |theta|^2, whose server tells theta and takes the clients' mean.
+    """Online gradient descent on (theta'z - y)^2 + lam |theta|^2, with the clients' mean gradient at the server.
 
     Parameters
     ----------
     eta : float or None
         Learning rate; None for 1 / sqrt(T).
     step_factor : float
-        Multiplies eta where parameters (not weights) are updated. The gradient is written out, 2 (f - y) z; a factor
-        of 1 / 2 makes the step that of a loss (f - y)^2 / 2. POF-MKL's published numbers come from 2, its baselines'
-        from 1.
+        Factor of eta in updates of parameters, not of weights. The gradient is 2 (f - y) z; a factor of 1 / 2 gives the
+        step for a loss (f - y)^2 / 2. POF-MKL's published numbers come from 2, its baselines' from 1.
     lam : float
         Regularisation lambda; the paper does not state it.
     local_steps : int
-        Gradient steps that a client takes from the server's theta, on the sample of the round, before it sends the sum
-        of their gradients.
+        Gradient steps of a client from the server's theta, on the sample of the round. The client then sends the sum of
+        their gradients.
     """
 
     not_traceable: ClassVar[str] = ""
@@ -90,7 +89,7 @@ class Descent(Federated):
         weight: Array | None = None,
         chosen: NDArray[np.bool_] | None = None,
     ) -> FeatureGradients:
-        """A client's gradients, or the sums of those of its E = local_steps steps, in the factors that make them.
+        """A client's gradients, or their sums over E = local_steps steps, stored as factors.
 
         All steps stay in the span of theta and z = z(x). With s = step_factor * eta, theta_0 = theta, f_e = theta_e'z,
         and g_e = 2 (f_e - y) z + 2 lam theta_e the gradient of step e,
@@ -101,18 +100,18 @@ class Descent(Federated):
             f_{e+1} = (1 - 2 s lam) f_e - 2 s (f_e - y) |z|^2.
 
         So the sum of g_0 to g_{E-1} is again c z + 2 lam a theta, with c = sum_e c_e and a = sum_e a_e. The server
-        steps by the same s: of one client alone it takes over theta_E. Importance weights of kernels that were drawn
-        multiply the sum, and no step of it: its mean over the draw is then the sum of a client that learns all kernels.
+        steps by the same s: with only one client its result is theta_E. Importance weights of drawn kernels multiply
+        the sum, not single steps. Its mean over the draw is then the sum of a client that learns all kernels.
 
         Parameters
         ----------
         common : Common
         samples : Samples
         theta : (R, N, P)
-            The server's.
+            The server's theta.
         residual : (R, K, N)
             f_0 - y.
-        weight, chosen : as of `FeatureGradients`
+        weight, chosen : as in `FeatureGradients`
         """
         coefficients, decay = 2 * residual, None
         if self.local_steps > 1:
@@ -136,7 +135,7 @@ class Descent(Federated):
         return c_sum, a_sum
 
     def own_steps(self, common: Common, samples: Samples, theta: Array) -> Stepped:
-        """E steps of each client on its own theta (R, N, K, P), used up; predictions and |theta|^2 before the first."""
+        """E steps of each client on its own theta (R, N, K, P), overwritten; predictions and |theta|^2 before them."""
         here, step = samples.present.astype(np.float64), self.step_factor * self.rate(common.rounds)
         f, squared_norm, theta = common.bank.descend(samples.x, samples.y, here, theta, step, self.lam)
         for _ in range(self.local_steps - 1):

@@ -1,4 +1,4 @@
-"""DKRR-NY-CM: the mean of the clients' Nystroem ridge regressions, made better by communications.
+"""DKRR-NY-CM: the mean of the clients' Nystroem ridge regressions, improved by communications.
 
 Yin, Liu, Lu, Wang and Meng, Distributed Nystroem Kernel Learning with Communications, ICML 2021; the communications are
 those of Lin, Wang and Zhou, Distributed Kernel Ridge Regression with Communications, JMLR 21 (2020).
@@ -39,27 +39,27 @@ class Server:
 class DkrrNyCm(Nystroem):
     """theta <- theta - (1/K) sum_k (Phi_k'Phi_k / n_k + (lam / K) I)^-1 g, from the mean of the clients' own solutions.
 
-    g = (1/K) sum_k Phi_k'(Phi_k theta - y_k) / n_k + (lam / K) theta is the mean gradient, which goes up, and down
-    again, in the first two exchanges of a round; what clients make of it, a Newton step with the curvature that each
-    knows, goes up in the second, and theta down in the third. In the first round these are centres and the clients'
-    own solutions, whose mean is DKRR-NY.
+    g = (1/K) sum_k Phi_k'(Phi_k theta - y_k) / n_k + (lam / K) theta is the mean gradient. In the first exchange of a
+    round clients send their gradients, and in the second the server sends the mean. Each client answers with a Newton
+    step that uses its own curvature, and in the third exchange the server sends theta. The first round exchanges the
+    centres and the clients' own solutions, whose mean is DKRR-NY.
 
-    The steps contract where each client's curvature is near the mean of all, which takes many samples beside the
-    centres, or a lam that is not small: with 70 samples a client of diabetes and 10 centres of each of 4, lam = 0.001
-    diverges and lam = 0.01 does not.
+    The steps contract if each client's curvature is near the mean of all. This needs many samples compared with the
+    number of centres, or a lam that is not small. On diabetes, with 4 clients of 70 samples and 10 centres each, lam =
+    0.001 diverges and lam = 0.01 does not.
     """
 
     label: ClassVar[str] = "DKRR-NY-CM"
     exchanges: ClassVar[int] = 3
 
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
-        """Nobody knows of a centre."""
+        """Start without centres."""
         client = self.client_before(common, clients)
         none = np.zeros((len(client.centres), 0))
         return Server(client.centres, none, none), client
 
     def broadcast(self, common: Common, server: Server, turn: Turn) -> Centres | Vector | None:
-        """Nothing; then all centres, or the mean gradient; then theta."""
+        """Nothing, then all centres or the mean gradient, then theta."""
         if turn.exchange == 0:
             return None
         if turn.exchange == 2:
@@ -71,8 +71,8 @@ class DkrrNyCm(Nystroem):
     def client(
         self, common: Common, client: Client, down: Centres | Vector | None, samples: Held, turn: Turn
     ) -> tuple[Client, Centres | Vector | None, Array | None]:
-        """Give centres, or the gradient; solve by itself; and be told of theta."""
-        lam = self.lam / turn.together  # a client's share of the regulariser, which is of all together
+        """Send centres or the gradient, then its own solution or step, then receive theta."""
+        lam = self.lam / turn.together  # a client's share of the regulariser, which belongs to the sum over all clients
         if down is None and turn.t == 0:
             return client, self.given_centres(samples, turn), None
         K = len(samples.count)
@@ -100,13 +100,13 @@ class DkrrNyCm(Nystroem):
         mean = up.vector.mean(share)
         if turn.exchange == 0:
             return Server(server.centres, server.theta, mean + self.lam / len(share) * server.theta)
-        # In the first round the clients send solutions, later what is to be taken off theta.
+        # In the first round the clients send solutions, later the steps to subtract from theta.
         theta = server.theta - mean if turn.t else mean
         return Server(server.centres, theta, server.gradient)
 
 
 def _ridge(samples: Held, rows: Rows, lam: float) -> Ridge:
-    """(Phi_k'Phi_k / n_k + lam I)^-1 of each client, factored once."""
+    """(Phi_k'Phi_k / n_k + lam I)^-1 for each client, factored once."""
     made = samples.made.named
     if "ridge" not in made:
         made["ridge"] = Ridge.from_rows(rows, 1.0, np.full(len(samples.count), lam / 2))

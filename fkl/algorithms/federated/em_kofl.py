@@ -1,4 +1,4 @@
-"""eM-KOFL: the server draws one kernel a round; only that kernel's parameters travel.
+"""eM-KOFL: the server draws one kernel per round; only that kernel's parameters travel.
 
 Hong and Chae, Communication-Efficient Randomized Algorithm for Multi-Kernel Online Federated Learning (2021).
 """
@@ -52,7 +52,7 @@ class Losses:
 
 @dataclass(frozen=True)
 class LossesAndCopies:
-    """Both at once, where clients learn before they send their copies."""
+    """Copy and losses in one message, if clients learn before they send their copies."""
 
     losses: PerClient
     theta: PerClient
@@ -68,7 +68,7 @@ class Server:
 
 @dataclass
 class Client:
-    """theta (R, N, K, P), in the bank's precision, and the kernel (R,) drawn last."""
+    """theta (R, N, K, P), in the bank's precision, and the last drawn kernel (R,)."""
 
     theta: Array
     index: NDArray[np.int64]
@@ -79,22 +79,23 @@ class EmKofl(Descent):
     """Clients learn all kernels on their own; their copies of the drawn one become their average.
 
     A round: the server draws kernel I by its weights and announces it, averages the clients' copies of theta_I, and the
-    clients take the average over and predict with it. Then all clients learn all kernels from their sample, each
-    starting from its own copies, and send the kernels' losses. So do the authors' published script and an
-    independent one in R (differences.md of POF-MKL's paper).
+    clients adopt the average and predict with it. Then all clients learn all kernels from their sample, each starting
+    from its own copies, and send the kernels' losses. The authors' published script and an independent one in R do the
+    same (differences.md of POF-MKL's paper).
 
     Parameters
     ----------
     predictor : {"average", "copy"}
-        What the clients predict with: the average of the round, or each its own copy, which is then averaged only after
-        it has learned from the round's sample.
+        Model with which the clients predict: the average of the round, or each client's own copy. The copy is then
+        averaged only after it has learned from the round's sample.
     losses : {"mean", "sum"}
-        What the server's weights shrink by: w_i <- w_i exp(-eta_w mean_k L_ik), as vM-KOFL does, or the sum over k.
+        Losses by which the server's weights shrink: w_i <- w_i exp(-eta_w mean_k L_ik), as vM-KOFL does, or the sum
+        over k.
     weight_factor : float
-        Multiplies eta where weights are updated: eta_w = weight_factor * eta.
+        Factor of eta in updates of weights: eta_w = weight_factor * eta.
     local_steps : int
-        Gradient steps that a client takes on the sample of the round, one kernel as the other; its losses are those
-        before the first.
+        Gradient steps of a client on the sample of the round, the same for every kernel. Losses are computed before the
+        first step.
     eta, step_factor, lam
         See `Descent`.
     """
@@ -114,7 +115,7 @@ class EmKofl(Descent):
 
     @property
     def means_only(self) -> bool:  # type: ignore[override]
-        """Not with the sum of losses, for which the server counts the clients that it heard."""
+        """Not with the sum of losses, because the server then counts the clients from which it has messages."""
         return self.losses == "mean"
 
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
@@ -135,7 +136,7 @@ class EmKofl(Descent):
     def client(
         self, common: Common, client: Client, down: Any, samples: Samples, turn: Turn
     ) -> tuple[Client, Any, Outcome | None]:
-        """Send the copy of the drawn kernel, take the mean over, and learn all kernels in between or afterwards."""
+        """Send the copy of the drawn kernel, adopt the mean, and learn all kernels in between or afterwards."""
         each = common.xp.arange(common.bank.replicates)
         averages_first = self.predictor == "average"
         if turn.exchange == 0:
@@ -144,7 +145,7 @@ class EmKofl(Descent):
                 return client, Copies(PerClient(client.theta[each, client.index])), None
             client, losses, outcome = self._learn_all_kernels(common, client, samples)
             return client, LossesAndCopies(losses, PerClient(client.theta[each, client.index])), outcome
-        here = samples.present[:, None]  # who is absent hears nothing
+        here = samples.present[:, None]  # absent clients receive nothing
         mean = down.theta.values[:, None]
         copies = common.xp.where(here, mean, client.theta[each, client.index])
         client = Client(common.bank.put(client.theta, (each, client.index), copies), client.index)
@@ -164,7 +165,7 @@ class EmKofl(Descent):
         return Server(log_w, average)
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """The kernel that is drawn in round t: its mean over all clients, or each one's own copy."""
+        """The kernel drawn in round t: its mean over all clients, or each client's own copy."""
         drawn: Any = self.broadcast(world.common, state.server, Turn(t, 0, world.streams, range(1)))
         learned = []
         for r, i in enumerate(drawn.index.values):
@@ -174,7 +175,7 @@ class EmKofl(Descent):
         return tuple(learned)
 
     def _learn_all_kernels(self, common: Common, client: Client, samples: Samples) -> tuple[Client, PerClient, Outcome]:
-        """The steps of all kernels; losses and predictions before them."""
+        """Steps of all kernels, and the losses and predictions before them."""
         each, index = common.xp.arange(common.bank.replicates), client.index
         f, squared_norm, theta = self.own_steps(common, samples, client.theta)
         loss = (f - samples.y[:, None]) ** 2 + self.lam * squared_norm

@@ -1,4 +1,4 @@
-"""FALKON among clients: preconditioned conjugate gradients on Nystroem's equations, a product of each client a step.
+"""Federated FALKON: preconditioned conjugate gradients on Nystroem's equations, one product per client and step.
 
 Rudi, Carratino and Rosasco, FALKON: An Optimal Large Scale Kernel Method, NeurIPS 2017.
 """
@@ -27,7 +27,7 @@ from fkl.wire.payloads import PerClient, Ragged, SameForAll
 
 @dataclass
 class Server:
-    """Centres (R, m, d); M^-1 (R, m, m); r, p (R, m); r'M^-1 r and the step that clients are told of (R, 1)."""
+    """Centres (R, m, d); M^-1 (R, m, m); r, p (R, m); r'M^-1 r and the step that the server sends (R, 1)."""
 
     centres: Array
     inverse: Array
@@ -41,22 +41,22 @@ class Server:
 class Falkon(Nystroem):
     """Conjugate gradients on H theta = b, H = sum_k Phi_k'Phi_k / n_k + lam I, b = sum_k Phi_k'y_k / n_k.
 
-    Preconditioned by M = (K / m) Phi_c'Phi_c + lam I, Phi_c the features of the m centres, which the server has: the
-    paper's B B' (eq. 13) where theta = T alpha. In a round after the first, clients are told of p, answer with
-    Phi_k'Phi_k p / n_k, and are told of the step along p.
+    The preconditioner is M = (K / m) Phi_c'Phi_c + lam I, with Phi_c the features of the m centres, which the server
+    has. This is the paper's B B' (eq. 13) with theta = T alpha. In each round after the first, the server sends p,
+    clients answer with Phi_k'Phi_k p / n_k, and the server sends the step along p.
     """
 
     label: ClassVar[str] = "FALKON"
     exchanges: ClassVar[int] = 2
 
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
-        """Nobody knows of a centre."""
+        """Start without centres."""
         client = self.client_before(common, clients)
         none = np.zeros((len(client.centres), 0))
         return Server(client.centres, np.zeros((len(none), 0, 0)), none, none, none, none), client
 
     def broadcast(self, common: Common, server: Server, turn: Turn) -> Centres | Vector | None:
-        """All centres, once they are there; then p, and the step along it."""
+        """All centres, once the server has them; then p, and the step along it."""
         if turn.t == 0:
             return Centres(Ragged(tuple((one,) for one in server.centres))) if turn.exchange else None
         return Vector(SameForAll(server.step if turn.exchange else server.direction))
@@ -64,14 +64,14 @@ class Falkon(Nystroem):
     def client(
         self, common: Common, client: Client, down: Centres | Vector | None, samples: Held, turn: Turn
     ) -> tuple[Client, Centres | Vector | None, Array | None]:
-        """Give centres; send b_k; then, round after round, send a product, and take the step."""
+        """Send centres and b_k; then, in each round, send a product and take the step."""
         if down is None:
             return client, self.given_centres(samples, turn), None
         K = len(samples.count)
         if isinstance(down, Centres):
             client = self.told_centres(down, K)
             return client, Vector(PerClient(target_product(self.rows(common, client, samples)))), client.theta
-        # Clients are told p, and in the second exchange the step along it.
+        # Clients receive p, and in the second exchange the step along it.
         told = np.repeat(down.vector.dense().values.reshape(len(client.theta), 1, -1), K, axis=1)
         if turn.exchange == 0:
             sent = Vector(PerClient(gram_product(self.rows(common, client, samples), told)))
@@ -84,7 +84,7 @@ class Falkon(Nystroem):
         if up is None:
             return server
         if isinstance(up, Centres):
-            # M of all centres, before anything of the samples is known.
+            # M of all centres, before any sums over the samples.
             centres = all_centres(up)
             phi = CentreBank(common.dictionary, centres).of_centres()
             R, m, _ = phi.shape
@@ -109,5 +109,5 @@ class Falkon(Nystroem):
 
 
 def _quotient_or_zero(a: Array, b: Array) -> Array:
-    """Quotient a / b, and 0 where nothing is left to be done."""
+    """Quotient a / b, and 0 after convergence."""
     return np.divide(a, b, out=np.zeros_like(a), where=b > 0)

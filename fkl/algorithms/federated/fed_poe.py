@@ -1,4 +1,4 @@
-"""Fed-POE: every client mixes what all have learned together with what it has learned alone.
+"""Fed-POE: every client mixes the model that all have learned together with the model that it has learned alone.
 
 Ghari and Shen, Personalized Federated Learning with Mixture of Models for Adaptive Prediction and Model Fine-Tuning,
 NeurIPS 2024, for convex models (its regression on random features), and the authors' scripts air.py and wec.py.
@@ -19,15 +19,15 @@ from fkl.kernels.functions import OnFeatures
 
 @dataclass
 class Client:
-    """A learner of its own, theta (R, N, K, P) in the bank's precision, and the logarithms of three kinds of weights.
+    """A client's own learner, theta (R, N, K, P) in the bank's precision, and the logarithms of three kinds of weights.
 
     Parameters
     ----------
     theta : (R, N, K, P)
     log_w : (R, K, 2, N)
-        Of kernels: the server's, and its own.
+        Weights of the server's kernels, and of its own.
     log_ab : (R, K, 2)
-        Of both mixtures: a of the server's kernels, b of its own.
+        Weights of both mixtures: a for the server's kernels, b for its own.
     """
 
     theta: Array
@@ -37,18 +37,19 @@ class Client:
 
 @dataclass(frozen=True)
 class FedPoe(Descent):
-    """Two mixtures of all kernels at every client, one of the server's theta and one of its own, and their mixture.
+    """Every client combines two mixtures of all kernels, one of the server's theta and one of its own.
 
-    The server's kernels are learned as in OFMKL-Avg, the client's own by the same steps on its own samples; weights of
-    kernels shrink by exp(-eta_k L_i), those of both mixtures by exp(-eta_k (f - y)^2). So a client does nearly as well
-    as the better of learning together and alone, whichever that is.
+    The server's kernels are learned as in OFMKL-Avg, the client's own by the same steps on its own samples. Weights of
+    kernels shrink by exp(-eta_k L_i), those of both mixtures by exp(-eta_k (f - y)^2). A client therefore does nearly
+    as well as the better of learning together and learning alone.
 
     Parameters
     ----------
     eta_k : float or None
         Learning rate of all weights; None for 1 / sqrt(T).
     local_steps : int
-        Gradient steps on the sample of the round, of the server's theta before their sum is sent and of its own alike.
+        Gradient steps on the sample of the round, both from the server's theta, before their sum is sent, and on its
+        own.
     eta, step_factor, lam : see `Descent`
     """
 
@@ -74,7 +75,7 @@ class FedPoe(Descent):
     def client(
         self, common: Common, client: Client, down: Parameters, samples: Samples, turn: Turn
     ) -> tuple[Client, Gradients, Outcome]:
-        """Predict with both mixtures together, weigh all anew, learn alone, and send the gradients of the server's."""
+        """Predict with both mixtures together, update weights, learn alone, and send the gradients of the server's."""
         bank, xp, theta, y = common.bank, common.xp, down.theta.values, samples.y[:, None]
         together = bank.predict(samples.x, theta)
         alone, own_norm, own = self.own_steps(common, samples, client.theta)
@@ -92,7 +93,7 @@ class FedPoe(Descent):
         return learned, gradients, Outcome(y_hat, every, lambda: (ab * (w * norms).sum(axis=-1)).sum(axis=-1))
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """Of every client sum_i (a w_i theta_i + b v_i theta_ik)'z_i."""
+        """For every client sum_i (a w_i theta_i + b v_i theta_ik)'z_i."""
         client: Client = state.client
         weights = softmax(client.log_ab)[..., None] * softmax(client.log_w)  # (R, K, 2, N)
         a, b = np.moveaxis(weights, 2, 0)[..., None]

@@ -1,4 +1,4 @@
-"""FOMD-OMS: federated online mirror descent for online model selection; J kernels go down to a client, and J up.
+"""FOMD-OMS: federated online mirror descent for online model selection, with J kernels per client down and up.
 
 Li, Wu, Xu and King, On the Necessity of Collaboration for Online Model Selection with Decentralized Data, NeurIPS 2024,
 and the authors' script FOMD-OMS.R.
@@ -38,10 +38,10 @@ class Server:
 
 @dataclass(frozen=True)
 class FomdOms(ModelSelection):
-    """The server draws J kernels for every client, and learns all of them from what the clients send of these.
+    """The server draws J kernels for every client, and learns all kernels from the clients' messages about these.
 
-    Which kernel predicts is decided by p; which are learned besides, evenly. A client computes J kernels, however many
-    there are. The rates of theory, which are the default, are small: with those of the authors' script,
+    The predicting kernel is drawn by p, the others uniformly. A client computes J kernels, however many there are. The
+    theoretical rates, which are the default, are small. With the rates of the authors' script,
     ``+as_published=fomd_oms``, its error on naval and on wave_farm is 26 times smaller. Parameters: see
     `ModelSelection`.
     """
@@ -60,7 +60,7 @@ class FomdOms(ModelSelection):
         return Server(xp.zeros((R, N, bank.width)), log_p, clients), None
 
     def broadcast(self, common: Common, server: Server, turn: Turn) -> Down:
-        """A_1 ~ p, and A_2 to A_J evenly from the others, for each client anew."""
+        """A_1 ~ p, and A_2 to A_J uniformly from the others, with a new draw for each client."""
         bank, K = common.bank, server.clients
         uniform = turn.vectors(Role.SELECTION, K * (1 + bank.kernels)).reshape(bank.replicates, K, -1)
         index, chosen = self.draw(server.log_p[:, None], uniform)
@@ -75,7 +75,7 @@ class FomdOms(ModelSelection):
         f = bank.predict(samples.x, theta)
         residual = f - samples.y[:, None]
         seen = xp.where(chosen, residual, 0.0)
-        # The loss that is learned has no regulariser: balls of radius U_i bound theta, so the gradient is 2 (f - y) z.
+        # The loss has no regulariser: balls of radius U_i bound theta, so the gradient is 2 (f - y) z.
         gradients = FeatureGradients(bank, samples.x, 2 * seen, xp.zeros_like(theta), chosen=chosen)
         squared_norm = xp.broadcast_to(squared_norms(theta)[:, None], f.shape)
         y_hat, of_first = (xp.take_along_axis(of_all, index, axis=-1)[..., 0] for of_all in (f, squared_norm))
@@ -83,7 +83,7 @@ class FomdOms(ModelSelection):
         return None, LossesAndGradients(PerClient(seen**2, chosen), gradients), outcome
 
     def server(self, common: Common, server: Server, up: LossesAndGradients, share: Array, turn: Turn) -> Server:
-        """One mirror step of every theta_i, and one of p, by means over clients that weigh what was drawn by 1 / P_i.
+        """One mirror step of every theta_i and of p, from means over clients in which drawn kernels weigh 1 / P_i.
 
         theta_i <- Proj_{|theta| <= U_i} (theta_i - lambda_{t,i} (1/K) sum_k 1[i drawn for k] grad_ik / P_i)
         c_i = (1/K) sum_k 1[i drawn for k] l_ik / P_i, then `mirror_step`
@@ -98,7 +98,7 @@ class FomdOms(ModelSelection):
         return Server(project_into_balls(theta, common.xp.asarray(self.bounds(N))), log_p, K)
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """Of every client the server's kernel that is drawn for it in round t."""
+        """For every client the server's kernel that is drawn for it in round t."""
         down = self.broadcast(world.common, state.server, Turn(t, 0, world.streams, range(1)))
         one_of_all = down.index.values[..., None] == np.arange(world.bank.kernels)
         return OnFeatures.of_replicates(world.bank, state.server.theta[:, None], one_of_all)

@@ -1,4 +1,4 @@
-"""What FOMD-OMS and its non-cooperative twin share: how kernels are drawn, the rates of theory, and both mirror steps.
+"""Code that FOMD-OMS and NCO-OMS share: the draw of kernels, the theoretical rates, and both mirror steps.
 
 Li, Wu, Xu and King, On the Necessity of Collaboration for Online Model Selection with Decentralized Data, NeurIPS 2024,
 and the authors' R scripts. N kernels are their K hypothesis spaces, K clients their M.
@@ -18,33 +18,33 @@ from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.traceable import traced, until
 
 MOST_STEPS = 200
-"""Of Newton's method, which needs one where all C_i are equal."""
+"""Newton steps; one is enough if all C_i are equal."""
 ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
 class ModelSelection(Federated):
-    """Of N kernels J are looked at in a round: A_1, drawn by p, predicts, the others are drawn evenly from the rest.
+    """A round uses J of N kernels: A_1, drawn by p, predicts; the others are drawn uniformly from the rest.
 
     Parameters
     ----------
     J : int
-        Kernels that a client looks at in a round, 2 to N; of one kernel 1.
+        Kernels that a client uses in a round, 2 to N; 1 if there is only one kernel.
     U : float
-        Most norm of a kernel's theta, which is projected on that ball.
+        Largest norm of a kernel's theta, which is projected on that ball.
     norms : list of float or None
-        U_i, one for each kernel, instead of U: hypothesis spaces of different sizes; the first p is then nearly all on
-        the smallest.
+        U_i, one for each kernel, instead of U: hypothesis spaces of different sizes. The initial p is then nearly all
+        on the smallest.
     Y : float
-        Largest target that the rates of theory reckon with.
+        Largest target that the theoretical rates assume.
     eta : float or None
-        Rate of p; None for that of theory. Only eta / C_i matters, with C_i = (U_i + Y)^2: the authors' script for
-        kernels has 16 / 2, which is eta=32.
+        Rate of p; None for the theoretical rate. Only eta / C_i matters, with C_i = (U_i + Y)^2: the authors' script
+        for kernels has 16 / 2, which is eta=32.
     step_size : float or None
-        Step lambda of theta, the same in every round; None for that of theory, which falls. The authors' script for
-        kernels has 0.5.
+        Step lambda of theta, the same in every round; None for the theoretical step, which decreases. The authors'
+        script for kernels has 0.5.
     lam : float
-        Regularisation lambda of the regret that the run reports; the method itself has none.
+        Regularisation lambda of the regret that the run reports. The method itself has no regulariser.
     """
 
     not_traceable: ClassVar[str] = ""
@@ -69,7 +69,7 @@ class ModelSelection(Federated):
         require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """J and norms fit the number of kernels."""
+        """Check that J and norms fit the number of kernels."""
         N = kernels.N
         allowed = f"an integer from {min(N, 2)} to kernels.N={N}"
         require(min(N, 2) <= self.J <= N, "J", self.J, allowed)
@@ -81,15 +81,15 @@ class ModelSelection(Federated):
         return np.full(N, self.U) if self.norms is None else np.array(self.norms, np.float64)
 
     def complexities(self, N: int) -> NDArray[np.float64]:
-        """C_i = (U_i + Y)^2, the most that a kernel's loss can be."""
+        """C_i = (U_i + Y)^2, the largest possible loss of a kernel."""
         return (self.bounds(N) + self.Y) ** 2
 
     def spread(self, N: int) -> float:
-        """(N - J) / (J - 1): how much looking at J kernels rather than all makes estimates vary."""
+        """(N - J) / (J - 1): the extra variance of estimates from J kernels instead of all."""
         return 0.0 if self.J == N else (N - self.J) / (self.J - 1)
 
     def rate(self, N: int, rounds: int, clients: int) -> float:
-        """Eta of p over a horizon of T rounds: theory's, of so many clients whose losses are averaged."""
+        """Eta of p over a horizon of T rounds; the theoretical rate depends on how many clients are averaged."""
         if self.eta is not None:
             return self.eta
         a = self.spread(N)
@@ -101,12 +101,12 @@ class ModelSelection(Federated):
         if self.step_size is not None:
             return np.full(N, self.step_size)
         U, a = self.bounds(N), self.spread(N)
-        G = 2 * (U + self.Y)  # of |theta|_i <= U_i, |z| = 1 and targets up to Y: the most that a gradient can be
+        G = 2 * (U + self.Y)  # largest possible gradient if |theta|_i <= U_i, |z| = 1 and targets are at most Y
         xp = namespace(t) if traced(t) else np
         return U / (2 * G * np.sqrt(1 + a / clients)) / xp.sqrt(xp.maximum(a**2, t + 1))
 
     def first(self, common: Common) -> Array:
-        """Logarithms of the first p, (N,): even, or nearly all on the smallest U_i where these differ."""
+        """Logarithms of the initial p, (N,): uniform, or nearly all on the smallest U_i if these differ."""
         N = common.bank.kernels
         p, smallest = np.full(N, 1 / N), int(np.argmin(self.bounds(N)))
         if np.ptp(self.bounds(N)) > 0:
@@ -128,7 +128,7 @@ class ModelSelection(Federated):
         ----------
         log_p : (R, K or 1, N)
         uniform : (R, K, 1 + N)
-            The first draws A_1 by the inverse of p; of the others the smallest are those of A_2 to A_J.
+            The first number draws A_1 by the inverse of p. The smallest of the others give A_2 to A_J.
         """
         xp, N = namespace(log_p), log_p.shape[-1]
         drawn = (uniform[..., :1] >= xp.cumsum(xp.exp(log_p), axis=-1)).sum(axis=-1)
@@ -138,7 +138,7 @@ class ModelSelection(Federated):
 
 
 def project_into_balls(theta: Array, U: Array) -> Array:
-    """Each theta_i (..., N, P), or its multiple of norm U_i where that is shorter."""
+    """Each theta_i (..., N, P), scaled to norm U_i if it is longer."""
     xp = namespace(theta)
     norm = xp.sqrt((theta**2).sum(axis=-1))
     factor = xp.where(norm > U, U / xp.where(norm > 0, norm, 1.0), 1.0)
@@ -149,14 +149,14 @@ def mirror_step(log_p: Array, c: Array, eta: float, C: Array) -> Array:
     """Argmin over p of <p, c> + D(p, p_t), D the Bregman divergence of sum_i (C_i / eta) p_i ln p_i: in logarithms.
 
     p_i <- p_i exp(-eta (c_i + mu) / C_i), with the mu in [-max c, 0] that makes their sum 1. The logarithm of that sum
-    is convex in mu and falls; at -max c it is not below 0, so Newton's steps from there rise to where it is 0.
+    is convex and decreasing in mu. At -max c it is not below 0, so Newton's steps from there increase to its zero.
     """
     xp = namespace(log_p)
     rate, mu = eta / C, -c.max(axis=-1, keepdims=True)
     start = log_p - rate * c
 
     def at(mu: Array) -> tuple[Array, Array, Array, Array]:
-        """mu, the logarithms of its weights, these over the largest, and the logarithm of their sum."""
+        """mu, the logarithms of its weights, the weights over the largest, and the logarithm of their sum."""
         exponents = start - rate * mu
         top = exponents.max(axis=-1, keepdims=True)
         weights = xp.exp(exponents - top)
@@ -167,4 +167,4 @@ def mirror_step(log_p: Array, c: Array, eta: float, C: Array) -> Array:
         return at(mu + excess * weights.sum(axis=-1, keepdims=True) / (rate * weights).sum(axis=-1, keepdims=True))
 
     _, exponents, _, excess = until(lambda known: (known[3] <= ROUNDING).all(), newton, at(mu), MOST_STEPS)
-    return exponents - excess  # what rounding left
+    return exponents - excess  # corrects rounding

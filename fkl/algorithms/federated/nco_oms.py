@@ -1,4 +1,4 @@
-"""NCO-OMS: every client selects among kernels by itself, and nobody sends anything.
+"""NCO-OMS: every client selects among kernels by itself, without any messages.
 
 The non-cooperative comparator of Li, Wu, Xu and King, On the Necessity of Collaboration for Online Model Selection with
 Decentralized Data, NeurIPS 2024, and the authors' script NCO-OMS-2.R.
@@ -28,10 +28,10 @@ class Client:
 
 @dataclass(frozen=True)
 class NcoOms(ModelSelection):
-    """FOMD-OMS of one client alone, at each of them. Parameters: see `ModelSelection`.
+    """Every client runs FOMD-OMS alone. Parameters: see `ModelSelection`.
 
     With the rates of the authors' script, ``+as_published=nco_oms``, its error on naval and on wave_farm is 2.7 times
-    smaller than with those of theory, which are the default.
+    smaller than with the theoretical rates, which are the default.
     """
 
     label: ClassVar[str] = "NCO-OMS"
@@ -56,7 +56,7 @@ class NcoOms(ModelSelection):
         index, chosen = self.draw(client.log_p, turn.vectors(Role.SELECTION, 1 + N))
         P = self.chances(client.log_p)
         here = samples.present.astype(np.float64)
-        # What was not drawn keeps its theta: its step is 0. 1 / P_i makes the others' steps unbiased.
+        # Kernels that were not drawn keep their theta: their step is 0. 1 / P_i makes the others' steps unbiased.
         steps = xp.where(chosen, xp.asarray(self.steps(N, turn.t, 1)) / P, 0.0)
         f, squared_norm, theta = bank.descend(samples.x, samples.y, here, client.theta, steps, 0.0)
         loss = (f - samples.y[:, None]) ** 2
@@ -71,7 +71,7 @@ class NcoOms(ModelSelection):
         """Learns nothing."""
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """Of every client its own kernel that is drawn in round t."""
+        """For every client its own kernel that is drawn in round t."""
         client: Client = state.client
         _, K, N = client.log_p.shape
         uniform = Turn(t, 0, world.streams, range(K)).vectors(Role.SELECTION, 1 + N)
@@ -80,7 +80,7 @@ class NcoOms(ModelSelection):
 
 
 def projected_where(chosen: NDArray[np.bool_], theta: Array, U: Array) -> Array:
-    """Theta (R, N, K, P), used up, with those projected on balls of radius U (N,) that are chosen, (R, K, N)."""
+    """Theta (R, N, K, P), overwritten: the chosen kernels (R, K, N) are projected on balls of radius U (N,)."""
     if traced(theta):  # whose number is not known
         every = project_into_balls(theta, U[:, None])
         return namespace(theta).where(chosen.swapaxes(1, 2)[..., None], every, theta)

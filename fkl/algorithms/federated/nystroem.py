@@ -1,4 +1,4 @@
-"""What Nystroem methods of a star share: centres that clients give, and theta in the space that these span."""
+"""Code that Nystroem methods of a star share: centres that clients send, and theta in the space that these span."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -25,21 +25,21 @@ SPACE = "span of the centres"
 
 @dataclass(frozen=True)
 class Centres:
-    """Some samples (m, d): of each client, or of all of them, the same for all."""
+    """Centres (m, d): each client's own, or those of all clients, the same for all."""
 
     centres: Ragged
 
 
 @dataclass(frozen=True)
 class Vector:
-    """Of each client (R, K, m), or the same for all (R, m)."""
+    """One vector per client (R, K, m), or the same for all (R, m)."""
 
     vector: PerClient | SameForAll
 
 
 @dataclass
 class Client:
-    """Centres (R, m, d) of all clients, none before they are told, and theta and what else it holds, (R, K, m)."""
+    """Centres (R, m, d) of all clients, empty before the client receives them; theta and further vectors, (R, K, m)."""
 
     centres: Array
     theta: Array
@@ -50,18 +50,18 @@ class Client:
 class Nystroem(HoldOut, OnBatches):
     """min over f in span{kappa(c, .)} of sum_k mean (y_k - f(x_k))^2 + lam |f|^2, c the centres, for one exact kernel.
 
-    Clients count alike however many samples they have, as in COKE's eqs. (15) and (16). In the first round every client
-    sends some samples of its own, drawn uniformly, and is told all of these: they are no secret any more, whatever
-    noise were on later messages, so that privacy and other conditions on messages are refused.
+    Clients have equal weights however many samples they have, as in COKE's eqs. (15) and (16). In the first round every
+    client sends some of its samples, drawn uniformly, and receives those of all clients. These samples are disclosed,
+    even if later messages had noise, so privacy and other conditions on messages are refused.
 
     Parameters
     ----------
     centres : int
-        Samples that a client gives, all of them where it has fewer.
+        Samples that a client sends; a client with fewer sends all.
     iterations : int
-        Rounds, the first of which is that of the centres.
+        Rounds; the first one exchanges the centres.
     lam : float
-        Regularisation lambda of all clients together.
+        Regularisation lambda of the sum over all clients.
     """
 
     task: ClassVar[Any] = TogetherTask
@@ -81,7 +81,7 @@ class Nystroem(HoldOut, OnBatches):
 
     @property
     def rounds(self) -> int:
-        """One an iteration."""
+        """One round per iteration."""
         return self.iterations
 
     def require_fits(self, kernels: Dictionary) -> None:
@@ -89,7 +89,7 @@ class Nystroem(HoldOut, OnBatches):
         require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
 
     def client_before(self, common: Common, clients: int) -> Client:
-        """A client's state before it is told of any centre."""
+        """A client's state before it receives centres."""
         self.require_fits(common.dictionary)
         R = len(common.streams.replicates)
         return Client(np.zeros((R, 0, common.dimension)), np.zeros((R, clients, 0)), np.zeros((R, clients, 0)))
@@ -108,7 +108,7 @@ class Nystroem(HoldOut, OnBatches):
         return Centres(Ragged(tuple(some)))
 
     def told_centres(self, down: Centres, clients: int) -> Client:
-        """A client's state once it is told of all centres."""
+        """A client's state after it has received all centres."""
         centres = all_centres(down)
         zeros = np.zeros((len(centres), clients, centres.shape[1]))
         return Client(centres, zeros, zeros)
@@ -118,13 +118,13 @@ class Nystroem(HoldOut, OnBatches):
         return samples.rows(SPACE, lambda: CentreBank(common.dictionary, client.centres))
 
     def judged_in(self, world: World) -> tuple[Rows, Rows]:
-        """The same of all clients, and of the samples that are tested on: the centres follow from the seed."""
+        """The same for all clients and for the test samples: the centres follow from the seed."""
         everyone = Turn(0, 0, world.streams, range(world.problem.clients))
         bank = CentreBank(world.dictionary, all_centres(self.given_centres(world.held, everyone)))
         return world.held.rows(SPACE, lambda: bank), world.tested.rows(SPACE, lambda: bank)
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnPoints, ...]:
-        """Sums over the centres, of every client."""
+        """Sums over the centres, for every client."""
         client: Client = state.client
         dictionary = world.dictionary
         alpha = CentreBank(dictionary, client.centres).coefficients(client.theta)
@@ -141,16 +141,16 @@ def all_centres(message: Centres) -> Array:
 
 
 def gram_product(rows: Rows, vector: Array) -> Array:
-    """Phi_k'Phi_k v_k / n_k of each client, for v (R, K, m)."""
+    """Phi_k'Phi_k v_k / n_k for each client, with v (R, K, m)."""
     return rows.weigh(rows.predict(vector[..., None])[..., 0]) / rows.count[:, None]
 
 
 def target_product(rows: Rows) -> Array:
-    """Phi_k'y_k / n_k of each client, (R, K, m)."""
+    """Phi_k'y_k / n_k for each client, (R, K, m)."""
     return rows.weigh(rows.y) / rows.count[:, None]
 
 
 def _without_replacement(u: NDArray[np.float64], n: int) -> NDArray[np.int64]:
-    """Numbers below n, no two alike, one for each u in [0, 1) while there are any."""
+    """Distinct numbers below n, one for each u in [0, 1), as long as any are left."""
     left = list(range(n))
     return np.array([left.pop(int(u[i] * (n - i))) for i in range(min(len(u), n))])

@@ -18,7 +18,7 @@ from fkl.kernels.functions import OnFeatures
 
 @dataclass(frozen=True)
 class OfmklAvg(Descent):
-    """Every client sends the gradients of all kernels; predictions weigh them alike. Parameters: see `Descent`."""
+    """Every client sends the gradients of all kernels; predictions weigh them equally. Parameters: see `Descent`."""
 
     label: ClassVar[str] = "OFMKL-Avg"
     uses_sample_once: ClassVar[bool] = True

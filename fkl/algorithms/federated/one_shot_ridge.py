@@ -1,8 +1,8 @@
-"""One-shot federated ridge regression: every client sends what its samples come to, once.
+"""One-shot federated ridge regression: every client sends sums over its samples, once.
 
-Ridge regression on random features needs nothing of the samples but sums over them, which add up: One-Shot Federated
-Ridge Regression (arXiv 2601.08216); noise on such sums is the mechanism of Vu and Slavkovic (2009) and of Wang,
-Revisiting Differentially Private Linear Regression (UAI 2018).
+Ridge regression on random features needs only sums over the samples, and clients' sums add up: One-Shot Federated Ridge
+Regression (arXiv 2601.08216). Noise on such sums is the mechanism of Vu and Slavkovic (2009) and of Wang, Revisiting
+Differentially Private Linear Regression (UAI 2018).
 """
 
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ from fkl.wire.payloads import PerClient, SameForAll
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a client's samples come to.
+    """Sums over a client's samples.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Theta:
-    """What was learned, (R, P)."""
+    """Learned theta, (R, P)."""
 
     theta: SameForAll
 
@@ -58,16 +58,16 @@ class OneShotRidge(HoldOut, OnBatches):
     """min over theta of sum_k |y_k - Z_k theta|^2 / n_k + lam |theta|^2, exactly, after one message of each client.
 
     Client k sends G_k = Z_k'Z_k / n_k and b_k = Z_k'y_k / n_k, and theta = (sum_k G_k + lam I)^-1 sum_k b_k. Clients
-    count alike however many samples they have, as in COKE's eqs. (15) and (16), whose optimum this is: with as many
-    samples each it is ridge regression on pooled samples. Absent clients are left out, as late ones are.
+    have equal weights however many samples they have, and theta is the optimum of COKE's eqs. (15) and (16). If all
+    clients have equally many samples, this is ridge regression on pooled samples. Absent and late clients are left out.
 
-    With features of map=pairs, |z| = 1, and targets of at most 1 the message of a client is no longer than 2^(1/2),
-    which is what to clip it to where there is noise; then G may have eigenvalues below 0, which are taken for 0.
+    With features of map=pairs, |z| = 1, and targets of at most 1 a client's message has norm at most 2^(1/2): clip to
+    that norm if there is noise. With noise G may have negative eigenvalues, which are set to 0.
 
     Parameters
     ----------
     lam : float
-        Regularisation lambda of all clients together.
+        Regularisation lambda of the sum over all clients.
     """
 
     task: ClassVar[Any] = StarTask
@@ -103,7 +103,7 @@ class OneShotRidge(HoldOut, OnBatches):
             here = samples.present[:, None]
             theta = np.where(here, down.theta.dense().values[:, None], client.theta)
             return Learned(theta), None, theta
-        if turn.exchange:  # nobody has answered the server, which learned nothing
+        if turn.exchange:  # no client has answered, so the server has learned nothing
             return client, None, client.theta
         rows = samples.rows(FEATURES, lambda: common.bank)
         R, K, _, P = rows.phi.shape
@@ -114,7 +114,7 @@ class OneShotRidge(HoldOut, OnBatches):
         return client, Statistics(PerClient(gram), PerClient(rows.weigh(rows.y) / rows.count[:, None])), None
 
     def server(self, common: Common, server: Learned, up: Statistics | None, share: Array, turn: Turn) -> Learned:
-        """Sums over those whose messages are there, of which each has the same share in a mean."""
+        """Sums over the clients whose messages arrived, with equal shares."""
         if up is None:
             return server
         heard = 1 / share.max()
@@ -126,16 +126,16 @@ class OneShotRidge(HoldOut, OnBatches):
         return replace(server, theta=np.stack([_solve_ridge(*one, self.lam) for one in zip(gram, pull, strict=True)]))
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """Theta of every client."""
+        """Theta for every client."""
         theta = state.client.theta[:, :, None]
         return OnFeatures.of_replicates(world.bank, theta, np.ones(theta.shape[:3]))
 
 
 def _solve_ridge(gram: Array, pull: Array, lam: float) -> Array:
-    """(G + lam I)^-1 b, with eigenvalues of G that noise has made negative taken for 0."""
+    """(G + lam I)^-1 b, with eigenvalues of G that noise has made negative set to 0."""
     ridge = gram + lam * np.eye(len(gram))
     values = np.linalg.eigvalsh(gram)
-    if values[0] > -0.5 * lam:  # of G without noise rounding may leave as much
+    if values[0] > -0.5 * lam:  # without noise, rounding may leave eigenvalues of this size
         return cho_solve(cho_factor(ridge), pull)
     values, vectors = np.linalg.eigh(gram)
     return vectors @ ((vectors.T @ pull) / (np.maximum(values, 0) + lam))

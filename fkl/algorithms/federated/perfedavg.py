@@ -27,21 +27,21 @@ MOST_STEPS = 1000
 
 @dataclass(frozen=True)
 class Down:
-    """The global network, to all clients: a matrix (R, outputs, inputs + 1) a layer."""
+    """The global network, to all clients: one matrix (R, outputs, inputs + 1) per layer."""
 
     network: tuple[SameForAll, ...]
 
 
 @dataclass(frozen=True)
 class Up:
-    """A client's gradient at its personal network, or the sum of its steps' ones, a layer each."""
+    """A client's gradient at its personal network, or the sum over its steps, one array per layer."""
 
     network: tuple[RankOne | PerClient, ...]
 
 
 @dataclass
 class Server:
-    """Global network: one matrix (R, outputs, inputs + 1) a layer, biases in the last column."""
+    """Global network: one matrix (R, outputs, inputs + 1) per layer, biases in the last column."""
 
     layers: list[Array]
 
@@ -50,7 +50,7 @@ class Server:
 class PerFedAvg(Federated):
     """w <- w - eta mean_k grad l_k(w - alpha grad l_k(w)), with l_k the squared error of client k's newest sample.
 
-    With `local_steps` above 1, tau in Algorithm 1 of Fallah et al., a client takes so many of these steps by itself.
+    With `local_steps` above 1, tau in Algorithm 1 of Fallah et al., a client takes this many steps by itself.
 
     Parameters
     ----------
@@ -59,15 +59,15 @@ class PerFedAvg(Federated):
     alpha : float or None
         Clients' step to their personal model; None for 1 / sqrt(T).
     neurons : int
-        Most neurons a hidden layer.
+        Maximum number of neurons per hidden layer.
     parameters : int
-        The network has fewer parameters than this: the most hidden layers of `neurons` neurons that fit, or, where not
-        even one does, one hidden layer with as many neurons as do.
+        Upper bound of the number of parameters. The network has as many hidden layers of `neurons` neurons as fit. If
+        not even one fits, it has one hidden layer with as many neurons as fit.
     lam : float
-        Regularisation lambda of the regret that the run reports; the network itself has none.
+        Regularisation lambda of the regret that the run reports. The network itself has no regulariser.
     local_steps : int
-        Steps of size eta that a client takes from the global network, on the sample of the round, before it sends the
-        sum of their gradients.
+        Steps of size eta of a client from the global network, on the sample of the round. The client then sends the sum
+        of their gradients.
     """
 
     label: ClassVar[str] = "PerFedAvg"
@@ -131,8 +131,8 @@ class PerFedAvg(Federated):
         if self.local_steps == 1:
             y_hat, gradients = self._meta_gradient(layers, x, target, common)
         else:
-            # Each client's network is played as if it were a replicate of its own; what it shows is from before the
-            # first step, and what it sends are the sums of all steps' gradients.
+            # Each client's network is computed as a separate replicate. Its prediction is from before the first step,
+            # and its message holds the sums of all steps' gradients.
             (R, K), eta, xp = x.shape[:2], self._rate(self.eta, common), common.xp
             own = [xp.repeat(layer, K, axis=0) for layer in layers]
             total = [xp.zeros_like(layer) for layer in own]
@@ -151,7 +151,7 @@ class PerFedAvg(Federated):
     def _meta_gradient(
         self, layers: list[Array], x: Array, target: Array, common: Common
     ) -> tuple[Array, tuple[RankOne, ...]]:
-        """Predictions (R, K), and grad l(w - alpha grad l(w)) of each layer."""
+        """Predictions (R, K), and grad l(w - alpha grad l(w)) for each layer."""
         alpha = self._rate(self.alpha, common)
         a, y_hat = forward_pass(layers, x)
         delta = backward_pass(layers, a, 2 * (y_hat - target))
@@ -166,7 +166,7 @@ class PerFedAvg(Federated):
         return Server([layer - eta * mean for layer, mean in zip(server.layers, means, strict=True)])
 
     def functions(self, world: World, state: Star, t: int) -> tuple[Network, ...]:
-        """The global network, by which clients predict before they adapt it to a sample."""
+        """The global network, with which clients predict before they adapt it to a sample."""
         return tuple(Network.from_layers(list(layers)) for layers in zip(*state.server.layers, strict=True))
 
     def _rate(self, key: float | None, common: Common) -> float:
@@ -174,10 +174,10 @@ class PerFedAvg(Federated):
 
 
 Shift = tuple[float, list[Array], list[Array]]
-"""One gradient step of every client, kept as what makes it: alpha, inputs and deltas of each layer.
+"""One gradient step of every client, stored as its factors: alpha, and inputs and deltas of each layer.
 
-With one sample the gradient of a layer is delta inputs', of rank one; so W - alpha delta inputs' is applied to a vector
-without ever being formed, and K personal networks cost no memory.
+With one sample the gradient of a layer is delta inputs', of rank one. So W - alpha delta inputs' is applied to a vector
+without forming the matrix, and K personal networks need no memory.
 """
 
 
@@ -210,12 +210,12 @@ def backward_pass(layers: list[Array], inputs: list[Array], slope: Array, shift:
 
 
 def product_by_tiles(rows: Array, matrix: Array) -> Array:
-    """Rows (R, K, m) times a matrix (R, m, n), tile by tile of clients: how BLAS rounds depends on how many there are.
+    """Rows (R, K, m) times a matrix (R, m, n), in tiles of clients, since BLAS rounding depends on the number of rows.
 
-    So a client's numbers are the same whatever rank has which tiles.
+    A client's numbers are therefore the same however tiles are distributed over ranks.
     """
     xp = namespace(rows)
-    if traced(rows):  # of one process, by one compiled program
+    if traced(rows):  # one process uses one compiled program
         return xp.matmul(rows, matrix)
     return xp.concatenate([xp.matmul(rows[:, tile], matrix) for tile in tiles(rows.shape[1])], axis=1)
 

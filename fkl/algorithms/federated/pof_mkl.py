@@ -33,13 +33,13 @@ class PofMkl(Descent):
     Parameters
     ----------
     M : int
-        Kernels a bin: the most whose update a client sends in a round, 1 to N.
+        Kernels per bin: the largest number of kernels whose updates a client sends in a round, 1 to N.
     xi : float
         Exploration rate in (0, 1]; 1 draws bins uniformly.
     eta_k : float or None
         Learning rate of the clients' weights; None for 1 / sqrt(T).
     bins_by : {"current", "updated"}
-        Weights that make the bins where xi < 1: w_t, as in eq. (8), or w_{t+1}, at hand by then in Algorithm 2.
+        Weights that define the bins if xi < 1: w_t, as in eq. (8), or w_{t+1}, which Algorithm 2 has computed by then.
     eta, step_factor, lam, local_steps : see `Descent`
     """
 
@@ -59,12 +59,12 @@ class PofMkl(Descent):
 
     @property
     def choices_reveal_data(self) -> bool:  # type: ignore[override]
-        """Bins are drawn by weights, which all samples so far made, unless they are drawn uniformly."""
+        """Bins are drawn by weights that depend on all samples so far, unless they are drawn uniformly."""
         return self.xi < 1
 
     @property
     def uses_sample_once(self) -> bool:  # type: ignore[override]
-        """A client's weights, which know all its samples, reach nobody but through the bins."""
+        """A client's weights depend on all its samples, and others see them only through the bins."""
         return not self.choices_reveal_data
 
     @property
@@ -73,7 +73,7 @@ class PofMkl(Descent):
         return not self.choices_reveal_data
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """A bin has no more kernels than there are."""
+        """Check that a bin has at most as many kernels as there are."""
         require(self.M <= kernels.N, "M", self.M, f"an integer from 1 to kernels.N={kernels.N}")
 
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
@@ -86,13 +86,13 @@ class PofMkl(Descent):
     def client(
         self, common: Common, client: Client, down: Parameters, samples: Samples, turn: Turn
     ) -> tuple[Client, Gradients, Outcome]:
-        """Predict, weigh the kernels anew, and send the gradients of one bin."""
+        """Predict, update the weights of the kernels, and send the gradients of one bin."""
         bank, theta, log_w = common.bank, down.theta.values, client.log_w
         f = bank.predict(samples.x, theta)  # eq. (5)
         w = softmax(log_w)
         y_hat = (w * f).sum(axis=-1)  # eq. (6)
         residual = f - samples.y[:, None]
-        del f  # with a million clients all of these take as much as their data
+        del f  # with a million clients each of these needs as much memory as their data
         loss = residual**2 + self.lam * squared_norms(theta)[:, None]
         eta_k = common.rounds**-0.5 if self.eta_k is None else self.eta_k
         updated = log_w - eta_k * samples.present[:, None] * loss  # eq. (7)
@@ -110,7 +110,7 @@ class PofMkl(Descent):
 def choose_bin(log_w: Array, M: int, xi: float, uniform: Array) -> tuple[NDArray[np.bool_], Array]:
     """Algorithm 1: sort kernels by log_w (R, K, N), cut them into bins of M, draw one by `uniform` (R, K) in [0, 1).
 
-    Returns whether kernel i lies in the drawn bin, (R, K, N), and the bin's probability, (R, K, 1).
+    Returns whether kernel i is in the drawn bin, (R, K, N), and the bin's probability, (R, K, 1).
     """
     xp, N = namespace(log_w), log_w.shape[-1]
     m = -(-N // M)

@@ -1,4 +1,4 @@
-"""What the learners at a server share: clients send their samples as they are, and the server learns alone."""
+"""Code that pooled learners share: clients send their samples unchanged, and the server learns alone."""
 
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ class Features:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the server predicts for a client's sample, (R, K)."""
+    """The server's prediction for a client's sample, (R, K)."""
 
     prediction: PerClient
 
@@ -39,7 +39,7 @@ class Target:
 
 @dataclass
 class Serving:
-    """A server between two messages: its learner, and the sample whose target it waits for.
+    """A server between two messages: its learner, and the sample whose target is still missing.
 
     Parameters
     ----------
@@ -62,10 +62,10 @@ class Serving:
 
 @dataclass(frozen=True)
 class Pooled(Federated, Learner):
-    """Mixin before a `Learner`, which then plays at the server, round after round, client after client.
+    """Mixin before a `Learner`, which then runs at the server, round after round, client after client.
 
-    A client sends the d features of its sample, hears one prediction and sends one target. Nothing is kept private.
-    In a simulation the learner plays a round of all clients at once, which changes no number beyond rounding.
+    A client sends the d features of its sample, receives one prediction and sends one target. Nothing is private. In a
+    simulation the learner plays a round of all clients at once, which changes numbers only by rounding.
     """
 
     exchanges: ClassVar[int] = 2
@@ -74,7 +74,7 @@ class Pooled(Federated, Learner):
     not_traceable: ClassVar[str] = "its server serves clients one after another"
 
     def start(self, common: Common, clients: int) -> tuple[Serving, None]:
-        """As the learner starts; clients hold nothing."""
+        """The learner's initial state; clients hold nothing."""
         nothing = np.zeros((1, common.dimension))
         total = common.rounds * clients
         return Serving(
@@ -88,7 +88,7 @@ class Pooled(Federated, Learner):
     def client(
         self, common: Common, client: None, down: Prediction | None, samples: Samples, turn: Turn
     ) -> tuple[None, Features | Target, Outcome | None]:
-        """First the features, then the target; how the server came by its prediction no client knows."""
+        """First the features, then the target; no client knows the server's model."""
         R = common.bank.replicates
         if down is None:
             return None, Features(PerClient(np.broadcast_to(samples.x, (R, *samples.x.shape)))), None
@@ -97,22 +97,22 @@ class Pooled(Federated, Learner):
         return None, Target(PerClient(np.broadcast_to(samples.y, y_hat.shape))), Outcome(y_hat, None, lambda: unknown)
 
     def server(self, common: Common, server: Serving, up: Any, share: Array, turn: Turn) -> Serving:
-        """Predict when the features are there, and learn when the target is."""
+        """Predict once the features have arrived, and learn once the target has."""
         now = slice(server.count, server.count + 1)
         if isinstance(up, Features):
             x = up.features.values[0]
-            # A guess on a copy: the learner plays a round at once, and its target is not there yet.
+            # Predict on a copy: the learner plays a whole round, but the target has not arrived yet.
             guess = self.play(_world_of_learner(common, server.total, x, np.zeros(1)), deepcopy(server.learner), now)
             return replace(server, x=x, y_hat=guess.played.y_hat)
         world = _world_of_learner(common, server.total, server.x, up.target.values[0])
         return replace(server, learner=self.play(world, deepcopy(server.learner), now), count=now.stop)
 
     def init(self, world: World) -> Any:
-        """As the learner starts."""
+        """The learner's initial state."""
         return self._learner(at_the_server(world))
 
     def step(self, world: World, state: Any, t: int) -> tuple[Any, Outcome]:
-        """One round of all clients, as many of the learner's."""
+        """One round of all clients, which is K rounds of the learner."""
         channel, problem = world.channel, world.problem
         x, y, _ = problem.round(t)
         R = world.bank.replicates
@@ -124,16 +124,16 @@ class Pooled(Federated, Learner):
         return state, Outcome(played.y_hat, played.loss, lambda: played.squared_norm)
 
     def functions(self, world: World, state: Any, t: int) -> tuple[OnFeatures, ...]:
-        """As the learner's, which has seen the samples of all clients in t rounds."""
+        """Prediction of the learner, which has seen the samples of all clients in t rounds."""
         learner: Any = super(Federated, self)
         return learner.functions(at_the_server(world), state, t * world.problem.clients)
 
     def _learner(self, world: World) -> Any:
-        """State with which the learner itself starts: the class that comes after this one's own."""
+        """Initial state of the learner itself, the next class in the method resolution order."""
         return super(Federated, self).init(world)  # type: ignore[misc]
 
     def require_one(self, world: World) -> None:
-        """Refuse clients that miss a round; how many there are does not matter."""
+        """Refuse clients that miss a round. Any number of clients is allowed."""
         if not world.problem.present.all():
             raise FklError(f"partition: {self.label} needs clients that are present in every round")
 
@@ -151,13 +151,13 @@ def at_the_server(world: World) -> World:
         tested=None,
     )
     alone = replace(world, problem=stream)
-    vars(alone)["bank"] = world.bank  # drawn once, not once a round
+    vars(alone)["bank"] = world.bank  # drawn once, not in each round
     return alone
 
 
 def _world_of_learner(common: Common, total: int, x: Array, y: Array) -> World:
-    """A stream of so many samples to a server that has this one alone: whichever it asks for, it gets this."""
-    # The same sample so many times takes no room so; writable, or all loops would be compiled once more.
+    """A stream of this length for a server that has only this sample: every index returns it."""
+    # A broadcast view needs no memory; it is writable, or all loops would be compiled a second time.
     own = (np.array(one, np.float64) for one in (x, y))
     x, y = (as_strided(one, (total, *one.shape), (0, *one.strides)) for one in own)
     stream = Problem(x, y, np.broadcast_to(np.True_, (total, 1)), np.zeros(1, np.int64))

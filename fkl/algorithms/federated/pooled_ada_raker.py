@@ -1,4 +1,4 @@
-"""AdaRaker at a server that all samples are sent to: what pooling the data brings where targets drift."""
+"""AdaRaker at a server that receives all samples: shows the benefit of pooling the data if targets drift."""
 
 from dataclasses import dataclass
 from typing import ClassVar

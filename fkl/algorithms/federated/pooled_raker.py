@@ -1,4 +1,4 @@
-"""Raker at a server that all samples are sent to: what pooling the data would cost, and bring."""
+"""Raker at a server that receives all samples: shows the costs and benefits of pooling the data."""
 
 from dataclasses import dataclass
 from typing import ClassVar

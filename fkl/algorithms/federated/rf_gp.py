@@ -1,7 +1,7 @@
-"""RF-GP: an ensemble of random-feature Gaussian processes that clients learn by adding up what their samples come to.
+"""RF-GP: an ensemble of random-feature Gaussian processes that clients learn by adding up sums over their samples.
 
-The equations, and whose they are, stand in `fkl.algorithms.gaussian_processes`. That the sums S, b, n and q of each
-kernel, and nothing else, go up, some rounds' at once, is the information filter of an ensemble with a server.
+`fkl.algorithms.gaussian_processes` has the equations and their sources. Clients send only the sums S, b, n and q of
+each kernel, for one or several rounds at once. This is the information filter of an ensemble with a server.
 """
 
 from dataclasses import dataclass, replace
@@ -39,7 +39,7 @@ from fkl.wire.payloads import PerClient, SameForAll, Selected
 
 @dataclass(frozen=True)
 class Posterior:
-    """What a client predicts with, of each kernel that is still learned.
+    """Model with which a client predicts, for each kernel that is still learned.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Posterior:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a client's samples since its last message come to: S and b of each kernel, and n and q."""
+    """Sums over a client's samples since its last message: S and b of each kernel, and n and q."""
 
     moments: Moments
     totals: PerClient
@@ -66,14 +66,14 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Summary:
-    """A few made-up samples with nearly the sums of `Statistics`, where these are too many to send.
+    """A few synthetic samples with nearly the sums of `Statistics`, if these are too large to send.
 
     Parameters
     ----------
     samples : payload (R, K, N, r, P + 1)
-        a_j, made up, whose sum of a_j a_j' is nearest to that of (z, y) (z, y)' over a client's samples.
+        Synthetic a_j, whose sum of a_j a_j' is nearest to the sum of (z, y) (z, y)' over a client's samples.
     totals : payload (R, K, 2)
-        As they are.
+        n and q, unchanged.
     """
 
     samples: PerClient
@@ -82,7 +82,7 @@ class Summary:
 
 @dataclass
 class Server:
-    """All that the server knows.
+    """The server's state.
 
     Parameters
     ----------
@@ -90,11 +90,11 @@ class Server:
         S and b of each kernel, n and q.
     noise : (R, N)
     root, theta, evidence : (R, N, P, P), (R, N, P), (R, N)
-        With root'root = A^-1, the mean of theta, and the logarithm of the evidence.
+        root'root = A^-1, the mean of theta, and the logarithm of the evidence.
     active : (R, N) bool
         Kernels that are still learned.
     heard, decided : (R,) int64
-        Rounds in which clients were last heard, and in which levels of noise and kernels were decided; -1 for none.
+        Rounds of the last messages from clients, and of the last choice of noise levels and kernels; -1 for none.
     clients : int
     """
 
@@ -113,16 +113,16 @@ class Server:
 
 @dataclass
 class Client:
-    """What a client has not told yet, and how well each kernel has predicted its samples.
+    """A client's samples that it has not sent yet, and how well each kernel has predicted its samples.
 
     Parameters
     ----------
     x, y : (R, K, B, d), (R, K, B)
-        Samples that it keeps until they are told, B of them at most.
+        Samples that it keeps until it sends their sums, at most B.
     at : (R, K, B) int64
-        Their rounds, -1 where there is none.
+        Their rounds, -1 in places without a sample.
     log_w : (R, K, N)
-        Log densities of its samples so far, all added up.
+        Sum of the log densities of its samples so far.
     """
 
     x: Array
@@ -133,39 +133,40 @@ class Client:
 
 @dataclass(frozen=True)
 class RfGp(GaussianProcesses, Federated):
-    """Every client predicts with the posterior of all kernels on everyone's samples, and tells what its own come to.
+    """Every client predicts with the posterior of all kernels given all clients' samples, and sends sums over its own.
 
-    With a message in every round it is Bayesian linear regression on pooled samples, exactly: after t rounds the same
-    theta as ridge regression with a lambda of s2. A message of one sample discloses it; one of many, less often, tells
-    their sums alone.
+    With a message in every round it is exactly Bayesian linear regression on pooled samples: after t rounds theta is
+    that of ridge regression with a lambda of s2. A message about one sample discloses it. A less frequent message about
+    many samples discloses only their sums.
 
     Parameters
     ----------
     M : int or None
-        Kernels that are learned to the end, to send less: whenever levels of noise are decided, after 1, 2, 3, 5, 8,
-        12, ... rounds, the half that has less evidence is dropped until there are M left. None for all.
+        Kernels that are learned to the end, to send less. Whenever noise levels are chosen, after 1, 2, 3, 5, 8, 12,
+        ... rounds, the half with the smaller evidence is dropped, until M are left. None for all.
     rank : int or None
-        Samples (z, y) that a message is summed up by for each kernel, where its P (P + 3) / 2 sums are too many to
-        send: eigenvectors of sum (z, y) (z, y)', each as long as the root of its eigenvalue, of the largest ones. What
-        is left out is taken for noise. The server reads them, so that sums cannot be secure. None for the sums.
+        Synthetic samples (z, y) per kernel that summarise a message, if its P (P + 3) / 2 sums are too many to send.
+        They are the eigenvectors of sum (z, y) (z, y)' with the largest eigenvalues, each scaled by the root of its
+        eigenvalue. The remainder counts as noise. The server reads them, so secure sums are not possible. None sends
+        the sums.
     flush, noise, forget, personal, lam : see `GaussianProcesses`
     """
 
     label: ClassVar[str] = "RF-GP"
     uses_sample_once: ClassVar[bool] = True
-    means_only: ClassVar[bool] = False  # no fixed order of additions makes its moments
+    means_only: ClassVar[bool] = False  # its moments are not added up in a fixed order
 
     M: int | None = None
     rank: int | None = None
 
     @property
     def message_of_one_sample(self) -> bool:  # type: ignore[override]
-        """Sums of several rounds are of several samples."""
+        """Sums of several rounds contain several samples."""
         return self.flush == 1
 
     @property
     def not_traceable(self) -> str:  # type: ignore[override]
-        """Why JAX cannot trace its rounds: what is sent differs from round to round."""
+        """Why JAX cannot trace its rounds: the messages differ from round to round."""
         alike = self.flush == 1 and self.M is None and self.rank is None
         return "" if alike else "its messages are not alike in all rounds, but with flush=1, and M and rank null"
 
@@ -175,17 +176,17 @@ class RfGp(GaussianProcesses, Federated):
         require(self.rank is None or self.rank >= 1, "rank", self.rank, "an integer >= 1, or null for all sums")
 
     def needs(self, dictionary: Dictionary, problem: Problem) -> int:
-        """Bytes that a replicate takes at least, with the samples that clients keep."""
+        """Least memory of a replicate in bytes, with the samples that clients keep."""
         kept = 0 if self.flush == 1 else 8 * problem.present.size * (2 + problem.dimension // 2)
         return super().needs(dictionary, problem) + kept
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """As many kernels as are learned, at least."""
+        """Check that there are at least M kernels."""
         fits = self.M is None or self.M <= kernels.N
         require(fits, "M", self.M, f"an integer from 1 to kernels.N={kernels.N}, or null")
 
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
-        """Nothing is known but that theta ~ N(0, I)."""
+        """Start from the prior theta ~ N(0, I)."""
         bank, xp = common.bank, common.xp
         R, N, P = bank.replicates, bank.kernels, bank.width
         self.require_fits(common.dictionary)
@@ -199,7 +200,7 @@ class RfGp(GaussianProcesses, Federated):
         return server, Client(x, xp.zeros((R, clients, B)), at, xp.zeros((R, clients, N)))
 
     def broadcast(self, common: Common, server: Server, turn: Turn) -> Posterior:
-        """What is known of all kernels, or of those that are still learned."""
+        """The posterior of all kernels, or of those that are still learned."""
         known = server.theta, lower_triangle(server.root), server.noise, server.evidence
         if self.M is None:
             return Posterior(*(SameForAll(values) for values in known))
@@ -210,7 +211,7 @@ class RfGp(GaussianProcesses, Federated):
     def client(
         self, common: Common, client: Client, down: Posterior, samples: Samples, turn: Turn
     ) -> tuple[Client, Statistics | Summary | None, Outcome]:
-        """Predict with the mixture of all kernels, weigh them anew, and send what is due."""
+        """Predict with the mixture of all kernels, update their weights, and send the sums that are due."""
         bank, xp, here = common.bank, common.xp, samples.present
         theta, noise, log_w = (payload.values for payload in (down.theta, down.noise, down.log_w))
         active = xp.ones(noise.shape, bool) if self.M is None else down.theta.chosen[:, 0]  # type: ignore[union-attr]
@@ -225,20 +226,20 @@ class RfGp(GaussianProcesses, Federated):
             density = own.log_density(samples.y)
             client = replace(client, log_w=client.log_w + xp.where(here[:, None] & active[:, None], density, 0.0))
 
-        # The new sample, beside those that are kept where it is not sent at once.
+        # The new sample, appended to those that are kept if it is not sent at once.
         x, t = samples.x[None, :, None], turn.t
         y: Array = samples.y[None, :, None]
         if client.at.shape[-1] == 0:
             at = xp.where(here, t, -1)[None, :, None]
         else:
-            x, y, at = client.x, client.y, client.at.copy()  # of x and y only places that hold nothing are used up
+            x, y, at = client.x, client.y, client.at.copy()  # writes only to empty places of x and y
             mine, place = xp.flatnonzero(here), (at[0] >= 0).sum(axis=-1)[here]
             x[:, mine, place], y[:, mine, place], at[:, mine, place] = samples.x[here], samples.y[here], t
             client = replace(client, x=x, y=y, at=at)
         if not self.sends_in_round(t):
             return client, None, outcome
 
-        # The message: sums over all samples that the server has not heard of, by how long ago they were.
+        # The message: sums over all samples that the server does not have yet, weighted by their age.
         weight = xp.where(at >= 0, self.forget ** (t - at), 0.0)
         totals = xp.stack([weight.sum(axis=-1), (weight * y**2).sum(axis=-1)], axis=-1)
         sent = PerClient(xp.broadcast_to(totals, (bank.replicates, *totals.shape[1:])))
@@ -251,14 +252,15 @@ class RfGp(GaussianProcesses, Federated):
     def server(
         self, common: Common, server: Server, up: Statistics | Summary | None, share: Array, turn: Turn
     ) -> Server:
-        """Add up what was told, decide what is due, and learn.
+        """Add up the messages, make the choices that are due, and learn.
 
-        S <- f^(rounds since) S + sum_k S_k, and b, n and q alike.
+        S <- f^(rounds since) S + sum_k S_k, and likewise for b, n and q.
         """
         if up is None:
             return server
         t, P = turn.t, common.bank.width
-        # A mean over who is heard, times how many these are, is their sum; what was summed before has faded meanwhile.
+        # The mean over the clients with messages, times their number, is their sum; earlier sums have decayed
+        # meanwhile.
         heard, decay = 1 / share.max(), self.forget ** (t - server.heard)
         if isinstance(up, Summary):
             news = sum_of_outer_products(up.samples.dense().values, heard * share)
@@ -271,7 +273,7 @@ class RfGp(GaussianProcesses, Federated):
         totals = decay[:, None] * server.totals + heard * up.totals.mean(share)
         noise: Array = server.noise
         active, decided = server.active, server.decided
-        decides = self.decides_in_round(t, decided)[0]  # all replicates have had as many rounds
+        decides = self.decides_in_round(t, decided)[0]  # all replicates have had equally many rounds
         if self.noise is None:
             kept = noise
             noise = cond(decides, lambda: common.xp.where(active, most_evident(gram, pull, totals), kept), lambda: kept)

@@ -19,7 +19,7 @@ from fkl.kernels.functions import OnFeatures
 
 @dataclass
 class State:
-    """Of the instance on the present interval of each length 2^j: theta (R, J, N, P), log w (R, J, N), log h (R, J)."""
+    """Instances on the current interval of each length 2^j: theta (R, J, N, P), log w (R, J, N), log h (R, J)."""
 
     theta: Array
     log_w: Array
@@ -29,16 +29,16 @@ class State:
 
 @dataclass(frozen=True)
 class AdaRaker(Learner):
-    """On every I = [m 2^j, (m + 1) 2^j), m >= 1, an instance of Raker learns, with the one step eta_I.
+    """On every I = [m 2^j, (m + 1) 2^j), m >= 1, an instance of Raker learns with the constant step eta_I.
 
-    eta_I = min(1/2, eta / |I|^(1/2)), f_hat = sum_I h_I f_I / sum_I h_I over the intervals that hold t, of which there
-    are 1 + floor(log2 t); h_I = eta_I where I begins, and then h_I <- h_I exp(-eta_I (L(f_I) - L(f_hat))), with
-    L(f) = (f - y)^2 + lam |f|^2.
+    eta_I = min(1/2, eta / |I|^(1/2)), f_hat = sum_I h_I f_I / sum_I h_I over the intervals that hold t, 1 + floor(log2
+    t) of them. h_I = eta_I when I begins, and then h_I <- h_I exp(-eta_I (L(f_I) - L(f_hat))), with L(f) = (f - y)^2 +
+    lam |f|^2.
 
-    The authors' program (N1cekiko/AdaRaker) differs in more than `restart`. It brings the losses of every round to
-    [-1, 1] before they are exponents. Its steps of theta are 0.5 to 0.7 of these, since its features lack D^-1/2.
-    Kernel weights shrink by its base, 0.5, and h by the eta of the last interval, where here both shrink by eta_I.
-    Its |I| counts from 2, its intervals begin a round later, and its first error is set to 1.
+    The authors' program (N1cekiko/AdaRaker) differs in more than `restart`. It scales the losses of every round to [-1,
+    1] before it exponentiates them. Its steps of theta are 0.5 to 0.7 of these, since its features lack D^-1/2. Kernel
+    weights shrink by its base, 0.5, and h by the eta of the last interval, where here both shrink by eta_I. Its |I|
+    counts from 2, its intervals begin a round later, and its first error is set to 1.
 
     Parameters
     ----------
@@ -47,9 +47,9 @@ class AdaRaker(Learner):
     lam : float
         Regularisation lambda.
     restart : bool
-        Whether an instance begins anew with its interval, as strongly adaptive learning has it, or only its h does, as
-        in the authors' program: then there is one Raker for each step size. Anew, those of short intervals, whose h
-        begin highest, predict 0 or little more, which costs more than any drift where targets are far from 0.
+        Whether an instance restarts with its interval, as in strongly adaptive learning, or only its h does, as in the
+        authors' program. Without restarts there is one Raker for each step size. With restarts the instances on short
+        intervals, whose h begin highest, predict almost 0. If targets are far from 0, this costs more than any drift.
     """
 
     label: ClassVar[str] = "AdaRaker"
@@ -63,14 +63,14 @@ class AdaRaker(Learner):
         require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
 
     def init(self, world: World) -> State:
-        """No interval has begun."""
+        """Start before any interval."""
         self.require_one(world)
         bank = world.bank
         R, N, J = bank.replicates, bank.kernels, _interval_lengths(world)
         return State(np.zeros((R, J, N, bank.width), bank.precision), np.zeros((R, J, N)), np.full((R, J), -np.inf))
 
     def lengthened(self, world: World, state: State) -> State:
-        """With intervals that are longer than what was foreseen."""
+        """With intervals longer than the planned stream."""
         R, J, N, P = state.theta.shape
         more = _interval_lengths(world) - J
         return replace(
@@ -81,7 +81,7 @@ class AdaRaker(Learner):
         )
 
     def play(self, world: World, state: State, rounds: slice) -> State:
-        """The instances do not see each other, so each follows the block alone; then they are combined."""
+        """The instances are independent, so each learns the block alone; then they are combined."""
         x, y = samples(world, rounds)
         theta, log_w, log_h = state.theta.copy(), state.log_w.copy(), state.log_h.copy()
         R, J = log_h.shape
@@ -112,7 +112,7 @@ class AdaRaker(Learner):
         return State(theta, log_w, log_h, Played(y_hat, norm))
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
-        """The mixture of all kernels of all instances, of which some begin in round t."""
+        """The mixture of all kernels of all instances; some instances begin in round t."""
         theta, log_w, log_h = state.theta.astype(np.float64), state.log_w.copy(), state.log_h.copy()
         for j in np.flatnonzero(_intervals_begin(log_h.shape[1], t)).tolist():
             log_h[:, j] = np.log(self._step_of_interval(j))
@@ -127,18 +127,18 @@ class AdaRaker(Learner):
 
 
 def _interval_lengths(world: World) -> int:
-    """How many lengths have begun by the round after the last, which a learned function is of: t = T + 1, from 1."""
+    """Number of lengths that have begun by round t = T + 1, counted from 1, to which a learned function belongs."""
     rounds: int = world.problem.rounds
     return (rounds + 1).bit_length()
 
 
 def _intervals_begin(J: int, t: int) -> Array:
-    """For which lengths (J,) an interval begins in round t, from 0."""
+    """Lengths (J,) for which an interval begins in round t, counted from 0."""
     return (t + 1) % 2 ** np.arange(J) == 0
 
 
 def _parts_by_interval(j: int, rounds: slice) -> Iterator[tuple[slice, bool]]:
-    """Parts of a block that are of one interval of length 2^j, from the block's first round, and if it begins there."""
+    """Parts of a block in one interval of length 2^j, from the block's first round, and if it begins there."""
     size, begin = 2**j, max(rounds.start, 2**j - 1)
     while begin < rounds.stop:
         end = min(rounds.stop, (begin + 1) // size * size + size - 1)

@@ -12,13 +12,13 @@ Adjacency = NDArray[np.bool_]
 def similarity_graph(log_inner: NDArray[np.float64], M: int) -> Adjacency:
     """Join each kernel to kernels that differ from it and from one another (graph-aided OMKL, Algorithm 4).
 
-    Node i starts with itself; the kernel with the largest divergence to all its out-neighbours together joins them,
-    the first one where several tie, until it has M.
+    Node i starts with itself. The kernel with the largest total divergence to its out-neighbours joins them, and of
+    ties the first, until it has M.
 
     Parameters
     ----------
     log_inner : (N, N)
-        Logarithms of the kernels' inner products, from which `farthest_first` tells the divergences' order.
+        Logarithms of the kernels' inner products. `farthest_first` orders the divergences by them.
     M : int
         Out-neighbours of a node, itself included.
 
@@ -43,7 +43,7 @@ def similarity_graph(log_inner: NDArray[np.float64], M: int) -> Adjacency:
 
 
 def divergence_ranks(log_inner: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ranks (N, N) of the divergences, [i, j] from 0 for the kernel j nearest to i; equals have one rank."""
+    """Ranks (N, N) of the divergences, [i, j] from 0 for the kernel j nearest to i; ties share a rank."""
     sign, size = farthest_first(log_inner, log_inner, 1)
     sign[np.diag_indices_from(sign)] = -2  # a kernel is nearest to itself
     order = np.lexsort((size, sign), axis=-1)
@@ -58,7 +58,7 @@ def divergence_ranks(log_inner: NDArray[np.float64]) -> NDArray[np.float64]:
 def dominating_set(adjacency: Adjacency) -> NDArray[np.intp]:
     """Nodes that together point to all nodes: the greedy set cover of Chvatal (1979), most new nodes first.
 
-    networkx's dominating set is another algorithm, for undirected graphs, and says nothing about its size.
+    networkx's dominating set uses another algorithm, for undirected graphs, without a bound on its size.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the methods of one learner on a stream share: a step size that shrinks, and rounds played in blocks."""
+"""Code that methods of one learner on a stream share: a decreasing step size, and rounds played in blocks."""
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -13,14 +13,14 @@ from fkl.kernels.traceable import namespace, traced
 
 @dataclass(frozen=True)
 class Played:
-    """What a block of B rounds showed.
+    """Results of a block of B rounds.
 
     Parameters
     ----------
     y_hat, squared_norm : (R, B)
-        Predictions, and |f_hat|^2 as the regularised loss of f_hat counts it.
+        Predictions, and |f_hat|^2 as in the regularised loss of f_hat.
     loss : (R, B, N) or None
-        Loss of each kernel's own prediction; None for a method that does not see them all.
+        Loss of each kernel's own prediction; None for a method that does not see all of them.
     """
 
     y_hat: Array
@@ -37,8 +37,8 @@ class Played:
 class Learner:
     """One client and no network: predict x_t, see y_t, learn, in the order of the stream.
 
-    Rounds are played `block` at a time, which changes no number beyond rounding: within `play` every prediction is made
-    before its label is used. A subclass says in `init` what a state is, with a field `played`, and plays in `play`.
+    Rounds are played in blocks of `block`, which changes numbers only by rounding: within `play` every prediction is
+    made before its label is used. A subclass defines its state, with a field `played`, in `init`, and plays in `play`.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Learner:
     label: ClassVar[str]
     block: ClassVar[int] = 64
     alone: ClassVar[bool] = True
-    """Whether it learns from one client, without others."""
+    """Whether it learns from a single client."""
 
     eta: float = 0.1
 
@@ -57,8 +57,8 @@ class Learner:
         require(0 < self.eta < np.inf, "eta", self.eta, "a number > 0")
 
     def step(self, world: World, state: Any, t: int) -> tuple[Any, Outcome]:
-        """Show round t, playing the block that it opens first."""
-        if traced(t):  # which block it is in is not known, nor does it matter
+        """Outcome of round t. If round t opens a block, the block is played first."""
+        if traced(t):  # its block is unknown, and does not matter
             after = self.play(world, state, slice(t, t + 1))
             return replace(after, played=None), after.played.outcome(0)
         b = t % self.block
@@ -71,13 +71,13 @@ class Learner:
         raise NotImplementedError
 
     def lengthened(self, world: World, state: Any) -> Any:
-        """The same state with room for all rounds of the world, when a stream goes on for longer than was foreseen."""
+        """The same state with room for all rounds of the world, if a stream is longer than planned."""
         return state
 
     def rates(self, rounds: slice) -> NDArray[np.float64]:
         """eta_t of a block of rounds, (B,)."""
         first = rounds.start + 1
-        if traced(first):  # of the one round there is
+        if traced(first):  # of the only round
             return self.eta / namespace(first).sqrt(first[None])
         return self.eta / np.sqrt(np.arange(first, rounds.stop + 1))
 
@@ -94,14 +94,14 @@ def samples(world: World, rounds: slice) -> tuple[Array, NDArray[np.float64]]:
 
 
 def falling_weights(log_w: Array, losses: Array) -> tuple[Array, Array]:
-    """Logarithms of weights that fall by each round's losses.
+    """Logarithms of weights that decrease by each round's losses.
 
     Parameters
     ----------
     log_w : (R, N)
         Before the block.
     losses : (R, B, N)
-        What is taken from log_w after each round.
+        Losses to subtract from log_w after each round.
 
     Returns
     -------

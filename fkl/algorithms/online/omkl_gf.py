@@ -1,4 +1,4 @@
-"""OMKL-GF: kernels chosen by a bipartite feedback graph that is drawn anew from their weights.
+"""OMKL-GF: kernels chosen by a bipartite feedback graph that is drawn from their weights in each round.
 
 Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023), Algorithms 1-3.
 """
@@ -28,11 +28,11 @@ MOST_NODES = 10_000
 
 @dataclass
 class State:
-    """What the learner knows, and the graph.
+    """The learner's state, and the graph.
 
-    theta (R, N, P), log w (R, N); pi (R, J, N), the probabilities that node j last drew kernel i with, and the graph
-    A (R, J, N) that came of it; uniform numbers for the graphs (R, G, J, M) and for the nodes (R, T + 1), the last
-    for the round that would follow.
+    theta (R, N, P), log w (R, N); pi (R, J, N), the probabilities that node j last drew kernel i with, and the
+    resulting graph A (R, J, N); uniform numbers for the graphs (R, G, J, M) and for the nodes (R, T + 1), the last for
+    the round that would follow.
     """
 
     theta: Array
@@ -80,7 +80,7 @@ class OmklGf(Selective):
         )
 
     def lengthened(self, world: World, state: State) -> State:
-        """More numbers for the nodes, those that follow all that are drawn; the graph's are as many as they were."""
+        """More random numbers for the nodes, which follow those already drawn; the graph keeps its numbers."""
         here, graph = state.node_draws.shape[1], state.graph_draws[0].size
         more = uniform_numbers(world, graph + world.problem.rounds + 1)[:, graph + here :]
         return replace(state, node_draws=np.concatenate([state.node_draws, more], axis=1))
@@ -99,7 +99,7 @@ class OmklGf(Selective):
         return replace(state, played=played)
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
-        """The kernels of the node that is drawn in round t."""
+        """The kernels of the node drawn in round t."""
         [eta], late = self.rates(slice(t, t + 1)), self.draw == "next"
         known = read_only(state.log_w), state.pi.copy(), state.A.copy()
         drawn = read_only(state.graph_draws), read_only(state.node_draws)
@@ -123,7 +123,7 @@ def _play_replicates(
 
 @njit(nogil=True, cache=True)
 def _chosen_kernels(t, eta, late, log_w, pi, A, graph_draws, node_draws):
-    """Kernels (R, N) that round t chooses; pi and A are written."""
+    """Kernels (R, N) that round t chooses; writes pi and A."""
     S = np.empty(log_w.shape, np.bool_)
     for r in range(len(S)):
         S[r] = _draw_graph_and_node(t, eta, late, log_w[r], pi[r], A[r], graph_draws[r], node_draws[r])[1]
@@ -132,7 +132,7 @@ def _chosen_kernels(t, eta, late, log_w, pi, A, graph_draws, node_draws):
 
 @njit
 def _draw_graph_and_node(t, eta, late, log_w, pi, A, graph_draws, node_draws):
-    """Draw the graph, as long as it is drawn, and a node: the nodes' probabilities, and the kernels of that one."""
+    """Draw the graph, while exploring, and a node; return the nodes' probabilities and the kernels of that node."""
     if t < len(graph_draws):
         _generate_graph(relative_weights(log_w), eta, graph_draws[t], late, pi, A)
     p = _node_probabilities(log_w, A, eta)
@@ -174,7 +174,7 @@ def _node_probabilities(log_w, A, eta_e):
 
 @njit
 def _probability_observed(p, pi, S, M, floor):
-    """q_i = sum_j p_j (1 - (1 - pi_ij)^M), eq. (21), where it is needed."""
+    """q_i = sum_j p_j (1 - (1 - pi_ij)^M), eq. (21), for the kernels that need it."""
     q = np.ones(S.size)
     for i in range(S.size):
         if S[i]:
@@ -187,7 +187,7 @@ def _probability_observed(p, pi, S, M, floor):
 
 @njit
 def _probability_reached(p, A, floor):
-    """sum_j p_j A_ij: with a graph that is drawn no more, the probability that kernel i's loss is observed."""
+    """sum_j p_j A_ij: the probability that kernel i's loss is observed once the graph is no longer drawn."""
     q = np.zeros(A.shape[1])
     for j in range(p.size):
         for i in range(q.size):

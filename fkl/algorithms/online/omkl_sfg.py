@@ -1,4 +1,4 @@
-"""OMKL-SFG: kernels chosen by a feedback graph that joins dissimilar kernels, made before the stream begins.
+"""OMKL-SFG: kernels chosen by a feedback graph of dissimilar kernels, built before the stream begins.
 
 Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023), Algorithms 4 and 5.
 """
@@ -32,7 +32,7 @@ GRAPHS = ("similarity", "line", "lowest")
 
 @dataclass
 class State:
-    """What the learner knows, and the graph.
+    """The learner's state, and the graph.
 
     theta (R, N, P), log w and log u (R, N); A (N, N) with A[i, j] for an edge from i to j, its dominating set
     D (N,) bool; uniform numbers for the nodes (R, T + 1), the last for the round that would follow.
@@ -49,22 +49,23 @@ class State:
 
 @dataclass(frozen=True)
 class OmklSfg(Selective):
-    """A node of the similarity graph is drawn; the kernels it points to, M with itself, predict and learn.
+    """A node of the similarity graph is drawn; the kernels to which it points, M with itself, predict and learn.
 
     Parameters
     ----------
     eta, lam, M, q_floor, exploring, divide_by, draw :
         As in `Selective`.
     p_floor : float
-        Least probability of a node that the loss of its prediction is divided by; the text has none, which is 0, the
-        published numbers come from 0.2.
+        Lower bound of the node's probability by which the loss of its prediction is divided. The paper's text has no
+        bound, which is 0; its published numbers come from 0.2.
     graph : {"similarity", "line", "lowest"}
-        Algorithm 4 with the divergences of eq. (27) over R^d; with integrals over the real line in their place, as if
-        d were 1; or every node points to itself and the kernels of lowest index, which is what an argmax over
-        divergences that are not numbers gives and what the published numbers come from.
+        ``similarity`` is Algorithm 4 with the divergences of eq. (27) over R^d. ``line`` integrates over the real line
+        instead, as if d were 1. With ``lowest`` every node points to itself and the kernels of lowest index: this is
+        the result of an argmax over divergences that are NaN, and the published numbers come from it.
     settle : {"best", "first", "never"}
-        After `exploring` rounds, take the node of largest u, as the text has it; the first node, which is where the
-        published numbers of OMKL-SFG come from; or go on drawing, as those of OMKL-SFG-R.
+        Choice after `exploring` rounds. ``best`` takes the node with the largest u, as in the paper's text. ``first``
+        takes the first node; the published numbers of OMKL-SFG come from it. ``never`` continues to draw; the published
+        numbers of OMKL-SFG-R come from it.
     """
 
     label: ClassVar[str] = "OMKL-SFG"
@@ -80,7 +81,7 @@ class OmklSfg(Selective):
         require(self.settle in ("best", "first", "never"), "settle", self.settle, "best, first or never")
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """A node has no more neighbours than there are kernels."""
+        """Check that a node has at most as many neighbours as there are kernels."""
         require(self.M <= kernels.N, "M", self.M, f"at most kernels.N={kernels.N}")
 
     def init(self, world: World) -> State:
@@ -100,7 +101,7 @@ class OmklSfg(Selective):
         )
 
     def log_inner_products_of(self, world: World) -> NDArray[np.float64]:
-        """Logarithms of the kernels' inner products (N, N); the lowest graph's are 0, and so are its divergences."""
+        """Logarithms of the kernels' inner products (N, N); 0 for the graph ``lowest``, whose divergences are 0."""
         if self.graph == "lowest":
             return np.full((world.dictionary.N, world.dictionary.N), -np.inf)
         dimension = 1 if self.graph == "line" else world.problem.dimension
@@ -118,13 +119,13 @@ class OmklSfg(Selective):
         return replace(state, played=played)
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
-        """The kernels of the node that round t takes."""
+        """The kernels of the node chosen in round t."""
         [eta], [way] = self.rates(slice(t, t + 1)), self.nodes_taken_by(slice(t, t + 1))
         S = _chosen_kernels(eta, way, self.draw == "next", state.log_u, state.A, state.D, state.node_draws[:, t])
         return self.mixtures(world, state.theta, state.log_w, S)
 
     def nodes_taken_by(self, rounds: slice) -> NDArray[np.int64]:
-        """How each round of a block takes its node (B,)."""
+        """How each round of a block chooses its node (B,)."""
         settled = {"best": BEST, "first": FIRST, "never": DRAWN}[self.settle]
         return np.where(np.arange(rounds.start, rounds.stop) < self.exploring, DRAWN, settled)
 
@@ -144,7 +145,7 @@ def _play_replicates(
 
 @njit(nogil=True, cache=True)
 def _chosen_kernels(eta, way, late, log_u, A, D, draws):
-    """Kernels (R, N) that a round takes."""
+    """Kernels (R, N) chosen in a round."""
     S = np.empty(log_u.shape, np.bool_)
     for r in range(len(S)):
         S[r] = A[take_node(eta, way, late, log_u[r], D, draws[r])[1]]
@@ -153,7 +154,7 @@ def _chosen_kernels(eta, way, late, log_u, A, D, draws):
 
 @njit(error_model="numpy")
 def take_node(xi, way, late, log_u, D, u):
-    """The nodes' probabilities, and the node that a round takes."""
+    """The nodes' probabilities, and the node chosen in a round."""
     relative_u, explored = relative_weights(log_u), xi / D.sum()
     p = np.empty(D.size)
     for i in range(D.size):
@@ -165,7 +166,7 @@ def take_node(xi, way, late, log_u, D, u):
 def play_round(block, r, b, theta, log_w, log_u, A, D, u, way, late, certain, q_floor, p_floor):
     """One round of Algorithm 5 for one replicate, given the graph A and its dominating set D.
 
-    `certain`: a node that is not drawn is observed with probability 1, and so are the kernels that it points to.
+    `certain`: the node is fixed, so it and the kernels to which it points are observed with probability 1.
     """
     p, node = take_node(block.eta[b], way, late, log_u, D, u)
     if certain and way != DRAWN:

@@ -1,4 +1,4 @@
-"""OMKL-SFG-R: OMKL-SFG with a graph that is refined in every round, so that good nodes reach all kernels.
+"""OMKL-SFG-R: OMKL-SFG with a graph that is refined in every round: good nodes then reach all kernels.
 
 Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023), Algorithm 6.
 """
@@ -51,7 +51,7 @@ class OmklSfgR(OmklSfg):
         require(self.rank >= 1, "rank", self.rank, "an integer >= 1")
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """Nor is a kernel's rank larger."""
+        """Also check that the rank is at most the number of kernels."""
         super().require_fits(kernels)
         require(self.rank <= kernels.N, "rank", self.rank, f"at most kernels.N={kernels.N}")
 
@@ -77,7 +77,7 @@ class OmklSfgR(OmklSfg):
         return replace(state, played=played)
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:  # type: ignore[override]
-        """The kernels of the node that round t takes, in the graph that it refines."""
+        """The kernels of the node chosen in round t, in that round's refined graph."""
         [eta], [way] = self.rates(slice(t, t + 1)), self.nodes_taken_by(slice(t, t + 1))
         assert state.refined is not None
         assert state.good is not None
@@ -102,7 +102,7 @@ def _play_replicates(
 
 @njit(nogil=True, cache=True)
 def _chosen_kernels(eta, way, late, rank, log_u, A, ranks, refined, good, draws):
-    """Kernels (R, N) that a round takes; refined and good are written."""
+    """Kernels (R, N) chosen in a round; writes refined and good."""
     S = np.empty(log_u.shape, np.bool_)
     for r in range(len(S)):
         _refine_graph(relative_weights(log_u[r]), A, ranks, rank, refined[r], good[r])
@@ -113,7 +113,7 @@ def _chosen_kernels(eta, way, late, rank, log_u, A, ranks, refined, good, draws)
 @njit
 def _refine_graph(u, A, ranks, rank, refined, good):
     """D' = {i: u_i / U >= (beta - xi / N) / (1 - xi)}, eq. (44), and the edges (d_i, i) that it lacks, eq. (45)."""
-    threshold = np.sort(u)[u.size - rank]  # which is what beta's definition leaves of the inequality
+    threshold = np.sort(u)[u.size - rank]  # the inequality after inserting the definition of beta
     for i in range(u.size):
         good[i] = u[i] >= threshold
     refined[:] = A

@@ -29,10 +29,10 @@ class State:
 class Omkr(Learner):
     """f_i(x_t) = sum_{s<t} a_is k_i(x_t, x_s), a_it = -eta_t (f_i(x_t) - y_t), w_i <- w_i 0.5^((f_i - y)^2).
 
-    Round by round that is T^2 N / 2 kernel values and one long sum after another. Written for a block of rounds, f is a
-    triangular system: what the block owes to the samples before it is one product of a kernel matrix, taken in tiles
-    that are never kept, and only what it owes to itself is substituted forward. Nothing is random here: replicates are
-    copies of one another, so ask for one.
+    Round by round this takes T^2 N / 2 kernel values and one long sum after another. For a block of rounds f is a
+    triangular system. The contribution of earlier samples is one product with a kernel matrix, computed in tiles that
+    are not stored. Only the contribution of the block itself needs forward substitution. Nothing is random: replicates
+    are identical, so one is enough.
 
     Parameters
     ----------
@@ -47,10 +47,10 @@ class Omkr(Learner):
     compiled_only: ClassVar[bool] = True
 
     only: ClassVar[tuple[str, float, str] | None] = None
-    """Of a method that is named after one kernel: its family, its entry in `Dictionary.scales`, and its words."""
+    """For a method named after one kernel: its family, its entry in `Dictionary.scales`, and its description."""
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """The kernel that the method is named after, if it is, and no other."""
+        """Refuse kernels other than the one in the method's name, if it has one."""
         if self.only is None:
             return
         family, scale, words = self.only
@@ -69,7 +69,7 @@ class Omkr(Learner):
         return State(np.zeros((N, world.problem.rounds)), np.zeros((1, N)))
 
     def lengthened(self, world: World, state: State) -> State:
-        """More samples that were not seen yet."""
+        """More samples that are not seen yet."""
         N, T = state.a.shape
         return replace(state, a=np.concatenate([state.a, np.zeros((N, world.problem.rounds - T))], axis=1))
 

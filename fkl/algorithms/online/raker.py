@@ -53,7 +53,7 @@ class Raker(Learner):
         return State(np.zeros((*shape, bank.width), bank.precision), np.zeros(shape))
 
     def play(self, world: World, state: State, rounds: slice) -> State:
-        """The kernels do not see each other, so each follows the block alone; their mixture follows from the losses."""
+        """The kernels are independent, so each learns the block alone; their mixture follows from the losses."""
         x, y = samples(world, rounds)
         eta = self.rates(rounds)
         f, squared_norm, theta = world.bank.follow(x, y, eta, self.lam, state.theta)

@@ -25,8 +25,8 @@ class Rfomkr(Learner):
     eta : float
         As in `Learner`.
     normalised : bool
-        Divide the weights by their sum for prediction. What graph-aided OMKL's paper publishes of RFOMKR comes from
-        leaving that out, which makes its errors ten times those of every other method.
+        Divide the weights by their sum for prediction. The paper of graph-aided OMKL leaves that out: its published
+        errors of RFOMKR are therefore ten times those of every other method.
     """
 
     label: ClassVar[str] = "RFOMKR"
@@ -43,7 +43,7 @@ class Rfomkr(Learner):
         return State(np.zeros((*shape, bank.width), bank.precision), np.full(shape, -np.log(bank.kernels)))
 
     def play(self, world: World, state: State, rounds: slice) -> State:
-        """Each kernel follows the block alone; their mixture follows from the losses."""
+        """Each kernel learns the block alone; their mixture follows from the losses."""
         x, y = samples(world, rounds)
         f, squared_norm, theta = world.bank.follow(x, y, self.rates(rounds), 0.0, state.theta)
         loss = (f - y[:, None]) ** 2

@@ -1,7 +1,7 @@
-"""What the graph-aided methods share: draw, predict with the chosen kernels, and let those kernels learn.
+"""Code that the graph-aided methods share: draw kernels, predict with them, and update them.
 
-Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023). The rounds of a replicate follow one another,
-so they are compiled; the equations stand in these functions as in the paper.
+Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023). The rounds of a replicate depend on one
+another, so they are compiled. These functions have the paper's equations.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from fkl.kernels.threads import wake_for
 
 @dataclass(frozen=True)
 class Selective(Learner):
-    """A learner that predicts and learns with a few kernels a round, drawn at random.
+    """A learner that predicts and learns with a few randomly drawn kernels per round.
 
     Parameters
     ----------
@@ -34,19 +34,20 @@ class Selective(Learner):
     lam : float
         Regularisation lambda.
     M : int
-        Kernels that a node of the feedback graph is connected to (at most, where it draws them).
+        Kernels to which a node of the feedback graph is connected (at most, if it draws them).
     q_floor : float
-        Least probability that a loss is divided by. The text has none, which is 0; the published numbers come from
-        0.05 (OMKL-GF) and 0.1 (OMKL-SFG).
+        Lower bound of the probability by which a loss is divided. The paper's text has no bound, which is 0; the
+        published numbers come from 0.05 (OMKL-GF) and 0.1 (OMKL-SFG).
     exploring : int
         Rounds after which the graph (OMKL-GF) or the node (OMKL-SFG) is no longer drawn.
     divide_by : {"drawn", "observed"}
-        What losses are divided by after `exploring` rounds: still eqs. (21), (36) and (37), as the text has it; or the
-        probability with which they are then observed, sum_j p_j A_ij in OMKL-GF's frozen graph and 1 at OMKL-SFG's
-        settled node, so that their estimates keep the mean that the proofs need.
+        Divisor of losses after `exploring` rounds. ``drawn`` keeps eqs. (21), (36) and (37), as in the paper's text.
+        ``observed`` uses the probability with which they are then observed: sum_j p_j A_ij in OMKL-GF's frozen graph,
+        and 1 at OMKL-SFG's settled node. The estimates then keep the mean that the proofs need.
     draw : {"exact", "next"}
-        Draw from a probability mass function, or its right neighbour (nothing for the first, the last twice), which is
-        what a sum that stops one term early does and what the published numbers come from.
+        Draw from a probability mass function, or take the right neighbour of the drawn index (the first is never drawn,
+        the last has the mass of two). A sum that stops one term early does the latter, and the published numbers come
+        from it.
     """
 
     label: ClassVar[str]
@@ -70,7 +71,7 @@ class Selective(Learner):
         require(self.draw in ("exact", "next"), "draw", self.draw, "exact or next")
 
     def open_block(self, world: World, rounds: slice) -> tuple["Stream", Played]:
-        """A block of rounds of the world's one client, and room for what it will show."""
+        """A block of rounds of the world's only client, and arrays for its results."""
         bank = world.bank
         x, y = samples(world, rounds)
         wake_for(bank.replicates * len(y) * min(self.M, bank.kernels) * bank.rho.shape[-1])
@@ -83,7 +84,7 @@ class Selective(Learner):
         return stream, Played(*np.empty((2, bank.replicates, len(y))))
 
     def mixtures(self, world: World, theta: Array, log_w: Array, S: NDArray[np.bool_]) -> tuple[OnFeatures, ...]:
-        """What each replicate predicts with the kernels that it has chosen, (R, N)."""
+        """Each replicate's prediction with its chosen kernels, (R, N)."""
         learned = []
         for r, chosen in enumerate(map(np.flatnonzero, S)):
             w = softmax(log_w[r, chosen])
@@ -92,7 +93,7 @@ class Selective(Learner):
 
 
 class Stream(NamedTuple):
-    """A block of rounds with the random features of all replicates, as compiled code wants them.
+    """A block of rounds with the random features of all replicates, in the form that compiled code needs.
 
     narrow, wide : frequencies (R, n, d, D) float32 and (R, N - n, d, D) float64; x32, x64 (B, d) to go with them.
     phase (R, N, D or 0), norm: of the feature map. y, eta (B,). lam: regularisation.
@@ -110,7 +111,7 @@ class Stream(NamedTuple):
 
 
 def uniform_numbers(world: World, size: int) -> NDArray[np.float64]:
-    """Numbers in [0, 1) of shape (R, size), by which the replicates select in the whole run."""
+    """Random numbers in [0, 1) of shape (R, size), for all selections of the replicates in the run."""
     return np.stack([generator.random(size) for generator in world.streams.generators(Role.SELECTION)])
 
 
@@ -154,7 +155,7 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
         Probability that each kernel's loss is observed.
     theta : (N, maps, D)
     log_w : (N,)
-        Both are written.
+        theta and log_w are overwritten.
 
     Returns
     -------
@@ -169,7 +170,7 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
     angle32, angle64 = np.empty((1, D), stream.narrow.dtype), np.empty((1, D), stream.wide.dtype)
     z = np.empty((maps, 1, D), theta.dtype)
     narrow = theta.dtype.type
-    # Weights over the largest of those chosen: their sum is then never 0.
+    # Weights relative to the largest chosen one: their sum is then never 0.
     largest = -np.inf
     for i in range(N):
         if S[i] and log_w[i] > largest:

@@ -1,11 +1,11 @@
-"""Active-set method for (PC) of Peifer and Ribeiro at gamma = 0, which ends at the optimum itself.
+"""Active-set method for (PC) of Peifer and Ribeiro at gamma = 0, which ends at the exact optimum.
 
 At gamma = 0 the dual function (5) is quadratic in mu = lambda / N,
 
     g(mu) = (1 - eps) sum mu_n - mu' Q mu / 2,   Q_nm = integral y_n y_m k(x_n, s; w) k(x_m, s; w) ds dw,   mu >= 0,
 
-with the Q of eq. (22), and at its optimum few mu are above 0. As Lawson and Hanson (1974) have it for least squares,
-samples are taken in one at a time, that of the most broken constraint first, and those whose mu comes down to 0 leave.
+with the Q of eq. (22), and at its optimum few mu are above 0. As in Lawson and Hanson (1974) for least squares, samples
+enter one at a time, starting with the most violated constraint. Samples whose mu falls to 0 leave.
 """
 
 from collections.abc import Iterator
@@ -22,16 +22,16 @@ from fkl.algorithms.parsimonious.quadrature import Array, Quadrature
 Numbers = NDArray[np.int64]
 
 SMALLEST = 1e-40
-"""Kernel values below it count as 0: their products are numbers that processors are slow with."""
+"""Smaller kernel values are set to 0: their products are denormal numbers, which are slow."""
 BREACH = 1 / 8
-"""Of the tolerance, a breach of a constraint that may stay: scaling it away raises the cost by twice as much."""
+"""Allowed violation of a constraint, as a share of the tolerance: scaling it away raises the cost by twice as much."""
 COLUMNS = 32
-"""Columns of Q for which there is room at first."""
+"""Initial number of columns of Q."""
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples of one problem, and what is made of the kernel between them and the nodes.
+    """Samples of one problem, with products of the kernel between them and the nodes.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Samples:
     x : (n, d)
     y : (n,)
     kernel : Kernel
-        Of all samples, with its factors or without.
+        Kernel of all samples, with its factors or without.
     """
 
     quadrature: Quadrature
@@ -56,7 +56,7 @@ class Samples:
         return rows
 
     def gram(self, numbers: Numbers) -> Array:
-        """Columns of Q, (n, samples): sums over the nodes, whose weights are all alike, are products of two sums."""
+        """Columns of Q, (n, samples): sums over the nodes, which have equal weights, are products of two sums."""
         first, rest = (factor.swapaxes(1, 2) for factor in self._kernel_factors(numbers))
         columns = np.empty((len(self.y), len(numbers)))
         for here in self._parts_of_samples():
@@ -82,7 +82,7 @@ class Samples:
         return made.first, made.rest
 
     def _parts_of_samples(self) -> Iterator[slice]:
-        """All samples, as many at a time as the kernel's factors may have room for."""
+        """All samples, in parts whose kernel factors fit in memory."""
         n = len(self.y)
         at_once = n if self._keeps_factors else max(n * self.kernel.columns // len(self.kernel.points), 1)
         return (slice(start, start + at_once) for start in range(0, n, at_once))
@@ -93,7 +93,7 @@ class Samples:
 
 
 class Found(NamedTuple):
-    """The optimum at gamma = 0, or where rounding let it come no further.
+    """The optimum at gamma = 0, or the last point before rounding stopped progress.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Found(NamedTuple):
     margin : (n,)
         y_n f(x_n).
     steps : int
-        Linear systems that were solved.
+        Number of linear systems solved.
     """
 
     mu: Array
@@ -118,7 +118,7 @@ def without_gamma(samples: Samples, level: float, tolerance: float) -> Found:
     level : float
         1 - eps.
     tolerance : float
-        Of the duality gap, relative to the cost.
+        Tolerance of the duality gap, relative to the cost.
     """
     n = len(samples.y)
     columns, place = np.empty((n, COLUMNS)), np.full(n, -1)
@@ -129,7 +129,7 @@ def without_gamma(samples: Samples, level: float, tolerance: float) -> Found:
         worst = int(outside.argmin())
         if outside[worst] >= level * (1 - BREACH * tolerance):
             break
-        if place[worst] < 0:  # columns of Q are made once, also for samples that leave and come back
+        if place[worst] < 0:  # columns of Q are computed once, also for samples that leave and come back
             place[worst] = place.max() + 1
             if place[worst] == columns.shape[1]:
                 columns = np.concatenate([columns, np.empty_like(columns)], axis=1)
@@ -137,7 +137,7 @@ def without_gamma(samples: Samples, level: float, tolerance: float) -> Found:
         inside = np.append(np.flatnonzero(mu), worst)
         risen, more = _rise_inside(columns[np.ix_(inside, place[inside])], mu[inside], level)
         steps += more
-        if not level * risen.sum() > value:  # twice g, which rises each time, except for rounding; or it is NaN
+        if not level * risen.sum() > value:  # twice g, which increases in each step except for rounding, or NaN
             barred[worst] = True
             continue
         value = level * float(risen.sum())
@@ -148,9 +148,9 @@ def without_gamma(samples: Samples, level: float, tolerance: float) -> Found:
 
 
 def _rise_inside(gram: Array, mu: Array, level: float) -> tuple[Array, int]:
-    """From mu of the samples inside, the last of which is new, to an optimum of theirs; and the systems solved.
+    """Optimum for the samples inside, from their mu (the last sample is new), and the number of systems solved.
 
-    Zeros where there is none that numbers can tell.
+    Zeros if rounding prevents an optimum.
     """
     mu, kept, steps = mu.copy(), np.arange(len(mu)), 0
     while True:
@@ -163,7 +163,7 @@ def _rise_inside(gram: Array, mu: Array, level: float) -> tuple[Array, int]:
         if not falls.any():
             mu[kept] = to
             return mu, steps
-        # Go only as far as the first mu that comes down to 0, and leave that sample out from then on.
+        # Stop at the first mu that falls to 0, and leave that sample out from then on.
         shares = mu[kept][falls] / (mu[kept][falls] - to[falls])
         first = kept[falls][shares.argmin()]
         mu[kept] += shares.min() * (to - mu[kept])

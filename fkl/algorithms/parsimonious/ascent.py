@@ -1,50 +1,50 @@
 """The compiled inner loops of the dual ascent, in float64, for one problem.
 
-Sums over a grid of nodes are two BLAS products of small matrices a width, and samples with lambda = 0 stay out of the
-first. Where samples are few, a step takes neither: f at them is the Gram matrix of the active nodes, those where alpha
-is not 0, times lambda y / N, and from step to step few nodes become active or cease to be (`Held`). A problem is solved
-on its own whatever it is padded to and whatever runs beside it, so neither decides a bit.
+Sums over a grid of nodes are two BLAS products of small matrices per width; the first one skips samples with lambda =
+0. With few samples a step needs neither product: f at the samples is the Gram matrix of the active nodes, those where
+alpha is not 0, times lambda y / N, and few nodes become active or inactive from step to step (`Held`). A problem is
+solved independently of its padding and of other problems, so neither changes a bit of its result.
 """
 
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded here so that threads can be capped
+import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded here to let threads be capped
 from numba import njit
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
 NODES_PER_SAMPLE = 4
-"""From so many nodes for each sample on, steps are taken by the Gram matrix of the active nodes."""
+"""Number of nodes per sample from which steps use the Gram matrix of the active nodes."""
 WATCHED = 1024
-"""Nodes that are watched at most; where more could cross, the next step looks at all."""
+"""Most nodes that are watched; if more could cross, the next step checks all nodes."""
 HORIZON = 64
-"""Most steps until all nodes are looked at again."""
+"""Most steps until all nodes are checked again."""
 STRAY = 0.3
-"""How far coefficients may stray from a straight way until then, in units of their move in a step."""
+"""How far coefficients may deviate from a straight line until then, in units of their move in a step."""
 FEW = 16
 """Nodes of one pass over the Gram matrix that changes it, a multiple of four."""
 POWER_STEPS = 200
 POWER_TOLERANCE = 1e-3
-_SUM = {"reassoc", "contract", "nsz"}  # sums in vector registers; nothing here asks for an order
+_SUM = {"reassoc", "contract", "nsz"}  # sums in vector registers; the order of additions does not matter here
 
 
 class Kernel(NamedTuple):
-    """Kernel between a problem's samples and the nodes, as the factors of `Quadrature`, a row for each sample.
+    """Kernel between a problem's samples and the nodes, as the factors of `Quadrature`, one row for each sample.
 
     Attributes
     ----------
     first : (W, n, G)
     rest : (W, n, H)
-        Empty where `columns` < H: it is then made anew in every step, so many columns at a time.
+        Empty if `columns` < H: it is then computed in every step, this many columns at a time.
     points : (H, d2)
         `Quadrature.rest`.
     x : (n, d2)
         The samples in the coordinates of `points`.
     width : (W,)
     weights : (W, G, H)
-        Of the nodes in the integral.
+        Weights of the nodes in the integral.
     columns : int
     """
 
@@ -79,7 +79,7 @@ def factor(points, x, width, out):
 
 @njit
 def _copy_rows(matrix, kept, room):
-    """Some rows of a matrix, one after the other in `room`."""
+    """Copy some rows of a matrix to `room`."""
     rows = room[: len(kept) * matrix.shape[1]].reshape((len(kept), matrix.shape[1]))
     for row, n in enumerate(kept):
         for column in range(matrix.shape[1]):
@@ -89,7 +89,7 @@ def _copy_rows(matrix, kept, room):
 
 @njit
 def _copy_scaled_rows(matrix, kept, scale, room):
-    """Some rows of a matrix in `room`, each times its scale."""
+    """Copy some rows of a matrix to `room`, each times its scale."""
     rows = _copy_rows(matrix, kept, room)
     for row, n in enumerate(kept):
         for column in range(matrix.shape[1]):
@@ -117,7 +117,7 @@ def _add_products(first, part, f):
 
 @njit(fastmath=_SUM)
 def _weigh_nodes(alpha, weights):
-    """Integrals of alpha^2 / 2, and of 1 where alpha is not 0; alpha is then multiplied by the nodes' weights."""
+    """Integrals of alpha^2 / 2, and of 1 where alpha is not 0; multiplies alpha by the nodes' weights."""
     square, measure = 0.0, 0.0
     for g in range(alpha.shape[0]):
         for h in range(alpha.shape[1]):
@@ -149,7 +149,7 @@ def _write_function(kernel, coefficients, gamma, f, alpha, room):
             part = room[3][: G * width].reshape((G, width))
             np.dot(scaled.T, same, part)  # eq. (9)
             _apply_threshold(part, gamma)
-            # entry by entry: numba compiles an assignment of arrays for seconds
+            # entry by entry: numba needs seconds to compile an assignment of arrays
             for g in range(G if alpha.size else 0):
                 for h in range(width):
                     alpha[w, g, start + h] = part[g, h]
@@ -163,7 +163,7 @@ def _write_function(kernel, coefficients, gamma, f, alpha, room):
 
 @njit
 def _scratch_memory(kernel):
-    """Memory that `_write_function` writes to, the same in every step."""
+    """Memory for `_write_function`, reused in every step."""
     n, G = kernel.first.shape[1:]
     tile = n * kernel.columns
     made = tile if kernel.columns < len(kernel.points) else 0
@@ -171,27 +171,27 @@ def _scratch_memory(kernel):
 
 
 class Held(NamedTuple):
-    """What is held from step to step: where alpha is not 0 changes at few nodes, so that few are looked at.
+    """State between steps: the set of nodes with alpha != 0 changes at few nodes, so only few are checked.
 
     Attributes
     ----------
     first, rest : (W, G, n), (W, H, n)
-        The kernel's factors, a row for each coordinate of the nodes.
+        The kernel's factors, one row for each coordinate of the nodes.
     gram : (n, n)
-        Sum over the active nodes, those with alpha != 0, of weight k(x_n) k(x_m); of m <= n, the rest is not looked at.
+        Sum over the active nodes, those with alpha != 0, of weight k(x_n) k(x_m), for m <= n; the rest is not used.
     active : (M,)
     z : (M,)
-        alpha_bar of eq. (9) when all nodes were looked at last.
+        alpha_bar of eq. (9) at the last check of all nodes.
     reach : (M,)
-        Euclidean length of a node's kernel values: how far a move of the coefficients by 1 can carry its alpha_bar.
+        Euclidean norm of a node's kernel values: how much a move of the coefficients by 1 can change its alpha_bar.
     at, way : (n,)
-        Coefficients then, and their mean move in a step since the time before.
+        Coefficients at that check, and their mean move per step since the check before.
     node, row : (WATCHED,), (WATCHED, n)
-        Nodes that can cross sqrt(2 gamma) until all are looked at again, and their kernel values.
+        Nodes that can cross sqrt(2 gamma) before the next check of all nodes, and their kernel values.
     counts : (4,)
-        Nodes that are active and that are watched; steps since all were looked at, and until they are to be again.
+        Numbers of active and of watched nodes; steps since the last check of all nodes, and until the next.
     stray : (1,)
-        As long as the coefficients are no farther than this from their way, no other node crosses.
+        As long as the coefficients are no farther than this from their line, no other node crosses.
     """
 
     first: Array
@@ -213,7 +213,7 @@ _ACTIVE, _WATCHED, _SINCE, _UNTIL = range(4)
 
 @njit(fastmath=_SUM)
 def _write_function_by_gram(kernel, held, coefficients, gamma, f, room):
-    """Write f, and return the two integrals of `_write_function`, by the Gram matrix of the active nodes."""
+    """Write f, and return the two integrals of `_write_function`, from the Gram matrix of the active nodes."""
     if gamma > 0:
         held.counts[_SINCE] += 1
         stray = _distance_strayed(held, coefficients)
@@ -230,7 +230,7 @@ def _write_function_by_gram(kernel, held, coefficients, gamma, f, room):
 
 @njit(fastmath=_SUM)
 def _multiply_by_gram(gram, coefficients, f):
-    """Write the product, from the Gram matrix's lower half alone."""
+    """Write the product, using only the lower half of the Gram matrix."""
     for n in range(len(f)):
         total, of_row = 0.0, coefficients[n]
         for m in range(n):
@@ -241,10 +241,10 @@ def _multiply_by_gram(gram, coefficients, f):
 
 @njit
 def _look_at_all(kernel, held, coefficients, gamma, room):
-    """Find the active nodes, and those that may cross the threshold in the steps to come.
+    """Find the active nodes, and those that may cross the threshold in the next steps.
 
-    alpha_bar is linear in the coefficients, so it goes on as it did where they do, and else no farther off than its
-    reach times how far they stray.
+    alpha_bar is linear in the coefficients. It moves on a line as long as they do; otherwise its deviation is at most
+    its reach times theirs.
     """
     before, since = held.z.copy(), held.counts[_SINCE]
     _write_alpha_bar(kernel, coefficients, held.z, room)
@@ -278,7 +278,7 @@ def _look_at_all(kernel, held, coefficients, gamma, room):
 
 @njit(fastmath=_SUM)
 def _look_at_watched(kernel, held, coefficients, gamma):
-    """Find the active ones of the nodes that are watched."""
+    """Find the active nodes among those that are watched."""
     crossed = np.zeros(held.counts[_WATCHED], np.bool_)
     for place in range(len(crossed)):
         z = 0.0
@@ -294,7 +294,7 @@ def _look_at_watched(kernel, held, coefficients, gamma):
 
 @njit
 def _flip_active_nodes(kernel, held, nodes, rows):
-    """Nodes that were active are no longer, and the others are."""
+    """Switch nodes: active ones become inactive, and the others active."""
     n = rows.shape[1]
     scale, some = np.zeros(FEW), np.zeros((FEW, n))
     for start in range(0, len(nodes), FEW):
@@ -341,7 +341,7 @@ def _euclidean_length(vector):
 
 @njit
 def _distance_strayed(held, coefficients):
-    """How far the coefficients are from their way."""
+    """How far the coefficients are from their line."""
     squared = 0.0
     for n in range(len(coefficients)):
         squared += (coefficients[n] - held.at[n] - held.counts[_SINCE] * held.way[n]) ** 2
@@ -372,7 +372,7 @@ def evaluate(kernel, coefficients, gamma, f, alpha):
     gamma : float
     f : (n,)
     alpha : (W, G, H)
-        Or of no width, where alpha is not wanted.
+        Without widths if alpha is not needed.
     """
     _write_function(kernel, coefficients, gamma, f, alpha, _scratch_memory(kernel))
 
@@ -382,7 +382,7 @@ def smoothness(kernel):
     """Upper bound of the largest eigenvalue of the integral of k(x_n, s; w) k(x_m, s; w).
 
     The matrix is positive, so the largest ratio of (Q v)_n / v_n bounds the eigenvalue for any v > 0 (Collatz and
-    Wielandt), and comes down to it for v = Q^t 1.
+    Wielandt), and converges to it for v = Q^t 1.
     """
     v = np.ones(kernel.first.shape[1])
     q, bound = np.empty_like(v), np.inf
@@ -392,7 +392,7 @@ def smoothness(kernel):
         bound = min(bound, (q / v).max())
         if bound <= (1 + POWER_TOLERANCE) * (v * q).sum() / (v * v).sum():
             break
-        v = np.maximum(q / q.max(), 1e-100)  # any v > 0 will do, and 0 would not
+        v = np.maximum(q / q.max(), 1e-100)  # any v > 0 is allowed, but not 0
     return bound if len(v) else np.finfo(np.float64).tiny
 
 
@@ -407,7 +407,7 @@ def ascend(
     tolerance: float,
     accelerated: bool,
 ) -> tuple[Array, int]:
-    """Raise lambda along the slack of the constraints, as `fkl.algorithms.parsimonious.dual.solve` tells.
+    """Raise lambda along the slack of the constraints, as described in `fkl.algorithms.parsimonious.dual.solve`.
 
     Parameters
     ----------
@@ -415,13 +415,13 @@ def ascend(
     sign, start : (n,)
         Labels, and lambda(0).
     per_slack : float
-        What lambda gains in a step for each unit of slack.
+        Increase of lambda in a step per unit of slack.
     level : float
         1 - eps.
     gamma : float
     steps : int
     tolerance : float
-        Of the duality gap, in units of the cost; it is looked at in every step.
+        Tolerance of the duality gap, in units of the cost; checked in every step.
     accelerated : bool
 
     Returns
@@ -431,7 +431,7 @@ def ascend(
         Steps.
     """
     by_gram = NODES_PER_SAMPLE * len(start) <= kernel.weights.size and kernel.columns == len(kernel.points)
-    # What is held, as if lambda were 0; at gamma = 0 all nodes are active throughout.
+    # Initial state, as if lambda were 0; at gamma = 0 all nodes are always active.
     n, M = len(start) if by_gram else 0, kernel.weights.size
     first, rest = (np.ascontiguousarray(factor[:, :n].swapaxes(1, 2)) for factor in (kernel.first, kernel.rest))
     gram, reach = np.zeros((n, n)), np.zeros(kernel.weights.shape)
@@ -450,7 +450,7 @@ def ascend(
 
 @njit(nogil=True, cache=True)
 def _take_all_steps(kernel, held, by_gram, sign, start, per_slack, level, gamma, steps, tolerance, accelerated):
-    """All steps of `ascend`; nothing is held of the samples where steps are not taken by the Gram matrix."""
+    """All steps of `ascend`; no sample state is held if steps do not use the Gram matrix."""
     lam, point, momentum = start.copy(), start.copy(), 1.0
     f, room, none = np.empty_like(start), _scratch_memory(kernel), np.empty((0, 0, 0))
     per_lambda = sign / max(len(sign), 1)
@@ -468,7 +468,7 @@ def _take_all_steps(kernel, held, by_gram, sign, start, per_slack, level, gamma,
             lam = point = risen
             continue
         way = risen - lam
-        if (slack * way).sum() < 0:  # it turned: restart from where it was
+        if (slack * way).sum() < 0:  # it turned: restart from the last point
             point, momentum = lam, 1.0
             continue
         before, momentum = momentum, (1 + np.sqrt(1 + 4 * momentum**2)) / 2
@@ -479,7 +479,7 @@ def _take_all_steps(kernel, held, by_gram, sign, start, per_slack, level, gamma,
 
 @njit
 def _scaled_cost(level, slack, square, support):
-    """What alpha costs once it is scaled up until all constraints hold; infinite where that cannot be."""
+    """Cost of alpha after scaling until all constraints hold; infinite if that is impossible."""
     least = level - slack.max() if len(slack) else level
     if least <= 0:
         return np.inf

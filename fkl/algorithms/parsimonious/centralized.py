@@ -27,12 +27,12 @@ class Centralized(Parsimonious):
     label: ClassVar[str] = "PC"
 
     def choose(self, common: CommonOfClasses, client: Client, samples: Owned, turn: Turn) -> tuple[Client, Pool]:
-        """All."""
+        """All samples."""
         count = np.array([[len(one) for one in of_one] for of_one in samples.y.values])
         return replace(client, sent=count), Pool((samples.x, samples.y))
 
     def solve(self, common: CommonOfClasses, box: Array, up: Pool, r: int) -> tuple[Solution, ...]:
-        """One problem a function."""
+        """One problem per function."""
         x, y = (np.concatenate(payload.values[r]) for payload in up.samples)
         quadrature, rng = self.quadrature(common, box, r)
         problems = [

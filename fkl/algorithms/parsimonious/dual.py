@@ -1,4 +1,4 @@
-"""The problem that agents, server and centralized learner solve, in its dual.
+"""The dual of the problem that agents, server and centralized learner solve.
 
 Peifer and Ribeiro, Federated Classification using Parsimonious Functions in Reproducing Kernel Hilbert Spaces; equation
 numbers are theirs. (PC), (Pi) and (PF) are one problem on different samples,
@@ -7,7 +7,7 @@ numbers are theirs. (PC), (Pi) and (PF) are one problem on different samples,
     f(x) = integral alpha(s, w) k(x, s; w) ds dw,
 
 and Algorithms 2 and 3 are one ascent on its dual from different starts. Integrals are the sums of a `Quadrature`. Every
-answer comes with its duality gap: how far g(lambda) is below the cost of a function that meets the constraints.
+solution has its duality gap: how far g(lambda) is below the cost of a function that meets the constraints.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from fkl.basics.errors import FklError, require
 Flags = NDArray[np.bool_]
 
 FACTOR_BYTES = 1 << 28
-"""A problem's kernel factors up to this size are kept; larger ones are made anew, a part at a time, in every step."""
+"""A problem's kernel factors up to this size are kept; larger ones are recomputed in parts in every step."""
 RULES = ("interior", "accelerated", "ascent", "printed")
 
 
@@ -39,7 +39,7 @@ class Model(NamedTuple):
     active : (m,) int
         Nodes.
     coefficients : (m,)
-        alpha of each times its weight in the integral.
+        alpha of each node times its weight in the integral.
     """
 
     quadrature: Quadrature
@@ -72,9 +72,9 @@ class Dual:
     x : (A, n, d) float64
         Samples.
     y : (A, n) float64
-        Labels, -1 and 1; all of a problem's may be of one class.
+        Labels, -1 and 1; a problem may have only one class.
     present : (A, n) bool
-        False for padding; its x must be finite, its y is not looked at.
+        False for padding; its x must be finite, its y is ignored.
     gamma : float
         Weight of the support's measure, at least 0.
     eps : float
@@ -83,7 +83,7 @@ class Dual:
     Raises
     ------
     fkl.basics.errors.FklError
-        If gamma or eps cannot be, or a label is neither -1 nor 1.
+        If gamma or eps is out of range, or a label is neither -1 nor 1.
     """
 
     quadrature: Quadrature
@@ -129,7 +129,7 @@ class Dual:
 
     @cached_property
     def N(self) -> Array:
-        """Samples of each problem, (A, 1); 1 where there are none, so that one may divide."""
+        """Number of samples of each problem, (A, 1); 1 if there are none, to avoid division by 0."""
         return np.maximum(self.present.sum(axis=1, keepdims=True), 1.0)
 
     @cached_property
@@ -153,7 +153,7 @@ class Dual:
     def slack(self, lam: Array) -> Array:
         """Constraints 1 - eps - y_n f(x_n) at alpha of (8), (A, n); 0 where there is no sample.
 
-        Over N these are the gradient, eqs. (10) and (15).
+        Divided by N these are the gradient, eqs. (10) and (15).
         """
         return self.slack_of(self.alpha(lam))
 
@@ -166,23 +166,23 @@ class Dual:
         return slack
 
     def value(self, lam: Array) -> Array:
-        """Dual function g(lambda), (A,), eq. (5): by (8) the integral of alpha^2 / 2 - gamma where alpha != 0 goes off.
+        """Dual function g(lambda), (A,), eq. (5): by (8) it loses the integral of alpha^2 / 2 - gamma over alpha != 0.
 
-        Eqs. (21) and (41) write the same; (21), (26) and (46) leave out the gamma before the support's measure, and
-        (26) the 1 / N.
+        Eqs. (21) and (41) are the same; (21), (26) and (46) omit the gamma before the support's measure, and (26) the 1
+        / N.
         """
         alpha = self.alpha(lam)
         support = np.where(alpha != 0, alpha**2 / 2 - self.gamma, 0.0)
         return (lam / self.N).sum(axis=1) * (1 - self.eps) - support @ self.quadrature.weights
 
     def cost(self, alpha: Array) -> Array:
-        """Objective of (PC) at alpha (A, M): (A,), eq. (3); no less than g of any lambda where alpha is feasible."""
+        """Objective of (PC) at alpha (A, M): (A,), eq. (3); at least g of any lambda if alpha is feasible."""
         return (alpha**2 / 2 + self.gamma * (alpha != 0)) @ self.quadrature.weights
 
     def smoothness(self) -> Array:
         """Upper bound of the largest eigenvalue of Q_nm = integral y_n y_m k(x_n, s; w) k(x_m, s; w), (A,).
 
-        Eq. (22) for mu = lambda / N and the whole of S x W, the operator of the dual's gradient in mu where gamma = 0;
+        Eq. (22) for mu = lambda / N and the whole of S x W, the operator of the dual's gradient in mu at gamma = 0;
         signs change no eigenvalue.
         """
         return np.array([ascent.smoothness(self.kernel(problem)) for problem in range(len(self.x))])
@@ -201,7 +201,7 @@ class Dual:
 
 @dataclass(frozen=True)
 class Solution:
-    """Where a solver came to, how far that is from the optimum, and what the conditions of optimality (13) say.
+    """Result of a solver, its distance to the optimum, and its violation of the optimality conditions (13).
 
     Parameters
     ----------
@@ -209,11 +209,11 @@ class Solution:
     lam : (A, n)
         Dual variables lambda, 0 for padding.
     cost : (A,)
-        In the bidual, of values at the nodes that meet all constraints; infinite where none are known.
+        Cost in the bidual of values at the nodes that meet all constraints; infinite if no such values are known.
     rule : str
-        What ran, one of `RULES`.
+        The solver's rule, one of `RULES`.
     steps : (A,) int
-        Steps that each problem took; one that restarts the acceleration counts too.
+        Steps of each problem; a step that restarts the acceleration counts too.
     tolerance : float
     """
 
@@ -251,9 +251,9 @@ class Solution:
 
     @cached_property
     def gap(self) -> Array:
-        """Duality gap in units of the cost, (A,): 1 where no function is known that meets the constraints.
+        """Duality gap in units of the cost, (A,): 1 if no function is known that meets the constraints.
 
-        NaN where lambda has grown beyond all numbers.
+        NaN if lambda has overflowed.
         """
         known = (self.cost > 0) & (self.cost < np.inf)
         some = np.where(known, self.cost, 1.0)
@@ -263,12 +263,15 @@ class Solution:
 
     @property
     def finished(self) -> Flags:
-        """Whether the gap is as small as was asked for, (A,)."""
+        """Whether the gap is within the tolerance, (A,)."""
         return self.gap <= self.tolerance
 
     @property
     def mu(self) -> Array:
-        """The ratio lambda / N, (A, n): what stays when samples of lambda = 0 are dropped and N becomes smaller."""
+        """The ratio lambda / N, (A, n).
+
+        It does not change if samples with lambda = 0 are dropped and N becomes smaller.
+        """
         return self.lam / self.problem.N
 
     def model(self, problem: int = 0) -> Model:
@@ -287,9 +290,9 @@ def solve(
     eta: float = 0.1,
     tolerance: float = 1e-7,
 ) -> Solution:
-    """Maximise the dual function, until the duality gap is small or the steps are over.
+    """Maximise the dual function until the duality gap is within the tolerance or the steps are used up.
 
-    The rules but ``interior`` are projected ascents lambda <- [lambda + rate d(lambda)]_+, eqs. (12) and (17).
+    All rules except ``interior`` are projected ascents lambda <- [lambda + rate d(lambda)]_+, eqs. (12) and (17).
 
     Parameters
     ----------
@@ -297,17 +300,17 @@ def solve(
     start : (A, n)
         lambda(0): `Dual.random_start` for an agent, the values received for the server. ``interior`` needs none.
     steps : int
-        Most steps. Algorithms 2 and 3 count t from 0 to T, so they make T + 1.
+        Maximum number of steps. Algorithms 2 and 3 count t from 0 to T, so they make T + 1.
     rule : {"interior", "accelerated", "ascent", "printed"}
-        ``interior``: `fkl.algorithms.parsimonious.interior.optimum`; a step is one of Newton's. The linear systems
-        before them, at gamma = 0, are counted in what it took, and have no limit.
-        ``printed``: the paper's, rate = eta. Since d is over N too, it moves lambda by less than eta steps / N.
-        ``ascent``: rate = N^2 / L, that is mu = lambda / N rises with the step 1 / L, L from `Dual.smoothness`.
-        ``accelerated``: the same from Nesterov's extrapolated points, restarted where the step turns against the way
-        it came (O'Donoghue and Candes 2015). For gamma > 0 the dual has kinks where |alpha| passes sqrt(2 gamma), so
-        no ascent settles closer than what single nodes weigh there; acceleration then has no guarantee.
+        ``interior``: `fkl.algorithms.parsimonious.interior.optimum`; a step is one of Newton's. The linear systems at
+        gamma = 0 before them count as steps, but have no limit. ``printed``: the paper's, rate = eta. Since d is over N
+        too, it moves lambda by less than eta steps / N. ``ascent``: rate = N^2 / L, that is mu = lambda / N rises with
+        the step 1 / L, L from `Dual.smoothness`. ``accelerated``: the same from Nesterov's extrapolated points,
+        restarted if a step turns against the previous direction (O'Donoghue and Candes 2015). For gamma > 0 the dual
+        has kinks where |alpha| passes sqrt(2 gamma), so no ascent converges closer than the weight of single nodes
+        there; acceleration then has no guarantee.
     eta : float
-        Of ``printed``.
+        Step size of ``printed``.
     tolerance : float
         A problem stops once its duality gap is no larger, in units of the cost; 0 for all the steps.
 
@@ -343,7 +346,7 @@ def solve(
             float(tolerance),
             rule == "accelerated",
         )
-    # What alpha costs once it is scaled up until all constraints hold; infinite where that cannot be.
+    # Cost of alpha after scaling until all constraints hold; infinite if that is impossible.
     alpha, level = problem.alpha(lam), 1 - problem.eps
     margin = np.where(problem.present, level - problem.slack_of(alpha), np.inf)
     least = margin.min(axis=1, initial=np.inf)
@@ -355,7 +358,7 @@ def solve(
 
 
 class Representation(NamedTuple):
-    """What a global model costs to hold.
+    """Size of a global model.
 
     Attributes
     ----------
@@ -364,7 +367,7 @@ class Representation(NamedTuple):
     regions : int
         Connected parts of alpha != 0 where alpha has one sign.
     peaks : int
-        Local maxima of |alpha| where alpha != 0, a level one counted once.
+        Local maxima of |alpha| where alpha != 0; a plateau counts once.
     """
 
     nodes: int
@@ -375,11 +378,11 @@ class Representation(NamedTuple):
 def representation(quadrature: Quadrature, alpha: Array) -> Representation:
     """Kernels in a model.
 
-    The paper counts "the number of kernels used in the resulting global model" and does not say how it is read off
-    alpha. A function of few kernels has an alpha of few peaks, so `peaks` is that number; `regions` is a coarser one.
+    The paper counts "the number of kernels used in the resulting global model" and does not define how it follows from
+    alpha. A function of few kernels has an alpha with few peaks, so `peaks` is that number; `regions` is a coarser one.
     Neighbours are nodes that differ by at most one place in every coordinate of a grid and in the list of widths.
-    Centres that were drawn are neighbours where one is among the other's 2 d nearest, and neighbours or the same
-    centre are neighbours in adjacent widths.
+    Drawn centres are neighbours if one is among the other's 2 d nearest. In adjacent widths, the same centre and its
+    neighbours are neighbours.
 
     Parameters
     ----------
@@ -397,7 +400,7 @@ def representation(quadrature: Quadrature, alpha: Array) -> Representation:
     same = active[one] & (sign[one] == sign[other])
     one, other = one[same], other[same]
     beaten = np.concatenate([one[height[one] < height[other]], other[height[other] < height[one]]])
-    # A level part is a peak only if no node of it has a higher neighbour.
+    # A plateau is a peak only if none of its nodes has a higher neighbour.
     level = height[one] == height[other]
     parts = _connected_parts(len(alpha), one[level], other[level])
     peaks = np.setdiff1d(parts[active], parts[beaten])
@@ -406,7 +409,7 @@ def representation(quadrature: Quadrature, alpha: Array) -> Representation:
 
 
 def _connected_parts(size: int, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Number of the connected part that each of the nodes is in."""
+    """Number of the connected component of each node."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -421,7 +424,7 @@ def _grid_neighbours(shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray
     one, other = [], []
     for offset in np.ndindex(*(3,) * len(shape)):
         move = np.array(offset) - 1
-        if tuple(move) <= (0,) * len(shape):  # its opposite covers it
+        if tuple(move) <= (0,) * len(shape):  # the opposite direction covers it
             continue
         from_ = tuple(slice(max(-step, 0), size - max(step, 0)) for step, size in zip(move, shape, strict=True))
         to = tuple(slice(max(step, 0), size - max(-step, 0)) for step, size in zip(move, shape, strict=True))

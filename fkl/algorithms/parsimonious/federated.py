@@ -19,19 +19,19 @@ from fkl.wire.payloads import Ragged
 
 @dataclass(frozen=True)
 class Critical:
-    """Samples that matter to a client's own problems: features (n, d), class (n,) and mu of every function (n, F)."""
+    """Relevant samples in a client's own problems: features (n, d), class (n,) and mu of every function (n, F)."""
 
     samples: tuple[Ragged, Ragged, Ragged]
 
 
 @dataclass(frozen=True)
 class Federated(Parsimonious):
-    """Agents solve their own problem and send the samples that matter to it, once; the server solves it on these."""
+    """Agents solve their own problem and send its relevant samples, once; the server solves the problem on these."""
 
     label: ClassVar[str] = "PF"
 
     def choose(self, common: CommonOfClasses, client: Client, samples: Owned, turn: Turn) -> tuple[Client, Critical]:
-        """Algorithm 2. The problems of all agents here are solved side by side; none decides a bit of another's."""
+        """Algorithm 2. The problems of all agents are solved together; none changes a bit of another's solution."""
 
         def of_one(r: int) -> tuple[tuple[Solution, ...], Array]:
             x, y, agent = samples.replicate(r)
@@ -39,13 +39,13 @@ class Federated(Parsimonious):
             local, mu = [], []
             for function, label in enumerate(signed_labels(common.classes[r], y)):
                 problem = Dual.of_agents(quadrature, x, label, agent, self.gamma, self.eps)
-                # Algorithm 2, Initialize: lambda(0) > 0, uniform on (0, 1], of each agent's own seed.
+                # Algorithm 2, Initialize: lambda(0) > 0, uniform on (0, 1], from each agent's own seed.
                 start = np.zeros(problem.present.shape)
                 for row, number, here in zip(start, turn.clients, problem.present, strict=True):
                     [drawn] = turn.streams.replicate(r).private(Role.SELECTION, number, function, int(here.sum()))
                     row[here] = 1 - drawn
                 local.append(self.ascend(problem, start))
-                # Samples come agent after agent, so that the problems' rows in their order are those of the samples.
+                # Samples are ordered by agent, so the problems' rows in their order are those of the samples.
                 mu.append(local[-1].mu[problem.present])
             return tuple(local), np.stack(mu, axis=1)
 
@@ -61,12 +61,12 @@ class Federated(Parsimonious):
         return replace(client, local=local, sent=count), Critical((payloads[0], payloads[1], payloads[2]))
 
     def solve(self, common: CommonOfClasses, box: Array, up: Critical, r: int) -> tuple[Solution, ...]:
-        """Algorithm 3, from where the agents ended."""
+        """Algorithm 3, starting from the agents' solutions."""
         x, y, mu = (np.concatenate(payload.values[r]) for payload in up.samples)
         quadrature, _ = self.quadrature(common, box, r)
         final = []
         for label, of_function in zip(signed_labels(common.classes[r], y), mu.T, strict=True):
             union = Dual.single(quadrature, x, label, self.gamma, self.eps)
-            # Lemma 2 weighs the agents' problems so that mu = lambda / N stays: lambda_F = mu N_F.
+            # Lemma 2 weighs the agents' problems such that mu = lambda / N is preserved: lambda_F = mu N_F.
             final.append(self.ascend(union, of_function[None] * union.N))
         return tuple(final)

@@ -1,4 +1,4 @@
-"""Interior-point method for (PC) of Peifer and Ribeiro, which ends at a duality gap that was asked for.
+"""Interior-point method for (PC) of Peifer and Ribeiro, which ends at a given duality gap.
 
 (PC) has no duality gap (their Theorem 1), so its value is that of its bidual: the same problem with the largest convex
 function below alpha^2 / 2 + gamma 1(alpha != 0) in the integral,
@@ -6,14 +6,14 @@ function below alpha^2 / 2 + gamma 1(alpha != 0) in the integral,
     B(alpha) = sqrt(2 gamma) |alpha| where |alpha| <= sqrt(2 gamma),  alpha^2 / 2 + gamma elsewhere.
 
 It is a convex programme in finitely many numbers. The dual g is not smooth where |alpha_bar| of (9) passes
-sqrt(2 gamma), so (s >= 0 and s >= alpha_bar^2 / 2 - gamma) stands for its integrand, with a logarithmic barrier for
-both and for lambda >= 0, and Newton's method follows the minimisers as the barriers' weight t goes to 0. Every step
-gives a function that is feasible after scaling, and so the gap.
+sqrt(2 gamma), so a variable s with s >= 0 and s >= alpha_bar^2 / 2 - gamma replaces its integrand. These constraints
+and lambda >= 0 have logarithmic barriers, and Newton's method follows the minimisers as the barriers' weight t goes to
+0. Every step gives a function that is feasible after scaling, which gives the gap.
 
-B is between alpha^2 / 2 and alpha^2 / 2 + gamma, so the optimum at gamma = 0 is at most gamma away, in all: where the
-dual is large, it is the solution, and elsewhere the path begins at it. Samples of lambda = 0 change nothing (their
-Proposition 2), so only those take part whose constraints are close to it, and those that turn out to be broken, until
-none is.
+B is between alpha^2 / 2 and alpha^2 / 2 + gamma, so the cost of the optimum at gamma = 0 differs by at most gamma. If
+the dual is large compared with that, this optimum is the solution; otherwise the path begins there. Samples with lambda
+= 0 have no effect (their Proposition 2). The method therefore uses only samples whose constraints are nearly active,
+and adds those with violated constraints until there are none.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from fkl.algorithms.parsimonious.active import Samples, without_gamma
 Array = NDArray[np.float64]
 
 NEAR = 1.02
-"""Samples take part whose y f, in units of 1 - eps, is no larger at gamma = 0."""
+"""Samples are used if their y f at gamma = 0, in units of 1 - eps, is at most this."""
 ACTIVE = tuple(10.0**-power for power in range(9))
 """Shares of the largest lambda, for a slack of 1 - eps, below which a lambda may be set to 0."""
 
@@ -43,16 +43,16 @@ _SUM = {"reassoc", "contract", "nsz"}  # sums in vector registers; nothing here 
 
 
 class Optimum(NamedTuple):
-    """Where it came to.
+    """Result of the method.
 
     Attributes
     ----------
     mu : (n,)
         lambda / N; 0 where the constraint is not active.
     cost : float
-        In the bidual, of values at the nodes that meet all constraints; infinite where none are known.
+        Cost in the bidual of values at the nodes that meet all constraints; infinite if no such values are known.
     steps : int
-        Linear systems that were solved, those at gamma = 0 among them.
+        Number of linear systems solved, including those at gamma = 0.
     """
 
     mu: Array
@@ -76,9 +76,9 @@ def optimum(samples: Samples, level: float, gamma: float, tolerance: float, step
         1 - eps.
     gamma : float
     tolerance : float
-        Of the duality gap, relative to the cost.
+        Tolerance of the duality gap, relative to the cost.
     steps : int
-        Most Newton steps; at 0 nothing is solved.
+        Maximum number of Newton steps; at 0 nothing is solved.
     """
     n, weights = len(samples.y), samples.quadrature.weights
     if not n or not steps:
@@ -89,15 +89,15 @@ def optimum(samples: Samples, level: float, gamma: float, tolerance: float, step
     cost = _bidual_cost(mu[inside] @ rows, margin.min(), weights, level, gamma)
     value = _dual_value(mu[inside], rows, weights, level, gamma)
     while 0 < value < cost * (1 - tolerance) and left:
-        # On the path the gap is t for each sample and some 2 NODE_BARRIER t for each node: here, that of the start.
+        # On the path the gap is t for each sample and about 2 NODE_BARRIER t for each node. This is the initial gap.
         t = (cost - value if cost < np.inf else value) / (len(inside) + 2 * NODE_BARRIER * len(weights))
         start = np.maximum(mu[inside], t / np.maximum(margin[inside] - level, LEAST_SLACK * level))
         found, alpha, taken = _follow_central_path(rows, start, t, weights, level, gamma, tolerance / 2, left)
         left -= taken
         margin = samples.margin(alpha)
         cost = _bidual_cost(alpha, margin.min(), weights, level, gamma)
-        # Barriers keep every lambda above 0. A constraint is not active, eq. (13), where lambda is small beside the
-        # slack: how small, is the most that leaves the dual function as high as is wanted.
+        # Barriers keep every lambda above 0. A constraint is not active, eq. (13), if lambda is small compared with the
+        # slack. The limit is the largest that keeps the dual function within the tolerance.
         slack = (margin[inside] - margin[inside].min()) / level
         for share in (*ACTIVE, 0.0):
             mu[inside] = np.where(found > share * slack * found.max(), found, 0.0)
@@ -121,7 +121,7 @@ def _dual_value(mu: Array, rows: Array, weights: Array, level: float, gamma: flo
 def _share_let_through(z: float, gamma: float, t: float) -> tuple[float, float]:
     """Share of the smoothed threshold, eq. (8), that lets z pass: 0 far below sqrt(2 gamma), 1 far above.
 
-    And what is missing to 1. It is the multiplier of s >= z^2 / 2 - gamma on the central path.
+    Also returns 1 minus this share. It is the multiplier of s >= z^2 / 2 - gamma on the central path.
     """
     if gamma == 0:
         return 1.0, 0.0
@@ -142,7 +142,7 @@ def _write_smooth_threshold(z: Array, gamma: float, t: float, alpha: Array, slop
 
 @njit(cache=True, fastmath=_SUM, error_model="numpy")  # type: ignore[untyped-decorator]
 def _slope_of_nodes(z: Array, along: Array, length: float, weights: Array, gamma: float, t: float) -> float:
-    """Slope of the nodes' part of the barrier function so far along."""
+    """Slope of the nodes' part of the barrier function at this step length."""
     pull = 0.0
     for m in range(len(z)):
         at = z[m] + length * along[m]
@@ -158,9 +158,9 @@ def _follow_central_path(
     Returns
     -------
     mu : (n,)
-        All above 0.
+        Every entry is above 0.
     alpha : (M,)
-        The feasible one of the least cost; 0 where there was none.
+        The feasible alpha with the least cost; 0 if there was none.
     steps : int
     """
     slack = t / mu
@@ -175,7 +175,7 @@ def _follow_central_path(
         of_node = NODE_BARRIER * len(weights) * t
         _write_smooth_threshold(z, gamma, of_node, alpha, slope)
         np.multiply(rows, np.sqrt(weights * slope), out=scaled)
-        np.matmul(scaled, scaled.T, out=normal)  # one matrix, so that BLAS makes only half of it
+        np.matmul(scaled, scaled.T, out=normal)  # one matrix, so BLAS computes only half of the product
         normal[diagonal] += slack / mu
         normal[diagonal] *= 1 + JITTER
         gradient = level - rows @ (weights * alpha) + t / mu
@@ -204,15 +204,15 @@ def _follow_central_path(
 
 
 def _bidual_cost(alpha: Array, least: float, weights: Array, level: float, gamma: float) -> float:
-    """What alpha costs in the bidual once it is scaled up until all constraints hold; infinite where that cannot be.
+    """Cost of alpha in the bidual after scaling until all constraints hold; infinite if that is impossible.
 
-    `least` is the least y f of all.
+    `least` is the smallest y f of all samples.
     """
     return float(weights @ bidual(alpha * max(1.0, level / least), gamma)) if least > 0 else np.inf
 
 
 def _steps_to_border(values: Array, change: Array) -> float:
-    """Steps to where the first of the values is 0."""
+    """Step length at which the first of the values is 0."""
     falls = change < 0
     return float((-values[falls] / change[falls]).min(initial=np.inf))
 
@@ -220,7 +220,7 @@ def _steps_to_border(values: Array, change: Array) -> float:
 def _line_search(
     mu: Array, move: Array, z: Array, along: Array, weights: Array, level: float, gamma: float, t: float, of_node: float
 ) -> float:
-    """Length of the step along which the barrier function, which is concave, rises to a flat place; at most 1."""
+    """Step length, at most 1, at which the concave barrier function is nearly stationary along the step."""
     up = level * move.sum()
 
     def slope(length: float) -> float:

@@ -1,4 +1,4 @@
-"""What the federated and the centralized learner of Peifer and Ribeiro share: S x W, classes, and what they tell."""
+"""Code that the federated and the centralized learner of Peifer and Ribeiro share: S x W, classes, and columns."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from fkl.wire.payloads import PerClient, Ragged, SameForAll
 
 FALLBACK_WIDTHS = (1 / 28, 1 / 14, 1 / 7)
 NODE_BYTES = 90
-"""Of a centre and width: its weight, alpha, and the neighbours by which the peaks of alpha are counted, at least."""
+"""Least memory of a centre and width: its weight, alpha, and its neighbours, which are used to count peaks of alpha."""
 BOX, SAMPLES, MODEL = range(3)
 """The exchanges."""
 
@@ -36,7 +36,7 @@ class Corners:
 
 @dataclass(frozen=True)
 class Box:
-    """Those of all clients' centres."""
+    """Lower and upper corner of all clients' centres."""
 
     box: SameForAll
 
@@ -45,7 +45,7 @@ class Box:
 class Function:
     """The model: numbers of the nodes of all functions, one function's after another's, and their coefficients.
 
-    Which centre and width a node is, all parties know.
+    All parties know the centre and width of each node.
     """
 
     model: tuple[Ragged, Ragged]
@@ -53,7 +53,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Server:
-    """What the server holds.
+    """The server's state.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Client:
-    """What the clients hold.
+    """The clients' state.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Client:
     sent : (R, K) int
         Samples.
     local : tuple of tuple of Solution
-        Replicate by replicate, function by function; empty where clients solve nothing.
+        Replicate by replicate, function by function; empty if clients solve nothing.
     """
 
     box: Array
@@ -86,7 +86,7 @@ class Client:
 
 @dataclass(frozen=True)
 class Parsimonious(OneShot, HoldOut):
-    """Classification by f(x) = integral of alpha(s, w) k(x, s; w) over centres s and widths w, few alpha not 0.
+    """Classification by f(x) = integral of alpha(s, w) k(x, s; w) over centres s and widths w, with few alpha != 0.
 
     More than two classes are learned one against the rest.
 
@@ -97,23 +97,23 @@ class Parsimonious(OneShot, HoldOut):
     eps : float
         The constraint is y f(x) >= 1 - eps.
     steps : int
-        Most steps for each problem.
+        Maximum number of steps for each problem.
     rule : {"interior", "accelerated", "ascent", "printed"}
-        How the dual is solved: by Newton's method, to a gap that is asked for (``interior``), or by an ascent:
-        Nesterov's, the plain one with a step of 1 / L, or the paper's own with `eta`.
+        Solver of the dual: Newton's method up to the tolerance (``interior``), or an ascent: Nesterov's, gradient
+        ascent with a step of 1 / L, or the paper's with `eta`.
     eta : float
         Step size of the rule ``printed``.
     tolerance : float
-        A problem is solved when its duality gap is no larger, in units of the cost. The gap is that of a point that
-        keeps all constraints; alpha of eq. (8), which is sent, may break them more: see the column `violation`.
+        A problem is solved when its duality gap is no larger, in units of the cost. The gap belongs to a point that
+        meets all constraints. alpha of eq. (8), which is sent, may violate them: see the column `violation`.
     centres : int
-        Centres a width: of a grid in up to three dimensions, drawn above.
+        Centres per width: a grid in up to three dimensions, drawn in more.
     widths : list of float or None
         Widths; None for a 28th, a 14th and a 7th of the box's longest side, which are 1, 2 and 4 in the box of the
-        paper's simulated set.
+        paper's simulated data set.
     box : list of two lists of float, or None
         Lower and upper corner of the centres. None for the smallest box around all clients' training samples: each
-        client then sends the corners of its own, and is sent those of all.
+        client then sends the corners of its own box, and receives those of the common box.
     """
 
     exchanges: ClassVar[int] = 3
@@ -141,7 +141,7 @@ class Parsimonious(OneShot, HoldOut):
         require(1 <= self.centres <= 10**6, "centres", self.centres, "an integer from 1 to 1000000")
 
     def start(self, common: CommonOfClasses, clients: int) -> tuple[Server, Client]:  # type: ignore[override]
-        """The box, where it is given."""
+        """The box, if it is given."""
         R, d = len(common.streams.replicates), common.dimension
         if self.box is not None:
             fits = len(self.box) == 2 and all(len(corner) == d for corner in self.box)
@@ -150,12 +150,12 @@ class Parsimonious(OneShot, HoldOut):
         return Server(box), Client(box, np.zeros((R, clients), np.int64))
 
     def broadcast(self, common: CommonOfClasses, server: Server, turn: Turn) -> Box | Function | None:  # type: ignore[override]
-        """The box, and in the end the model."""
+        """The box, and finally the model."""
         if turn.exchange == SAMPLES and self.box is None:
             return Box(SameForAll(server.box))
         if turn.exchange < MODEL:
             return None
-        # Nodes of a replicate's functions are numbered on from one function to the next, so that one array holds all.
+        # Node numbers continue from one function of a replicate to the next, so one array holds all.
         nodes, coefficients = [], []
         for solutions in server.final:
             models = [solution.model() for solution in solutions]
@@ -167,7 +167,7 @@ class Parsimonious(OneShot, HoldOut):
     def client(  # type: ignore[override]
         self, common: CommonOfClasses, client: Client, down: Any, samples: Owned, turn: Turn
     ) -> tuple[Client, Any, Predictors | None]:
-        """Send the corners, then samples, and predict by the model that comes back."""
+        """Send the corners, then samples, and predict with the model that the server sends."""
         if turn.exchange == BOX:
             corners = np.array([[[one.min(axis=0), one.max(axis=0)] for one in of_one] for of_one in samples.x.values])
             return client, Corners(PerClient(corners)) if self.box is None else None, None
@@ -175,7 +175,7 @@ class Parsimonious(OneShot, HoldOut):
             client = client if down is None else replace(client, box=down.box.values)
             client, up = self.choose(common, client, samples, turn)
             return client, up, None
-        # Each replicate's classifier, from the model that came down.
+        # Each replicate's classifier, from the server's model.
         nodes, coefficients = down.model
         made = []
         for r, classes in enumerate(common.classes):
@@ -189,7 +189,7 @@ class Parsimonious(OneShot, HoldOut):
     def server(  # type: ignore[override]
         self, common: CommonOfClasses, server: Server, up: Any, share: Array, turn: Turn
     ) -> Server:
-        """The box around all corners, then the solution on what was sent."""
+        """The box around all corners, then the solution on the samples that were sent."""
         if turn.exchange == BOX and up is not None:
             return replace(
                 server, box=np.stack([smallest_box(one.reshape(-1, common.dimension)) for one in up.box.values])
@@ -208,7 +208,7 @@ class Parsimonious(OneShot, HoldOut):
         raise NotImplementedError
 
     def quadrature(self, common: CommonOfClasses, box: Array, r: int) -> tuple[Quadrature, np.random.Generator]:
-        """Nodes in a replicate's box, the same for all who draw them, and the generator that drew them."""
+        """Nodes in a replicate's box, the same for all parties that draw them, and the generator that drew them."""
         [rng] = common.streams.replicate(r).generators(Role.SELECTION)
         longest = float((box[r][1] - box[r][0]).max())
         widths = [share * longest for share in FALLBACK_WIDTHS] if self.widths is None else self.widths
@@ -221,7 +221,7 @@ class Parsimonious(OneShot, HoldOut):
         return solve(problem, start, self.steps, rule=self.rule, eta=self.eta, tolerance=self.tolerance)
 
     def told(self, server: Server, client: Client) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
-        """Kernels of the model, samples sent, and how well the problems were solved."""
+        """Kernels of the model, samples sent, and accuracy of the solutions."""
         local = client.local or server.final
 
         def each(figure: Callable[[tuple[Solution, ...]], Any], of: Sequence[tuple[Solution, ...]]) -> Array:
@@ -257,7 +257,7 @@ class Classifier:
     Parameters
     ----------
     classes : (C,)
-        Values of the target; of two, the higher one has the only function.
+        Values of the target. With two classes the higher one has the only function.
     models : tuple of Model
         A function for each class.
     """
@@ -266,7 +266,7 @@ class Classifier:
     models: tuple[Model, ...]
 
     def __call__(self, x: NDArray[Any]) -> Array:
-        """Class of each sample (n, d): the sign of f for two, NaN where f = 0; else that of the largest f."""
+        """Class of each sample (n, d): for two the sign of f, NaN if f = 0; else the class with the largest f."""
         f = np.stack([model.predict(np.asarray(x, np.float64)) for model in self.models], axis=1)
         if len(self.models) > 1:
             return np.where(f.any(axis=1), self.classes[f.argmax(axis=1)], np.nan)
@@ -274,7 +274,7 @@ class Classifier:
 
     @property
     def function(self) -> Classes:
-        """As arrays that a model keeps: all models' active nodes, and a kernel a width."""
+        """As arrays of a stored model: all models' active nodes, and one kernel per width."""
         width, active = self.models[0].quadrature.width, [model.active for model in self.models]
         kept = np.unique(np.concatenate(active))
         nodes, of_width = self.models[0].quadrature, kept // (self.models[0].quadrature.size // len(width))

@@ -1,8 +1,8 @@
-"""What parsimonious functions stand beside: one SVM on all samples, and one on the agents' support vectors.
+"""Baselines of parsimonious functions: an SVM on all samples, and one on the agents' support vectors.
 
 The latter is a cascade of two layers (Graf, Cosatto, Bottou, Dourdanovic and Vapnik, Parallel Support Vector Machines:
-The Cascade SVM, NIPS 2004): like the federated learner, agents send once the samples that matter to their own
-classifier.
+The Cascade SVM, NIPS 2004): as in the federated learner, agents send the relevant samples of their own classifiers
+once.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ Integers = NDArray[np.int64]
 SAMPLES, MODEL = range(2)
 """The exchanges."""
 BLOCK = 1 << 22
-"""Kernel values that are held at a time where a machine decides."""
+"""Kernel values that are held at a time for predictions."""
 
 
 @dataclass(frozen=True)
@@ -39,20 +39,20 @@ class Sent:
 
 @dataclass(frozen=True)
 class Down:
-    """The machine: `Decision`'s arrays but the classes, and the scale only where no width is given."""
+    """The machine: `Decision`'s arrays except the classes, and the scale only if no width is given."""
 
     model: tuple[Ragged, ...]
 
 
 @dataclass(frozen=True)
 class Server:
-    """Machines of all replicates, once they are trained."""
+    """Trained machines of all replicates."""
 
     trained: "tuple[Trained, ...]" = ()
 
 
 class Trained(NamedTuple):
-    """A replicate's machine, scikit-learn's, and the scale of its kernel exp(-scale |x - x'|^2)."""
+    """A replicate's scikit-learn machine, and the scale of its kernel exp(-scale |x - x'|^2)."""
 
     machine: Any
     scale: float
@@ -60,14 +60,14 @@ class Trained(NamedTuple):
 
 @dataclass(frozen=True)
 class Client:
-    """Samples (R, K) that clients sent."""
+    """Numbers of samples (R, K) that clients sent."""
 
     sent: Integers
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A machine as its arrays, a vote between every two classes.
+    """A machine as its arrays, with a vote between every two classes.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Decision:
     support : (m, d)
         Support vectors, class after class.
     weight : (m, C - 1)
-        Of each, in the votes between its class and the others.
+        Weights of each support vector in the votes between its class and the others.
     bias : (C (C - 1) / 2,)
     count : (C,)
         Support vectors of each class; empty for two, whose weights have opposite signs.
@@ -92,13 +92,13 @@ class Decision:
 
     @staticmethod
     def arrays(machine: Any) -> tuple[Array, ...]:
-        """Support, weight, bias and count of scikit-learn's machine, which turns the signs of two classes."""
+        """Support, weight, bias and count of scikit-learn's machine, which reverses the signs for two classes."""
         two = len(machine.classes_) == 2
         sign, count = (-1.0, np.zeros(0)) if two else (1.0, machine.n_support_)
         return machine.support_vectors_, sign * machine.dual_coef_.T, sign * machine.intercept_, count
 
     def __call__(self, x: NDArray[Any]) -> Array:
-        """Class of each sample (n, d): that of most votes, the first of equals."""
+        """Class of each sample (n, d): the one with the most votes, the first of ties."""
         from sklearn.metrics.pairwise import rbf_kernel
 
         x = np.asarray(x, np.float64)
@@ -114,7 +114,7 @@ class Decision:
 
     @property
     def function(self) -> Classes:
-        """As arrays that a model keeps."""
+        """As arrays of a stored model."""
         coefficients = np.zeros((len(self.bias), 1, len(self.support)))
         for pair, (i, j, mine, theirs) in enumerate(self._pairs()):
             coefficients[pair, 0, mine] = self.weight[mine, j - 1]
@@ -123,7 +123,7 @@ class Decision:
         return Classes.gaussian(self.support, np.sqrt(2 * self.scale), coefficients, self.bias, *known)
 
     def _pairs(self) -> list[tuple[int, int, slice, slice]]:
-        """Every two classes, and where the support vectors of both are."""
+        """Every two classes, and the positions of their support vectors."""
         first = np.count_nonzero(self.weight[:, 0] > 0)
         ends = np.cumsum([0, *(self.count if len(self.count) else (first, len(self.weight) - first))]).astype(np.int64)
         own = [slice(begin, end) for begin, end in pairwise(ends)]
@@ -132,14 +132,14 @@ class Decision:
 
 @dataclass(frozen=True)
 class Machine(OneShot, HoldOut):
-    """Keys of both: those of scikit-learn's SVC with a Gaussian kernel exp(-|x - x'|^2 / (2 width^2)).
+    """Keys of both baselines: those of scikit-learn's SVC with a Gaussian kernel exp(-|x - x'|^2 / (2 width^2)).
 
     Parameters
     ----------
     C : float
         Weight of the hinge losses.
     width : float or None
-        None for what SVC calls gamma="scale": width^2 is half the number of features times the variance of all values.
+        None for SVC's gamma="scale": width^2 is half the number of features times the variance of all values.
     """
 
     exchanges: ClassVar[int] = 2
@@ -154,11 +154,11 @@ class Machine(OneShot, HoldOut):
         require(self.width is None or 0 < self.width < np.inf, "width", self.width, "a number > 0, or null")
 
     def start(self, common: CommonOfClasses, clients: int) -> tuple[Server, Client]:  # type: ignore[override]
-        """Nothing is known yet."""
+        """Start without a machine."""
         return Server(), Client(np.zeros((len(common.streams.replicates), clients), np.int64))
 
     def broadcast(self, common: CommonOfClasses, server: Server, turn: Turn) -> Down | None:  # type: ignore[override]
-        """In the end the machine."""
+        """Finally the machine."""
         if turn.exchange < MODEL:
             return None
         scales = [() if self.width else (np.array([of.scale]),) for of in server.trained]
@@ -168,7 +168,7 @@ class Machine(OneShot, HoldOut):
     def client(  # type: ignore[override]
         self, common: CommonOfClasses, client: Client, down: Down | None, samples: Owned, turn: Turn
     ) -> tuple[Client, Sent | None, Predictors | None]:
-        """Send samples, and predict by the machine that comes back."""
+        """Send samples, and predict with the machine that the server sends."""
         if down is not None:
             known = [np.array([self.scale()])] if self.width else []
             models = zip(*(payload.values for payload in down.model), strict=True)
@@ -188,7 +188,7 @@ class Machine(OneShot, HoldOut):
     def server(  # type: ignore[override]
         self, common: CommonOfClasses, server: Server, up: Sent | None, share: Array, turn: Turn
     ) -> Server:
-        """Train every replicate's machine on what was sent."""
+        """Train every replicate's machine on the samples that were sent."""
         if up is None:
             return server
         x, y = up.samples
@@ -196,7 +196,7 @@ class Machine(OneShot, HoldOut):
         return Server(tuple(by_replicate(lambda r: self.trained(*pools[r]), len(pools))))
 
     def told(self, server: Server, client: Client) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
-        """Support vectors, and samples sent."""
+        """Numbers of support vectors and of samples sent."""
         kept = np.array([len(of.machine.support_) for of in server.trained], np.float64)
         figures = {"support_vectors": kept, "sent_samples": client.sent.sum(axis=1).astype(np.float64)}
         return figures, {"sent_samples": client.sent}
@@ -206,7 +206,7 @@ class Machine(OneShot, HoldOut):
         return tuple(decision.function for decision in state)
 
     def sends(self, x: Array, y: Array) -> Integers:
-        """Numbers of the samples (n, d) and (n,) that one client sends of its own."""
+        """Indices of the samples, of (n, d) and (n,), that one client sends."""
         raise NotImplementedError
 
     def trained(self, x: Array, y: Array) -> Trained:
@@ -215,11 +215,11 @@ class Machine(OneShot, HoldOut):
 
         variance = x.shape[1] * float(x.var())
         scale = self.scale() if self.width else 1 / variance if variance else 1.0
-        _, number = np.unique(y, return_inverse=True)  # a target between 0 and 1 would be no class to it
+        _, number = np.unique(y, return_inverse=True)  # it would reject a target between 0 and 1 as a class
         return Trained(SVC(C=self.C, gamma="scale" if self.width is None else scale).fit(x, number), scale)
 
     def scale(self) -> float:
-        """Of the kernel of the width that is given."""
+        """Scale of the kernel of the given width."""
         assert self.width is not None
         return 1 / (2 * self.width**2)
 
@@ -231,7 +231,7 @@ class PooledMachine(Machine):
     label: ClassVar[str] = "SVM"
 
     def sends(self, x: Array, y: Array) -> Integers:
-        """All."""
+        """All samples."""
         return np.arange(len(y))
 
 
@@ -242,6 +242,6 @@ class CascadeMachine(Machine):
     label: ClassVar[str] = "Cascade SVM"
 
     def sends(self, x: Array, y: Array) -> Integers:
-        """Support vectors of the own machine."""
+        """Support vectors of the client's own machine."""
         one_class = len(np.unique(y)) == 1
         return np.arange(len(y)) if one_class else np.sort(self.trained(x, y).machine.support_)

@@ -1,8 +1,8 @@
 """The integrals over kernel centres S and widths W of Peifer and Ribeiro's federated classification, as finite sums.
 
 Peifer and Ribeiro, Federated Classification using Parsimonious Functions in Reproducing Kernel Hilbert Spaces. The
-paper writes ds dw and neither says how it is summed nor over which S and W. Here the measure on S x W is NORMALIZED, so
-that it is 1 in all: with ds dw taken literally one kernel of |alpha| > sqrt(2 gamma) would outweigh every label.
+paper writes ds dw without a quadrature rule and without S and W. Here the measure on S x W is NORMALIZED to a total of
+1: with a literal ds dw one kernel with |alpha| > sqrt(2 gamma) would outweigh every label.
 """
 
 from collections.abc import Sequence
@@ -19,28 +19,28 @@ from fkl.kernels.client_tiles import row_blocks
 Array = NDArray[np.float64]
 
 PREDICTED_AT_A_TIME = 1 << 22
-"""Kernel values that are held at a time where a function is evaluated."""
+"""Kernel values that are held at a time when a function is evaluated."""
 GRID_DIMENSIONS = 3
-"""Features up to which centres form a grid; above it they are drawn."""
+"""Largest number of features with a grid of centres; with more they are drawn."""
 
 
 @dataclass(frozen=True)
 class Quadrature:
     """Nodes (s, w) and their weights: the integral of h is about sum_m weights_m h(nodes_m, widths_m).
 
-    Every centre comes with every width, and every centre is a point of `first` beside a point of `rest`. A Gaussian
-    kernel is then a product of a factor for each, so that sums over a grid of centres are products of small matrices.
+    Every centre has every width, and every centre is a point of `first` joined with a point of `rest`. A Gaussian
+    kernel is then a product of one factor for each, so sums over a grid of centres are products of small matrices.
 
     Parameters
     ----------
     first : (G, d1)
-        The leading coordinates of the centres; d1 = 0 and G = 1 where centres are no grid.
+        The leading coordinates of the centres; d1 = 0 and G = 1 if centres are not a grid.
     rest : (H, d - d1)
         The other coordinates.
     width : (W,)
         Widths w, ascending.
     shape : tuple of int
-        (W, points along axis 1, ..., points along axis d) of a grid, empty where centres are no grid.
+        (W, points along axis 1, ..., points along axis d) of a grid, empty if centres are not a grid.
     """
 
     first: Array
@@ -54,17 +54,18 @@ class Quadrature:
     ) -> "Quadrature":
         """Quadrature over a box of centres and a list of widths.
 
-        Up to three dimensions the box is cut into equal cells, as many along each axis, and centres are their middles.
-        Above, where a grid would be far too coarse, they are drawn uniformly (Monte Carlo).
+        In up to three dimensions the box is divided into equal cells, equally many along each axis, and centres are
+        their midpoints. In more dimensions, where a grid would be far too coarse, they are drawn uniformly (Monte
+        Carlo).
 
         Parameters
         ----------
         box : (2, d)
             Lower and upper corner, as `smallest_box` gives them.
         centres : int
-            Centres a width; on a grid the d-th power that is nearest to it.
+            Centres per width; on a grid the nearest d-th power.
         widths : sequence of float
-            Widths, all of the same weight.
+            Widths, all with the same weight.
         rng : Generator, optional
             Draws the centres; needed above three dimensions.
         """
@@ -114,7 +115,7 @@ class Quadrature:
 
     @cached_property
     def weights(self) -> Array:
-        """Weight of each node, (M,): all alike, 1 in all."""
+        """Weight of each node, (M,): equal, with sum 1."""
         return np.full(self.size, 1 / self.size)
 
     def kernel(self, x: Array, most_bytes: float = np.inf) -> Kernel:

@@ -1,1 +1,1 @@
-"""Methods for samples whose features lie with different parties."""
+"""Methods for samples whose features are held by different parties."""

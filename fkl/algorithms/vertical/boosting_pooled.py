@@ -1,4 +1,4 @@
-"""SecureBoost's pooled path: all parties at once, and the letters that they would write counted."""
+"""SecureBoost's pooled path: all parties at once, with a count of the letters that they would send."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from fkl.algorithms.vertical.messages import Array, Count, Groups, Integers, Let
 
 
 class Key(Letter, kind="key", dtype="V"):
-    """What it takes to encrypt, and to add what is encrypted; sent once, where the cipher has such a key."""
+    """Public key, to encrypt and to add ciphertexts; sent once, if the cipher has such a key."""
 
 
 class Statistics(Letter, kind="statistics", dtype="V"):
@@ -20,11 +20,11 @@ class Statistics(Letter, kind="statistics", dtype="V"):
 
 
 class Sums(Letter, kind="sums", dtype="V"):
-    """Encrypted sums of g and h over the bins of a party's features, about a node and where each feature's begin."""
+    """Encrypted sums of g and h in a node over the bins of a party's features, and where each feature's bins begin."""
 
 
 class Choice(Letter, kind="split", dtype="i8"):
-    """Which of the receiver's features, and which of its edges, a node is split at."""
+    """The receiver's feature, and its edge, at which a node is split."""
 
 
 class Left(Letter, kind="left", dtype="?"):
@@ -33,7 +33,7 @@ class Left(Letter, kind="left", dtype="?"):
 
 @dataclass(frozen=True)
 class Summed:
-    """Features whose sums are taken together.
+    """Features whose sums are computed together.
 
     sorting of all samples into their bins; places (sorting.starts[-1],) of these in the histogram of all features.
     """
@@ -46,13 +46,13 @@ class Summed:
         """Some features (d,) of those with these bins (d, n), which begin at `starts` in the histogram of all."""
         widths = np.diff(starts)
         begins = np.concatenate([[0], np.cumsum(widths[some])])
-        sorting = Sorting.from_bins(np.asfortranarray(bins[some]), begins)  # a sample's bins are taken together
+        sorting = Sorting.from_bins(np.asfortranarray(bins[some]), begins)  # a sample's bins are read together
         return cls(sorting, np.flatnonzero(np.repeat(some, widths)))
 
 
 @dataclass(frozen=True)
 class Pooled:
-    """The parties and what they may tell one another.
+    """The parties and the information that they may exchange.
 
     numbers of the parties, the first of them the active one; edges: of the bins of each feature; starts (d + 1,): where
     the bins of each begin in the histogram of all; owner (d,); bins (d, n) of all samples; own, of the active party,
@@ -89,16 +89,16 @@ class Pooled:
 
     @property
     def active(self) -> int:
-        """The one that has the labels and the keys."""
+        """The party with the labels and the keys."""
         return self.numbers[0]
 
     @property
     def passive(self) -> tuple[int, ...]:
-        """The others."""
+        """The parties without labels."""
         return self.numbers[1:]
 
     def send_statistics(self, statistics: NDArray[np.int64]) -> Any:
-        """Encrypt g and h (n, 2) for the passive parties; None where there are none."""
+        """Encrypt g and h (n, 2) for the passive parties; None if there are none."""
         if not self.passive:
             return None
         sealed, size = self.keys.encrypt(statistics), statistics.size
@@ -109,7 +109,7 @@ class Pooled:
     def histogram(self, statistics: NDArray[np.int64], sealed: Any, rows: Integers) -> NDArray[np.int64]:
         """Sums of g and h over the bins of all features, as the active party holds them.
 
-        Those of all passive parties are taken at once, so that a sample is looked up once and not by each of them.
+        The sums of all passive parties are computed at once, so a sample is read once instead of once per party.
         """
         histogram = np.empty((int(self.starts[-1]), 2), np.int64)
         histogram[self.own.places] = self.own.sorting.sums(statistics, rows)[0]
@@ -120,9 +120,9 @@ class Pooled:
         return histogram
 
     def divide_rows(self, rows: Integers, feature: int, edge: int, told: bool) -> NDArray[np.bool_]:
-        """Which rows go left: the owner says so, and the other parties are told where children may be split.
+        """Rows that go left: the owner sends them, and the other parties learn which children may be split.
 
-        Samples are named by one bit each.
+        The letter has one bit per sample.
         """
         owner, active = int(self.owner[feature]), self.active
         left: NDArray[np.bool_] = self.bins[feature, rows] <= edge
@@ -137,12 +137,12 @@ class Pooled:
 
 @dataclass(frozen=True)
 class Boosting:
-    """What is known between two trees.
+    """State between two trees.
 
     Parameters
     ----------
     world : Pooled
-        The parties, whose sums nobody counts yet.
+        The parties, without a counter of sums.
     f : (n,)
         Sum of the trees for each sample.
     trees : tuple of Tree

@@ -1,4 +1,4 @@
-"""Trees of boosting, and what they are grown from: bins of features, coded statistics, the best split."""
+"""Trees of boosting, and the parts that grow them: bins of features, coded statistics, the best split."""
 
 from dataclasses import dataclass
 
@@ -25,13 +25,13 @@ class Tree:
     feature : (m,) int
         `LEAF` at a leaf.
     threshold : (m,)
-        Known to the owner of the feature alone.
+        Known only to the owner of the feature.
     owner : (m,) int
         Party; `LEAF` at a leaf.
     left, right : (m,) int
         Nodes.
     value : (m,)
-        What a leaf adds to f; 0 elsewhere.
+        Value that a leaf adds to f; 0 elsewhere.
     """
 
     feature: NDArray[np.int64]
@@ -42,7 +42,7 @@ class Tree:
     value: Array
 
     def decision(self, x: Array, rows: Integers | None = None) -> Array:
-        """What the tree adds to f of samples (n, d), shape (n,), or of some rows of them, (m,)."""
+        """The tree's contribution to f for samples (n, d), shape (n,), or for some of their rows, (m,)."""
         rows = np.arange(len(x)) if rows is None else rows
         return self.value[_leaf_of_rows(x, rows, self.feature, self.threshold, self.left, self.right)]
 
@@ -55,7 +55,7 @@ class Forest:
     ----------
     trees : tuple of Tree
     operations : Operations
-        What training did with the cipher.
+        Operations of training with the cipher.
     """
 
     trees: tuple[Tree, ...]
@@ -70,7 +70,7 @@ class Forest:
 
     @property
     def function(self) -> Trees:
-        """As arrays that a model keeps, the nodes of all trees behind one another."""
+        """As arrays of a stored model, with the nodes of all trees in one array."""
         sizes = np.cumsum([0, *(len(tree.feature) for tree in self.trees)])
         columns = {
             name: np.concatenate([getattr(tree, name) for tree in self.trees])
@@ -105,7 +105,7 @@ class Nodes:
         return children
 
     def tree(self) -> Tree:
-        """As it has grown."""
+        """The finished tree."""
         feature, threshold, owner, left, right, value = zip(*self.rows, strict=True)
         whole = (np.array(column, np.int64) for column in (feature, owner, left, right))
         features, owners, lefts, rights = whole
@@ -113,15 +113,15 @@ class Nodes:
 
 
 def bin_features(x: Array, most: int) -> tuple[tuple[Array, ...], NDArray[np.uint8]]:
-    """Edges between bins, and bins (d, n), of samples (n, d) in at most so many bins a feature.
+    """Edges between bins, and bins (d, n), of samples (n, d) with at most this many bins per feature.
 
-    Edges are upper ends of all bins of a feature but the last: a bin holds the samples above the edge before it, up to
-    its own edge and with it.
+    Edges are upper ends of all bins of a feature except the last. A bin holds the samples above the previous edge, up
+    to and including its own.
     """
     edges: tuple[Array, ...] = ()
     for column in x.T:
         values = np.unique(column)
-        if len(values) > most:  # edges are values that occur, so that a party can name a split by one of them
+        if len(values) > most:  # edges are values in the data, so a party can name a split by one of them
             levels = np.arange(1, most) / most
             inner = np.unique(np.quantile(column, levels, method="inverted_cdf"))
             values = np.unique(np.append(inner, values[-1]))
@@ -150,7 +150,7 @@ def best_split(
     gamma: float,
     min_child_weight: float,
 ) -> tuple[int, int]:
-    """Feature and edge with the largest gain; the first of equals, (LEAF, LEAF) if no gain is above 0."""
+    """Feature and edge with the largest gain; the first of ties, (LEAF, LEAF) if no gain is above 0."""
     feature, edge, best = LEAF, LEAF, 0.0
     g, h = total[0] * UNIT, total[1] * UNIT
     before = g * g / (h + lam) if h + lam > 0 else 0.0
@@ -179,7 +179,7 @@ def _leaf_of_rows(
     left: NDArray[np.int64],
     right: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Leaf (m,) that each of these rows of the samples falls into."""
+    """Leaf (m,) of each of these rows of the samples."""
     leaves = np.zeros(len(rows), np.int64)
     for i in range(len(rows)):
         node = 0

@@ -1,4 +1,4 @@
-"""Additively homomorphic ciphers: what one party encrypts, others may add up without reading it."""
+"""Additively homomorphic ciphers: one party encrypts numbers, and others can add them up without reading them."""
 
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -15,7 +15,7 @@ MOST_KEY_BITS = 16384
 SCALAR = 8
 """Bytes of a number that is not encrypted."""
 FEW = 1 / 3
-"""Share of rows outside their way's fullest bin up to which sums over these alone take less time."""
+"""Share of rows outside their way's fullest bin up to which sums over only these rows are faster."""
 
 
 @dataclass
@@ -38,11 +38,11 @@ class Sorting:
     starts : (d + 1,) int
         Where the bins of each way begin in a histogram; the last entry is their number.
     fullest : (d,) int
-        Where the bin of most rows of each way lies in a histogram.
+        Position in a histogram of the bin with the most rows of each way.
     places : (m,) uint32
-        Where all other bins that rows lie in are there, row after row; of few only, else none.
+        Positions of the rows' other bins, row after row; empty if there are many.
     ends : (n + 1,) int
-        Where those of each row begin in `places`.
+        Where the positions of each row begin in `places`.
     """
 
     bins: Integers
@@ -53,7 +53,7 @@ class Sorting:
 
     @classmethod
     def from_bins(cls, bins: Integers, starts: Integers) -> "Sorting":
-        """Find the bins of most rows."""
+        """Find the bin with the most rows in each way."""
         fullest = np.array([np.bincount(way).argmax() for way in bins], np.int64).reshape(len(bins))
         apart = bins != fullest[:, None]
         if np.count_nonzero(apart) > FEW * apart.size:
@@ -71,7 +71,7 @@ class Sorting:
 
 
 class Keys(Protocol):
-    """A fresh pair of keys, with what was done with it; only the party that made it may decrypt."""
+    """A fresh pair of keys, with counts of its operations; only the party that made it may decrypt."""
 
     width: int
     """Bytes of a ciphertext."""
@@ -79,7 +79,7 @@ class Keys(Protocol):
 
     @property
     def public(self) -> bytes:
-        """What others need to encrypt and to add; empty where that is nothing."""
+        """Public key, with which others encrypt and add; empty if they need none."""
         ...
 
     def words(self, ciphertexts: Any) -> NDArray[np.void]:
@@ -123,19 +123,18 @@ class Cipher(Protocol):
         ...
 
     def keys_of(self, public: bytes) -> Keys:
-        """Keys that do not decrypt, for whoever was told `Keys.public`."""
+        """Keys that do not decrypt, for a party that has received `Keys.public`."""
         ...
 
 
 @dataclass(frozen=True)
 class Plain:
-    """No cipher at all; counts what a cipher would have had to do.
+    """No cipher; counts the operations that a cipher would need.
 
     Parameters
     ----------
     width : int
-        Bytes that a ciphertext is counted with; 8 is what is really sent, 256 what Paillier with keys of 1024 bits
-        would.
+        Bytes counted for a ciphertext. 8 is the true size; 256 is the size with Paillier and keys of 1024 bits.
     """
 
     width: int = 8
@@ -144,22 +143,22 @@ class Plain:
         require(self.width >= SCALAR, "width", self.width, f"a number of bytes >= {SCALAR}")
 
     def keys(self) -> Keys:
-        """A tally."""
+        """A counter."""
         return _PlainKeys(self.width)
 
     def keys_of(self, public: bytes) -> Keys:
-        """A tally, too: nothing is hidden."""
+        """Also a counter: nothing is hidden."""
         return _PlainKeys(self.width)
 
 
 @dataclass(frozen=True)
 class Paillier:
-    """Paillier's cipher (1999) as the package phe has it; milliseconds an encryption.
+    """Paillier's cipher (1999) from the package phe; an encryption takes milliseconds.
 
     Parameters
     ----------
     key_bits : int
-        Length of the modulus; a ciphertext takes twice as much. Below 1024 it protects nothing, 2048 is advised.
+        Length of the modulus; a ciphertext is twice as long. Below 1024 it protects nothing, 2048 is advised.
     """
 
     key_bits: int = 1024
@@ -179,7 +178,7 @@ class Paillier:
         return _PaillierKeys(self.key_bits // 4, key=public, private=private)
 
     def keys_of(self, public: bytes) -> Keys:
-        """Keys that add; of no key, those of somebody who waits for one."""
+        """Keys that add; without a public key, those of a party that waits for one."""
         key = _phe().PaillierPublicKey(int.from_bytes(public)) if public else None
         return _PaillierKeys(self.key_bits // 4, key=key)
 
@@ -214,7 +213,7 @@ class _PlainKeys:
         total, members = sorting.sums(ciphertexts, rows)
         empty = int(np.count_nonzero(members == 0))
         self.operations.encryptions += 2 * empty
-        # A bin of m rows takes m - 1 additions.
+        # A bin with m rows needs m - 1 additions.
         self.operations.additions += 2 * (int(members.sum()) - (len(members) - empty))
         return total
 
@@ -227,7 +226,7 @@ class _PlainKeys:
 class OneByOne:
     """Keys of a cipher whose ciphertexts are Python objects with a `+`.
 
-    Subclasses seal and open one of them, and write one as a whole number, which is what travels.
+    Subclasses encrypt and decrypt single ones, and convert each to a whole number, which travels.
     """
 
     width: int
@@ -235,7 +234,7 @@ class OneByOne:
 
     @property
     def public(self) -> bytes:
-        """What others need to encrypt and to add; here nothing."""
+        """Public key, with which others encrypt and add; here none."""
         return b""
 
     def written(self, ciphertext: Any) -> int:
@@ -243,7 +242,7 @@ class OneByOne:
         raise NotImplementedError
 
     def read(self, number: int) -> Any:
-        """The ciphertext that a number was written for."""
+        """The ciphertext of such a number."""
         raise NotImplementedError
 
     def words(self, ciphertexts: NDArray[np.object_]) -> NDArray[np.void]:
@@ -311,7 +310,7 @@ class _PaillierKeys(OneByOne):
         return self.key.encrypt(value)
 
     def written(self, ciphertext: Any) -> int:
-        return int(ciphertext.ciphertext())  # blinded anew: a sum tells nothing of its terms
+        return int(ciphertext.ciphertext())  # fresh blinding: a sum reveals nothing about its terms
 
     def read(self, number: int) -> Any:
         return _phe().EncryptedNumber(self.key, number)
@@ -327,8 +326,8 @@ def binned_sums(
     """Sums (starts[-1], 2) of pairs (n, 2) as in `Keys.sums`, and the rows (starts[-1],) in each bin."""
     total = np.zeros((starts[-1], 2), np.int64)
     members = np.zeros(starts[-1], np.int64)
-    # Unsigned indices need no test for being negative, which takes longer than the sum. Row by row, as sums over the
-    # features of one do not wait for one another; those of rows in one bin do.
+    # Unsigned indices need no test for negative values, which takes longer than the sum. The outer loop is over rows,
+    # because sums over the features of one row are independent; sums over rows in one bin are not.
     first = starts.astype(np.uint64)
     for row in rows:
         i = np.uint64(row)
@@ -350,9 +349,9 @@ def _sums_of_few(
     starts: Integers,
     fullest: Integers,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sums and rows of all bins; a feature's fullest bin has the sum over all rows less that over its other bins.
+    """Sums and rows of all bins; a feature's fullest bin has the total minus its other bins.
 
-    That is exact, since these are whole numbers, and takes a look at few rows where most are in one bin.
+    This is exact for whole numbers, and reads few rows if most are in one bin.
     """
     total = np.zeros((starts[-1], 2), np.int64)
     members = np.zeros(starts[-1], np.int64)
@@ -376,7 +375,7 @@ def _sums_of_few(
 
 
 def require_key_bits(bits: int) -> None:
-    """Refuse lengths of Paillier's modulus that cannot be, or that take minutes to find primes for."""
+    """Refuse invalid lengths of Paillier's modulus, and lengths for which the search for primes takes minutes."""
     # 63 bits and a sign must fit below a third of the modulus.
     allowed = 128 <= bits <= MOST_KEY_BITS and bits % 2 == 0
     require(allowed, "key_bits", bits, f"an even number from 128 to {MOST_KEY_BITS}")

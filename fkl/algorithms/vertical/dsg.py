@@ -1,4 +1,4 @@
-"""DSG: doubly stochastic gradients on pooled data (Dai et al. 2014), the oracle that FDSKL is compared with."""
+"""DSG: doubly stochastic gradients on pooled data (Dai et al. 2014), the oracle for FDSKL."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +28,7 @@ FAMILIES = ("rbf", "laplacian")
 RATES = ("constant", "diminishing")
 TURN = 2 * np.pi
 BLOCK = 256
-"""Features that are computed together: many iterations of few features, or one of many."""
+"""Features that are computed together: many iterations of few features, or one iteration of many."""
 TILE = 1024
 """Rows whose features are held at a time: 2 MB in float64."""
 
@@ -41,30 +41,30 @@ class Learner:
     ----------
     split : Split
     batches : (T, B) int64
-        Rows that each iteration learns from.
+        Rows of each iteration.
     holders : (T,) int64
         Worker whose own seed gives the phases of each iteration.
     t : int
         Iterations done.
     rows : (m,) int64
-        Rows that are learned from, last needed first; of rows that are alike one.
+        Distinct training rows, sorted by when they are last needed, latest first.
     needed : (m,) int64
         Last iteration that needs each of `rows`.
     place : (n,) int64
-        Where each row, or the one that it is alike, stands in `rows`.
+        Position of each row, or of its duplicate, in `rows`.
     f : (m,) float64
-        f of `rows` after t iterations; of those still needed.
+        f of `rows` after t iterations, valid for rows that are still needed.
     alpha : (T, D) float64
         Coefficients after t iterations.
     tested_rows : (u,) int64
-        Rows that are tested on; of rows that are alike one.
+        Distinct test rows.
     tested_place : (n_test,) int64
-        Where each row of `split.test` stands in these.
+        Position of each row of `split.test` in these.
     f_test : (u,) float64
         f of `tested_rows` after `tested` iterations.
     tested : int
     shrunk : float
-        What the coefficients of these iterations have shrunk by since.
+        Factor by which the coefficients of these iterations have shrunk since.
     """
 
     split: Split
@@ -83,13 +83,13 @@ class Learner:
     shrunk: float
 
     def still_needed(self, t: int) -> int:
-        """How many of `rows`, the first ones, iteration t or a later one needs."""
+        """Number of `rows`, counted from the first, that iteration t or a later one needs."""
         return int(np.searchsorted(-self.needed, -t, side="right"))
 
 
 @dataclass
 class State:
-    """All replicates, and what the last step sent: one dictionary a replicate, empty for a pooled method."""
+    """All replicates, and the messages of the last step: one dictionary per replicate, empty for a pooled method."""
 
     learners: list[Any]
     sent: list[dict[str, NDArray[np.int64]]]
@@ -99,17 +99,17 @@ class State:
 class Dsg(VerticalMethod):
     """f_t+1 = (1 - gamma_t lambda) f_t - gamma_t mean_{i, k} L'(f_t(x_i), y_i) phi_k(x_i) phi_k(.), FDSKL's eq. (7).
 
-    The mean is over the B rows and D features of the iteration; 1 and 1 are the method as the papers write it. Rows
-    are drawn without replacement, all before any comes again, where the analysis has i.i.d. draws. The kernel is the
-    one of `kernels`. Its features are drawn while learning, D of them at a time, so of that node's keys those of a
-    bank of features, such as its D, do nothing here.
+    The mean is over the B rows and D features of the iteration; 1 and 1 are the method in the papers. Rows are drawn
+    without replacement until all have been drawn, while the analysis has i.i.d. draws. The kernel is the one of
+    `kernels`. Its features are drawn during learning, D at a time, so keys of that node about a bank of features, such
+    as its D, have no influence here.
 
     Parameters
     ----------
     iterations : int
-        T, how many there are.
+        T, the number of iterations.
     marks : int
-        Times at which f is asked for, evenly over the iterations.
+        Number of evaluations of f, evenly over the iterations.
     loss : {"square", "logistic", "smooth_hinge"}
         FDSKL's Table 1.
     gamma : float
@@ -119,12 +119,12 @@ class Dsg(VerticalMethod):
     lam : float
         Regularisation lambda.
     batch : int
-        B, samples an iteration.
+        B, samples per iteration.
     features : int
-        D, features an iteration.
+        D, features per iteration.
     bank : int or None
-        How many features there are in all, a multiple of D: iteration t has the D of number t modulo bank / D. None
-        for new ones in every iteration, as in the papers.
+        Total number of features, a multiple of D: iteration t uses block t modulo bank / D of D features. None for new
+        features in every iteration, as in the papers.
     """
 
     label: ClassVar[str] = "DSG"
@@ -168,7 +168,7 @@ class Dsg(VerticalMethod):
 
     @property
     def draws(self) -> int:
-        """Times that D features are drawn."""
+        """Number of draws of D features."""
         return self.iterations if self.bank is None else min(self.iterations, self.bank // self.features)
 
     def init(self, world: World) -> State:
@@ -179,7 +179,7 @@ class Dsg(VerticalMethod):
         )
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
-        """Iterations up to the next mark, and the f that there is then."""
+        """Iterations up to the next mark, and f at that mark."""
         common = [world.common.replicate(r) for r in range(len(state.learners))]
         for one, learner in zip(common, state.learners, strict=True):
             self.advance(one, world.problem, learner, self.iterations_after(t))
@@ -188,7 +188,7 @@ class Dsg(VerticalMethod):
         return state, Scored(f, tuple(learner.split.test for learner in state.learners), self.iterations_after(t))
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """One kernel, of a family that has such features."""
+        """Check for one kernel, of a family with such features."""
         require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
         require(kernels.families[0] in FAMILIES, "kernels.family", kernels.family, " or ".join(FAMILIES))
 
@@ -198,8 +198,8 @@ class Dsg(VerticalMethod):
         Raises
         ------
         fkl.basics.errors.BadValue
-            If a batch has more rows than there are to learn from, the loss asks for two classes, or the kernels are
-            more than one, or of a family that has no such features.
+            If a batch has more rows than the training set, the loss needs two classes, or there is more than one kernel
+            or a family without such features.
         """
         kernels, streams = common.dictionary, common.streams
         self.require_fits(kernels)
@@ -208,7 +208,7 @@ class Dsg(VerticalMethod):
         room = 8 * (self.iterations * (2 * self.batch + self.features) + self.features * problem.dimension)
         what = f"batches, coefficients and directions of {self.iterations} iterations"
         require_memory(room, what, "algo.iterations, algo.features or algo.batch")
-        # spawned, since the first replicate's stream of this role also makes the data and its partition
+        # spawned, because the first replicate's stream of this role also draws the data and its partition
         split = problem.rows(streams.generators(Role.DATA)[0].spawn(1)[0], self.fold)
         batches = self.batches(split.training, streams)
         needed = np.full(len(problem.y), -1)
@@ -226,7 +226,7 @@ class Dsg(VerticalMethod):
         return Learner(split, batches, holders, 0, *learned_from, alpha, *tested, 0, 1.0)
 
     def batches(self, training: NDArray[np.int64], streams: Streams) -> NDArray[np.int64]:
-        """Rows of each iteration, (T, B): whole batches of one random order after another."""
+        """Rows of each iteration, (T, B): full batches from one random order after another."""
         size = len(training)
         require(self.batch <= size, "batch", self.batch, f"at most {size}, the rows to learn from")
         whole = size // self.batch
@@ -237,10 +237,11 @@ class Dsg(VerticalMethod):
         return training[np.concatenate(orders).reshape(-1, self.batch)[: self.iterations]]
 
     def duties(self, problem: Vertical, streams: Streams) -> NDArray[np.int64]:
-        """Workers l, active ones in turn, and l', whose mask stays (FDSKL, Algorithm 3, line 6), of each iteration.
+        """For each iteration the worker l, active ones in turn, and l', whose mask stays (FDSKL, Algorithm 3, line 6).
 
-        Features that are used again stay with the l that asked for them first. Of a feature l' is the same for all
-        samples, since its mask is the feature's b. Pooled data need neither, but the method then has FDSKL's phases.
+        Features that are used again stay with the l that first requested them. A feature's l' is the same for all
+        samples, because its mask is the feature's b. Pooled data need neither, but with them the method has FDSKL's
+        phases.
 
         Returns
         -------
@@ -253,7 +254,7 @@ class Dsg(VerticalMethod):
         return once[np.arange(self.iterations) % self.draws]
 
     def directions(self, common: Common, *draws: int) -> NDArray[np.float64]:
-        """Directions w that iterations draw, D rows (d,) each, functions of their seeds alone (FDSKL, Theorem 1)."""
+        """Directions w of iterations, D rows (d,) each, which depend only on their seeds (FDSKL, Theorem 1)."""
         u = common.streams.uniform_of_rounds(Role.FEATURES, draws, self.features * common.dimension)
         inner = np.clip(u, np.finfo(np.float64).tiny, None).reshape(-1, common.dimension)
         standard = ndtri(inner) if common.dictionary.families[0] == "rbf" else np.tan(np.pi * (inner - 0.5))
@@ -261,13 +262,13 @@ class Dsg(VerticalMethod):
         return standard / sigma
 
     def phases(self, common: Common, t: int, holder: int) -> NDArray[np.float64]:
-        """Phases b of iteration t, (D,), of a worker's own seed (FDSKL, Algorithm 3, line 2)."""
+        """Phases b of iteration t, (D,), from a worker's own seed (FDSKL, Algorithm 3, line 2)."""
         return self._phases_of_iterations(common, [t], np.array([holder])).ravel()
 
     def _phases_of_iterations(
         self, common: Common, draws: list[int], holders: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Those of several iterations, (T, D), each of its own worker's seed."""
+        """Phases of several iterations, (T, D), each from its own worker's seed."""
         phases = np.empty((len(draws), self.features))
         for holder in np.unique(holders).tolist():
             [its] = np.nonzero(holders == holder)
@@ -280,11 +281,11 @@ class Dsg(VerticalMethod):
         return self.gamma if self.rate == "constant" else self.gamma / (t + 1)
 
     def advance(self, common: Common, problem: Vertical, learner: Learner, until: int) -> None:
-        """Iterate until so many iterations are done."""
+        """Iterate up to this number of iterations."""
         D = self.features
         x = problem.quick_x[learner.rows[: learner.still_needed(learner.t)]].astype(self._precision(common))
         while learner.t < until:
-            # Features of several iterations are computed at once, and before the end only those of their own rows.
+            # Features of several iterations are computed at once, and before the end only for their own rows.
             first, end = learner.t, min(learner.t + self._iterations_at_once, until)
             w, b = self._drawn_features(common, learner, first, end)
             rows = learner.batches[first:end]
@@ -304,12 +305,12 @@ class Dsg(VerticalMethod):
             learner.alpha[first:end] = alpha.reshape(-1, D)
             learner.t = end
             learner.shrunk *= shrunk
-            # Rows that no later iteration draws are not kept up to date.
+            # Rows that no later iteration draws are not updated.
             again = learner.still_needed(end)
             _add_features(x[:again], learner.f[:again], shrunk, w, b, alpha)
 
     def values_on_tests(self, common: Common, problem: Vertical, learner: Learner) -> NDArray[np.float64]:
-        """Values f of the rows that are tested on: the features drawn since they were last asked for are added."""
+        """Values f of the test rows: adds the features drawn since the last evaluation."""
         learner.f_test *= learner.shrunk
         learner.shrunk = 1.0
         x = problem.quick_x[learner.tested_rows].astype(self._precision(common))
@@ -341,19 +342,19 @@ class Dsg(VerticalMethod):
         return max(1, BLOCK // self.features)
 
     def _drawn_features(self, common: Common, learner: Learner, first: int, end: int) -> tuple[Array, Array]:
-        """All directions, one a row, and phases of some iterations."""
+        """All directions, one per row, and phases of some iterations."""
         draws = [t % self.draws for t in range(first, end)]
         phases = self._phases_of_iterations(common, draws, learner.holders[first:end])
         dtype = self._precision(common)
         return self.directions(common, *draws).astype(dtype), phases.ravel().astype(dtype)
 
     def _precision(self, common: Common) -> np.dtype[np.floating]:
-        """Of angles: that of Cauchy directions is float64, as float32 does not hold the fraction of a turn."""
+        """Precision of angles: float64 for Cauchy directions, as float32 does not resolve the fraction of a turn."""
         return np.dtype(np.float64 if common.dictionary.families[0] == "laplacian" else common.precision)
 
 
 def _add_features(x: Any, f: NDArray[np.float64], shrunk: float, w: Array, b: Array, alpha: Array) -> None:
-    """Let f <- shrunk f + phi alpha on rows x, in place: in float32 by the compiled loop, which keeps no phi."""
+    """Let f <- shrunk f + phi alpha on rows x, in place: in float32 by the compiled loop, which does not store phi."""
     scaled = (np.sqrt(2) * alpha).astype(w.dtype)
     compiled, sparse = w.dtype == np.float32, not isinstance(x, np.ndarray)
     if sparse:

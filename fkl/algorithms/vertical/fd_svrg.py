@@ -37,7 +37,7 @@ class Linear:
     Parameters
     ----------
     w : (d,)
-        Each party holds the entries of its own features.
+        Each party holds the entries for its own features.
     bias : float
         Held by the party with the labels.
     """
@@ -51,20 +51,20 @@ class Linear:
 
     @property
     def function(self) -> functions.Linear:
-        """As arrays that a model keeps."""
+        """As arrays of a stored model."""
         return functions.Linear(self.w, np.array(self.bias))
 
 
 @dataclass
 class Descent:
-    """What is known between two outer iterations.
+    """State between two outer iterations.
 
     Parameters
     ----------
     w : (d + 1,)
-        Of the features, then of the one that is always 1.
+        Weights of the features, then of the feature that is always 1.
     rng : numpy.random.Generator
-        The common seed's.
+        Generator of the common seed.
     """
 
     w: Array
@@ -73,11 +73,11 @@ class Descent:
 
 @dataclass(frozen=True)
 class FdSvrg(Learning):
-    """Minimise (1/N) sum_i L(w'x_i, y_i) + lam/2 |w|^2; each party keeps, and moves, the w of its own features.
+    """Minimise (1/N) sum_i L(w'x_i, y_i) + lam/2 |w|^2; each party stores and updates the w of its own features.
 
-    Partial inner products are summed up a tree to the active party, which alone knows y and sends L' down the tree,
-    unmasked as in the paper (whose workers all hold the labels and receive the sums instead, as many scalars). All
-    parties draw the same samples from a common seed, for which nothing is sent.
+    Partial inner products are summed up a tree to the active party. Only this party knows y, and it sends L' down the
+    tree, unmasked as in the paper. (In the paper all workers hold the labels and receive the sums instead, the same
+    number of scalars.) All parties draw the same samples from a common seed, without a message.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class FdSvrg(Learning):
     inner : int or None
         M, steps between two full gradients; None for N / batch.
     batch : int
-        u, samples a step.
+        u, samples per step.
     intercept : bool
         Whether the active party holds one more feature, which is always 1.
     """
@@ -120,11 +120,11 @@ class FdSvrg(Learning):
 
     @property
     def rounds(self) -> int:
-        """One a pass."""
+        """One round per pass."""
         return self.passes
 
     def steps(self, samples: int) -> int:
-        """M for N samples."""
+        """M with N samples."""
         return self.inner or max(1, samples // self.batch)
 
     def begin(self, held: Held, rng: np.random.Generator) -> Descent:
@@ -133,7 +133,7 @@ class FdSvrg(Learning):
         Raises
         ------
         fkl.basics.errors.BadValue
-            If a step has more samples than there are to learn from.
+            If a step has more samples than the training set.
         """
         size = len(held.x)
         require(self.batch <= size, "batch", self.batch, f"at most {size}, the rows to learn from")
@@ -144,8 +144,8 @@ class FdSvrg(Learning):
     def advance(self, held: Held, learned: Descent, count: Count) -> tuple[Descent, Linear]:
         """One outer iteration.
 
-        The sum over the tree of the parties' w_G'x_G is w'x, so the pooled w is moved at once; what the parties would
-        send is counted. The first active party is the root of the tree.
+        The sum over the tree of the parties' w_G'x_G is w'x, so the pooled w is updated at once; the messages of the
+        parties are only counted. The first active party is the root of the tree.
         """
         x, y, w = np.ascontiguousarray(held.x, np.float64), held.y, learned.w
         loss, one = LOSSES[self.loss], float(self.intercept)
@@ -155,7 +155,7 @@ class FdSvrg(Learning):
         slopes = _slopes_of_loss(x @ w[:d] + one * w[d], y, loss)
         mean = np.append(slopes @ x, one * slopes.sum()) / samples
         _descend_compiled(x, y, one, index, slopes, mean, w, loss, self.lam, self.eta)
-        # Letters: one sum of N partial products and M of u each, and as many slopes back.
+        # Letters: one sum of N partial products and M of u each, and equally many slopes back.
         scalars = samples + steps * self.batch
         for child, parent in tree_rooted_at(len(held.groups), held.active[0]).links:
             Products.book(count, child, parent, scalars, 1 + steps)
@@ -163,7 +163,7 @@ class FdSvrg(Learning):
         return learned, Linear(w[:d].copy(), float(w[d]))
 
     def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
-        """The common seed's: all parties draw the same samples."""
+        """Generator of the common seed: all parties draw the same samples."""
         return [deepcopy(rng) for _ in range(parties)]
 
     def party(self, own: Own, wire: Wire) -> Actor:

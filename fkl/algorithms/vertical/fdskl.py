@@ -1,7 +1,7 @@
 """FDSKL: Algorithms 1 to 3 of Gu et al., Federated Doubly Stochastic Kernel Learning for Vertically Partitioned Data.
 
-`Fdskl` computes the same f as DSG does, which is Lemma 1. `fdskl_worker` is one worker, which has its own features and
-the letters that it is sent, and `fdskl_counts` counts what the workers would have sent.
+`Fdskl` computes the same f as DSG (Lemma 1). `fdskl_worker` is one worker with its own features and the letters that it
+receives, and `fdskl_counts` counts the letters that the workers would send.
 """
 
 from copy import deepcopy
@@ -33,19 +33,19 @@ MASKS = ("paper", "reduced", "fresh", "split")
 class Fdskl(Dsg):
     """Doubly stochastic gradients of workers that hold different features of the same samples.
 
-    As in DSG here, rows are drawn without replacement, all before any comes again; the paper's analysis has i.i.d.
-    draws. Active workers take turns, where the paper has them in parallel.
+    As in `Dsg`, rows are drawn without replacement until all have been drawn; the paper's analysis has i.i.d. draws.
+    Active workers take turns; in the paper they work in parallel.
 
     Parameters
     ----------
     masks : {"paper", "reduced", "fresh", "split"}
         ``paper``: worker j hides its partial sums of feature s behind one number b^j(s) from [0, 2 pi], the same for
-        all samples, so whoever receives them has the differences between samples. ``reduced``: sums travel modulo
-        2 pi, so that any single one is uniform whatever it hides. ``fresh``: besides, each number has a mask of its
-        own, also that of worker l', whose b stays on top; one message more a sum. Then what a worker that does not
-        ask receives is independent of the data, unless it colludes. With all three the asking worker has w'x + b of
-        every sample, and from enough of these all features of all workers. ``split`` (`fdskl_split`): nobody has it.
-        `fkl audit fdskl` attacks all four, and docs/privacy.md tells what comes out.
+        all samples, so a receiver learns the differences between samples. ``reduced``: sums travel modulo 2 pi, so any
+        single one is uniform, whatever the data. ``fresh``: in addition each number has its own mask, also at worker
+        l', whose b stays on top; this needs one more message per sum. The messages to a worker that does not ask are
+        then independent of the data, unless it colludes. With all three the asking worker has w'x + b of every sample,
+        and from enough of these all features of all workers. ``split`` (`fdskl_split`): no worker has it. `fkl audit
+        fdskl` attacks all four, and docs/privacy.md reports the results.
     """
 
     label: ClassVar[str] = "FDSKL"
@@ -71,7 +71,7 @@ class Fdskl(Dsg):
         return CountedLearner(**vars(pooled), traffic=traffic)
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
-        """Iterations up to the next mark; `sent` of the state has what they sent."""
+        """Iterations up to the next mark; their messages are in `sent` of the state."""
         done, before = state.learners[0].t, state.learners[0].traffic.angles
         for r, learner in enumerate(state.learners):
             state.sent[r] = learner.sent(self.iterations_after(t))
@@ -94,13 +94,13 @@ class Fdskl(Dsg):
         return 1e-5 if self.masks == "split" else super().tolerance
 
     def dealt(self, common: Common, problem: Vertical) -> tuple[Held, list[Own]]:
-        """All rows, which have the same numbers at all workers; active ones know which are learned from, and draw."""
+        """All rows, with the same numbers at all workers; active workers know the training rows, and draw from them."""
         start, duties = Dsg.learner(self, common, problem), self.duties(problem, common.streams)
         learned_from = np.isin(np.arange(len(problem.y)), start.split.training)
         y = np.where(learned_from, problem.y, np.nan)
         [masks] = common.streams.generators(Role.MASKS)
         secrets, q = masks.spawn(problem.parties), range(problem.parties)
-        # Seeds of every pair, and of every dealer with those whom it deals to as l and as l'.
+        # Seeds of every pair, and of every dealer with its receivers as l and as l'.
         roles = (("mask", 0), ("l", 1), ("l'", 1))
         names = [(what, j, k) for what, both in roles for j in q for k in q if j < k or both]
         pairs = dict(zip(names, masks.spawn(len(names)), strict=True))
@@ -121,14 +121,14 @@ class Fdskl(Dsg):
         return (SplitWorker if self.masks == "split" else Worker)(self, own, wire).play()
 
     def assembled(self, parts: list[Any], held: Held) -> "Function":
-        """All workers' coefficients, with the phases of those whose mask stays."""
+        """All workers' coefficients, with the phases of the workers whose mask stays."""
         features = {s: feature for part in parts for s, feature in part.features.items()}
         stays = {s: phases for part in parts for s, phases in part.stays.items()}
         w, alpha = zip(*features.values(), strict=True)
         return Function(np.concatenate(w), np.concatenate([stays[s] for s in features]), np.concatenate(alpha))
 
     def dealers(self, problem: Vertical, streams: Streams) -> NDArray[np.int64]:
-        """Of each iteration with ``split`` the worker after l' that is not l, (T,)."""
+        """For each iteration with ``split`` the worker after l' that is not l, (T,)."""
         asking, apart = self.duties(problem, streams).T
         after = (apart + 1) % problem.parties
         return np.where(after == asking, (apart + 2) % problem.parties, after)

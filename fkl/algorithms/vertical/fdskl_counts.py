@@ -1,4 +1,4 @@
-"""What FDSKL's workers send, and how long it takes, from counts alone: `fdskl_worker` is the protocol itself."""
+"""Messages of FDSKL's workers, and their time, computed from counts; `fdskl_worker` is the protocol itself."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,17 +12,17 @@ from fkl.algorithms.vertical.sum_trees import all_masks_tree, mask_trees, tree_r
 from fkl.network.response_times import CostModel
 
 Counts = dict[str, NDArray[np.int64]]
-"""By kind of letter: messages and scalars that each worker sent, (q, 2)."""
+"""Messages and scalars that each worker sent, (q, 2), by kind of letter."""
 
 
 @dataclass
 class Traffic:
-    """What the protocol sends, from counts alone.
+    """Messages of the protocol, computed from counts.
 
-    A feature s of the past is asked for the rows of a batch that were not in its own batch (Algorithm 2, line 4), by
-    the worker that holds it; all others send once along T1, and along T2 all but the one whose mask stays. So it is
-    enough to know how many features are held by, and how many masks stay with, each worker, in all and for each row.
-    Features of a bank are asked for a row once: whoever holds them saves all angles.
+    The worker that holds an earlier feature s requests it for the rows of a batch that were not in the feature's own
+    batch (Algorithm 2, line 4). All others send once along T1, and once along T2, except for the worker whose mask
+    stays. It is therefore enough to count for each worker the features that it holds and the masks that stay with it,
+    in total and for each row. Features of a bank are requested once per row: their holder saves all angles.
     """
 
     method: Any  # fdskl.Fdskl
@@ -33,17 +33,17 @@ class Traffic:
     duties: NDArray[np.int64]
     """(T, 2), or with dealers (T, 3)."""
     asked: NDArray[np.int32] = field(init=False)
-    """(2, q, 1): iterations whose asking worker, whose worker apart, this was."""
+    """(2, q, 1): iterations in which the worker asked, or was the one apart."""
     saved: NDArray[np.int32] = field(init=False)
-    """(2, q, n): of these, how many had the row in their batch."""
+    """(2, q, n): number of these with the row in their batch."""
     repeated: NDArray[np.int32] = field(init=False)
-    """(2, q, batches that differ): of these, how many had all rows of a batch."""
+    """(2, q, distinct batches): number of these with exactly the rows of a batch."""
     same: NDArray[np.int64] = field(init=False)
-    """(T,): iterations that have the same rows in their batch have the same number."""
+    """(T,): number of the batch; iterations with the same rows in their batch share it."""
     children: NDArray[np.int64] = field(init=False)
-    """(q, q): messages of each worker, second axis, when the first tells all."""
+    """(q, q): messages of each worker, second axis, when the first sends to all."""
     known: NDArray[np.bool_] = field(init=False)
-    """(bank / D, n): rows whose angles are saved, of a bank."""
+    """(bank / D, n): rows whose angles of a bank are saved."""
     angles: int = 0
     """Asked for so far."""
 
@@ -56,7 +56,7 @@ class Traffic:
         self.children = np.stack([np.bincount(to, minlength=self.workers) for to in receivers])
 
     def iterate(self, first: int, until: int) -> Counts:
-        """What the workers send in the iterations from `first` to before `until`; to be asked in order."""
+        """Messages of the iterations from `first` to before `until`; call in this order."""
         T, size = until - first, self.batches.shape[1]
         duties = self.duties[first:until, :2]
         sums = self._sums_of_bank(first, until) if self.method.bank else self._sums_of_new_features(first, until)
@@ -77,7 +77,8 @@ class Traffic:
     def _sums_of_new_features(self, first: int, until: int) -> NDArray[np.int64]:
         """Calls of Algorithm 3 in these iterations and scalars of each link in them, (2, q, 2), by l and by l'.
 
-        A feature is asked for the rows that were not in its own batch; not at all where that had the same rows.
+        A feature is requested for the rows that were not in its own batch, and not at all if its batch had the same
+        rows.
         """
         own, D, size = slice(first, until), self.method.features, self.batches.shape[1]
         duties = self.duties[own, :2]
@@ -88,7 +89,7 @@ class Traffic:
         return np.stack([calls + begun, scalars + size * D * begun], axis=2)  # Algorithm 1, line 5, begins a feature
 
     def _sums_of_bank(self, first: int, until: int) -> NDArray[np.int64]:
-        """The same calls and scalars of a bank: of all features so far that are not saved for some row of the batch."""
+        """The same calls and scalars for a bank: all features so far that are not saved for some row of the batch."""
         sums = np.zeros((2, self.workers, 2), np.int64)
         for t, batch in enumerate(self.batches[first:until], start=first):
             drawn = min(t + 1, self.method.draws)
@@ -103,16 +104,16 @@ class Traffic:
 def _count_meetings(
     before: NDArray[np.int32], duties: NDArray[np.int64], items: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """How often an iteration's item was an earlier iteration's too, (2, q), by the earlier one's l and l'.
+    """How often earlier iterations had the same item, (2, q), by the earlier one's l and l'.
 
     Parameters
     ----------
     before : (2, q, items) int32
-        How many iterations before these had an item, by their l and l'; these are added.
+        Number of earlier iterations with an item, by their l and l'; these iterations are added.
     duties : (T, 2)
-        l and l' of these.
+        l and l' of these iterations.
     items : (T, m)
-        What each of them has, each item once.
+        Items of each iteration, without duplicates.
     """
     flat = items.ravel()
     which, times = np.unique(flat, return_counts=True)
@@ -128,13 +129,13 @@ def _count_meetings(
 
 @dataclass
 class SplitTraffic(Traffic):
-    """What the protocol of split angles sends: sums along T2 alone, and then factors of products.
+    """Messages of the protocol with split angles: sums along T2 only, and then factors of products.
 
-    Every feature of the past takes a product of 2 D numbers a row, and a feature of the iteration's own one of 2 B.
+    Every earlier feature needs a product of 2 D numbers per row, and a feature of this iteration one of 2 B numbers.
     """
 
     def iterate(self, first: int, until: int) -> Counts:
-        """What the workers send in these iterations: sums along T2 alone, and factors of products."""
+        """Messages in these iterations: sums along T2 only, and factors of products."""
         counts = super().iterate(first, until)
         if first == until:
             return counts
@@ -155,12 +156,12 @@ class SplitTraffic(Traffic):
 
 @dataclass
 class CountedLearner(Learner):
-    """A replicate with the count of what its workers send."""
+    """A replicate with the count of its workers' messages."""
 
     traffic: Traffic
 
     def sent(self, until: int) -> Counts:
-        """Messages and scalars that each worker sends from the iterations done up to so many; ask before advancing."""
+        """Messages and scalars of each worker from the iterations already done up to `until`; call before advancing."""
         return self.traffic.iterate(self.t, until)
 
 
@@ -170,18 +171,18 @@ def seconds(
     """Simulated communication time of iterations begin to end, on their critical path.
 
     Rows and seed down T0, the sums of all features so far over T1 and then T2, the parts of f over T0, and the
-    order to shrink down T0. Workers know at once for which features they are asked, so all sums of an iteration
-    go level by level as one: a level takes the latency once and (features) (rows) `width` bytes on a link. The
-    few sums that are saved and not asked for again are counted in, but where `angles` says how many are asked for.
+    order to shrink down T0. Workers know at once which features are requested, so all sums of an iteration go together,
+    level by level: a level takes the latency once and (features) (rows) `width` bytes on a link. The few sums that are
+    saved and not requested again are included, unless `angles` gives the number of requests.
     """
     t0, (t1, t2) = tree_rooted_at(workers, 0), mask_trees(workers, 0, 1)
     t2 = all_masks_tree(workers, 0, 1) if method.masks == "fresh" else t2
-    # the mean of an iteration, which is enough as times are linear
+    # the mean over iterations, which is enough because times are linear
     asked = (begin + 1 + end) / 2 * method.features * method.batch if angles is None else angles / max(1, end - begin)
     told = t0.seconds((method.batch + 1) * width, cost) + t0.seconds(width, cost)
     parts = t0.seconds(method.batch * width, cost)
     if method.masks == "split":
-        # at worst one worker has asked for all features, and receives the factors of all of them
+        # in the worst case one worker has requested all features, and receives the factors of all of them
         back = cost.latency_s + 2 * asked * width / cost.bandwidth_bytes_per_s
         return (end - begin) * (told + t2.seconds(asked * width, cost) + 2 * back + parts)
     return (end - begin) * (told + sum(tree.seconds(asked * width, cost) for tree in (t1, t2)) + parts)

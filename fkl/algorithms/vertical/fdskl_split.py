@@ -1,18 +1,18 @@
-"""FDSKL with angles that stay split between two workers (`algo.masks=split`): nobody, the asking worker too, has any.
+"""FDSKL with angles split between two workers (`algo.masks=split`): no worker has an angle, not even the asking one.
 
 In Algorithm 3 the asking worker l learns w'x + b of every row, and a system of such equations gives it all features of
-all workers, whatever masks the way there had. Two changes keep them from it.
+all workers, whatever masks the sums had. Two changes prevent that.
 
-1. Masks are of pairs of workers, who draw the same integers from a seed that only they know; one adds them, the
-   other subtracts them (Bonawitz et al. 2017, without their care for workers that drop out). They cancel in the sum of
-   all, so T2 is not needed. The sum goes over all workers but l', and l' sends nothing: l is left with one share of
-   the angle and l' with the other, each of which is uniform, whatever the data are.
-2. What is computed with cos(one share + the other) are sums of products of a number of l with one of l', by
-   cos(a + c) = cos a cos c - sin a sin c. A third worker deals random numbers for these (Beaver 1991; Du and Zhan
-   2002), and is not told anything.
+1. Masks belong to pairs of workers, which draw the same integers from a seed that only they know. One adds them and the
+   other subtracts them (Bonawitz et al. 2017, without their treatment of workers that drop out). They cancel in the sum
+   of all, so T2 is not needed. The sum goes over all workers except l', and l' sends nothing. Then l has one share of
+   the angle and l' the other. Each share is uniform, whatever the data are.
+2. By cos(a + c) = cos a cos c - sin a sin c, results computed with cos(one share + the other) are sums of products of a
+   number of l with one of l'. A third worker deals random numbers for these (Beaver 1991; Du and Zhan 2002), and learns
+   nothing.
 
-So l learns f of its batch and its own alpha, which Algorithm 1 is for; and no two of l, l' and the dealer may collude.
-All that travels are integers modulo 2^64; angles are fractions of a turn, other numbers have 24 binary places.
+So l learns f of its batch and its own alpha, the purpose of Algorithm 1. No two of l, l' and the dealer may collude.
+All messages are integers modulo 2^64; angles are fractions of a turn, other numbers have 24 binary places.
 """
 
 from dataclasses import dataclass
@@ -30,18 +30,18 @@ Array = NDArray[np.float64]
 Whole = NDArray[np.uint64]
 
 PLACES = 24
-"""Binary places: a sum of products up to 2^15 fits, with an error of about 1e-7 a product."""
+"""Binary places: a sum of products up to 2^15 fits, with an error of about 1e-7 per product."""
 
 
 @dataclass
 class SplitWorker(Worker):
-    """The same with split angles (`fdskl_split`): l and l' have a share each, and neither has the angle.
+    """A worker with split angles (`fdskl_split`): l and l' have one share each, and neither has the angle.
 
-    `angles` are shares, of the features where this worker is l or l'.
+    `angles` are shares, for features with this worker as l or l'.
     """
 
     def f(self, before: list[int], rows: Rows, root: int) -> Part:
-        """Sum of both shares over all features, (rows,): shares are summed behind masks of pairs, too."""
+        """Sum of both shares over all features, (rows,): shares are also summed under masks of pairs."""
         part = self._mask_of_pairs((len(rows),))
         for s in sorted(before, key=lambda number: (self.own.duties[number, 0], number)):
             share = yield from self.asked(s, rows)
@@ -77,8 +77,8 @@ class SplitWorker(Worker):
     def product(self, s: int, factor: Array | None, shape: tuple[int, int]) -> Part:
         """Shares (m,) of the sums over the second axis of products u v, (m, n) each, at l and at l'.
 
-        u'v = (u + r)'v - r'(v + p) + r'p: l has u and r, l' has v and p, both from the dealer's seeds, and r'p is
-        split by the dealer.
+        u'v = (u + r)'v - r'(v + p) + r'p: l has u and r, l' has v and p, both from the dealer's seeds, and the dealer
+        splits r'p.
         """
         own, wire, dealer = self.own, self.wire, int(self.own.dealers[s])
         root, apart = own.duties[s].tolist()
@@ -87,7 +87,7 @@ class SplitWorker(Worker):
             wire.send(root, DealtProduct(summed_words(r * p) - split, (s,)))
         if factor is None:
             return None
-        # l and l' send each other factors under the dealer's masks, and end up with shares whose sum is u'v.
+        # l and l' send each other factors under the dealer's masks, and obtain shares whose sum is u'v.
         whole = np.round(factor * 2.0**PLACES).astype(np.int64).view(np.uint64)
         if own.number == root:
             r = self.first_mask(s, shape)
@@ -104,12 +104,12 @@ class SplitWorker(Worker):
         return drawn_words(self.own.pairs["l", int(self.own.dealers[s]), int(self.own.duties[s, 0])], shape)
 
     def second_masks(self, s: int, shape: tuple[int, int]) -> tuple[Whole, Whole]:
-        """The mask p, and the part of r'p that is not the letter's, at the dealer and at l'."""
+        """The mask p, and the part of r'p that is not in the letter, at the dealer and at l'."""
         rng = self.own.pairs["l'", int(self.own.dealers[s]), int(self.own.duties[s, 1])]
         return drawn_words(rng, shape), drawn_words(rng, shape[:1])
 
     def _mask_of_pairs(self, shape: tuple[int, ...]) -> Whole:
-        """Of every pair one adds what the other subtracts."""
+        """In every pair one worker adds the mask that the other subtracts."""
         mask, me = np.zeros(shape, np.uint64), self.own.number
         for other in range(self.own.parties):
             if other != me:
@@ -129,7 +129,7 @@ def summed_words(products: Whole) -> Whole:
 
 
 def turns_of(angle: Array) -> Whole:
-    """Fraction of a turn in 53 bits, so that 2^64 is a whole turn."""
+    """Fraction of a turn in 53 bits; 2^64 is a whole turn."""
     return ((angle / TURN % 1.0) * 2.0**53).astype(np.uint64) << np.uint64(11)
 
 
@@ -149,9 +149,9 @@ def angle_of(share: Whole) -> Array:
 
 
 def factors_of(share: Whole | None, weight: Array | None, axis: int) -> Array | None:
-    """Both factors of the products that add up to weight sqrt(2) cos(a + c), one behind the other along an axis.
+    """Both factors of the products that add up to weight sqrt(2) cos(a + c), concatenated along an axis.
 
-    Of the share a of l, which has a weight, these are weight sqrt(2) (cos a, -sin a), of c of l' (cos c, sin c).
+    For the share a of l, which has a weight, they are weight sqrt(2) (cos a, -sin a); for c of l', (cos c, sin c).
     """
     if share is None:
         return None

@@ -1,4 +1,4 @@
-"""One worker of FDSKL at work: Algorithms 1 to 3 of the paper as letters that it sends and waits for."""
+"""One worker of FDSKL: Algorithms 1 to 3 of the paper as letters that it sends and receives."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -21,20 +21,20 @@ Pairs = dict[tuple[str, int, int], np.random.Generator]
 
 @dataclass(frozen=True)
 class Holder(Own):
-    """What one worker holds, and what all know: the seed of directions and duties.
+    """Data of one worker, and the seed of directions and duties, which all know.
 
     Parameters
     ----------
     common : Common
-        Of one replicate, with streams that give it its own phases and no others.
+        `Common` of one replicate, with streams that give it only its own phases.
     duties : (T, 2) int
         Workers l and l' of each iteration, `Dsg.duties`.
     batches : (T, B) int or None
-        Rows of the iterations that a worker may ask in; None for one that is not active.
+        Rows of the iterations in which a worker may ask; None for one that is not active.
     dealers : (T,) int
         Dealer of each iteration, `Fdskl.dealers`.
     pairs : dict of (str, int, int) to numpy.random.Generator
-        Of seeds that this worker and one other share.
+        Generators of the seeds that this worker shares with one other.
     """
 
     common: Common
@@ -45,14 +45,14 @@ class Holder(Own):
 
 
 class Learned(NamedTuple):
-    """What one worker knows in the end.
+    """Final knowledge of one worker.
 
     Attributes
     ----------
     features : dict of int to ((D, d), (D,))
-        Directions and coefficients of the features that it asked for.
+        Directions and coefficients of the features that it requested.
     stays : dict of int to (D,)
-        Its phases of those whose mask stays with it.
+        Its phases of the features whose mask stays with it.
     """
 
     features: dict[int, tuple[Array, Array]]
@@ -61,23 +61,24 @@ class Learned(NamedTuple):
 
 @dataclass
 class Worker:
-    """One worker at work.
+    """One worker.
 
-    All know the rows of every batch, once they are told, so they know which angles are asked for again.
+    All workers know the rows of every batch once they have received them, so they know which angles are requested
+    again.
     """
 
     method: Any  # fdskl.Fdskl
     own: Holder
     wire: Wire
     alpha: dict[int, Array] = field(default_factory=dict)
-    """Coefficients (D,) of the features that were drawn where it asked, Lambda."""
+    """Coefficients (D,) of the features of its own requests, Lambda."""
     angles: dict[int, Any] = field(default_factory=dict)
-    """Angles (rows, D) of these features, of the rows in `known`."""
+    """Angles (rows, D) of these features, for the rows in `known`."""
     known: dict[int, Rows] = field(default_factory=dict)
-    """Rows whose angles are saved, of the features of all workers."""
+    """Rows whose angles are saved, for the features of all workers."""
 
     def play(self) -> Actor:
-        """All iterations; what it has learned."""
+        """Run all iterations and return the result."""
         for t in range(self.method.iterations):
             yield from self.iterate(t)
         drawn = range(self.method.draws)
@@ -94,7 +95,7 @@ class Worker:
         index = np.array([*own.batches[t], t], np.float64) if asks and own.batches is not None else None
         told_rows = yield from pass_down_tree(tree, own, self.wire, Index, index)  # line 3
         rows = told_rows[:-1].astype(np.int64)
-        before = sorted(self.known)  # features that have coefficients
+        before = sorted(self.known)  # features with coefficients
         angle = yield from self.asked(s, rows)  # lines 4 and 5
         f = yield from self.f(before, rows, root)  # lines 6 and 7
         slope = LOSSES[method.loss].derivative(f, own.labels[rows]) if asks else None
@@ -107,7 +108,7 @@ class Worker:
             self.alpha[s] = self.alpha.get(s, 0) - gamma * pull / (len(rows) * method.features)  # line 9
 
     def pull(self, s: int, angle: Array | None, slope: Array | None) -> Part:
-        """Sum over the rows of L' phi, (D,), at the worker that asks, which alone has a slope."""
+        """Sum over the rows of L' phi, (D,), at the asking worker, the only one with slopes."""
         yield from ()
         return None if slope is None or angle is None else slope @ (np.sqrt(2) * np.cos(angle))
 
@@ -124,7 +125,7 @@ class Worker:
         return total
 
     def asked(self, s: int, rows: Rows) -> Part:
-        """Angles (rows, D) of feature s at the worker that holds it: what is saved is not asked for again."""
+        """Angles (rows, D) of feature s at the worker that holds it: saved angles are not requested again."""
         known = self.known.get(s, np.zeros(0, np.int64))
         new = ~np.isin(rows, known)
         found = None
@@ -154,7 +155,7 @@ class Worker:
         value = self.partial(s, rows)
         b = self.mask(s, value.shape)  # line 2
         if fresh and own.number == apart:
-            value = value + self.phases(s)  # in the other cases its b is not in T2, and so stays
+            value = value + self.phases(s)  # in the other cases its b is not in T2, so it stays
         t1, t2 = self.trees(root, apart)
         xi = yield from gather_at_root(
             t1, own, self.wire, MaskedSum, self._travelling(value + b), about
@@ -167,7 +168,7 @@ class Worker:
         return np.asarray(self.own.x[rows] @ self.method.directions(self.own.common, s)[:, self.own.features].T)
 
     def mask(self, s: int, shape: tuple[int, ...]) -> Array:
-        """Uniform numbers from [0, 2 pi] (Algorithm 3, line 2): one a feature, or one a feature and row."""
+        """Uniform numbers from [0, 2 pi] (Algorithm 3, line 2): one per feature, or one per feature and row."""
         assert self.own.rng is not None
         fresh = self.method.masks == "fresh"
         return self.own.rng.uniform(0, TURN, shape) if fresh else np.array(np.broadcast_to(self.phases(s), shape))

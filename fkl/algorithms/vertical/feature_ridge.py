@@ -1,7 +1,7 @@
-"""Vertical random-feature ridge: the parties' shares of all angles travel once, and one ridge regression is solved.
+"""Vertical random-feature ridge: the parties' shares of all angles travel once, then one party solves one ridge.
 
-The features are Rahimi and Recht's, "Random features for large-scale kernel machines" (2007), those that FDSKL draws
-anew in every iteration; a ring as PP-SVMV's (Yu et al. 2006) sums the shares.
+The features are Rahimi and Recht's, "Random features for large-scale kernel machines" (2007), which FDSKL draws in
+every iteration; a ring as in PP-SVMV (Yu et al. 2006) sums the shares.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from fkl.kernels.functions import OnFeatures
 
 TURN = 2 * np.pi
 PIO2 = (1.57079632673412561417, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
-"""pi/2 in parts, the first two short enough that a multiple of them is exact (Cody and Waite 1980)."""
+"""pi/2 as a sum; the first two parts are short enough for exact multiples (Cody and Waite 1980)."""
 SINE = (
     1.58962301576546568060e-10,
     -2.50507477628578072866e-8,
@@ -43,7 +43,7 @@ COSINE = (
     -1.38888888888730564116e-3,
     4.16666666666665929218e-2,
 )
-"""Minimax polynomials on [-pi/4, pi/4], of Cephes."""
+"""Minimax polynomials on [-pi/4, pi/4], from Cephes."""
 
 
 class Angles(Letter, kind="angles", dtype="u4"):
@@ -57,7 +57,7 @@ class Features:
     Parameters
     ----------
     w : (d, D)
-        Directions; each party holds, and has drawn, the rows of its own features.
+        Directions; each party draws and holds the rows of its own features.
     theta : (2 D,)
     bias : float
     """
@@ -75,7 +75,7 @@ class Features:
 
     @property
     def function(self) -> OnFeatures:
-        """As arrays that a model keeps, whose pairs have the sines first."""
+        """As arrays of a stored model, whose pairs have the sines first."""
         D = self.w.shape[1]
         bank = FeatureBank(self.w[None, None], np.ones(1), np.zeros((1, 1, 0)))
         theta = np.concatenate([self.theta[D:], self.theta[:D]])[None, None]
@@ -86,20 +86,20 @@ class Features:
 class FeatureRidge(Learning):
     """Minimise (1/N) sum_i (f(x_i) - y_i)^2 + lam |theta|^2 over f = theta'[cos(w'x), sin(w'x)] / sqrt(D) + bias.
 
-    Of an angle w'x, w ~ N(0, 2 gamma I), each party knows its own share, with directions that it draws itself and
-    tells nobody. Shares are whole multiples of 2^-32 turns and are added modulo one turn round a ring, once for all
-    samples and D angles, so the active party's uniform mask hides them perfectly from all others. The active party
-    sees the sums. As the others' directions are Gaussian and unknown to it, what it sees depends on their features
-    through the inner products of samples alone, which PP-SVMV hands it outright.
+    Each party knows its own share of an angle w'x, w ~ N(0, 2 gamma I), with secret directions that it draws itself.
+    Shares are whole multiples of 2^-32 turns. They are added modulo one turn round a ring, once for all samples and D
+    angles, so the active party's uniform mask hides them perfectly from all others. The active party sees the sums. The
+    others' directions are Gaussian and unknown to it, so the sums depend on their features only through the inner
+    products of samples, which PP-SVMV gives it directly.
 
     Parameters
     ----------
     angles : int
         D; there are 2 D features.
     gamma : float
-        The kernel that is approached is exp(-gamma |x - z|^2).
+        The approximated kernel is exp(-gamma |x - z|^2).
     lam : float
-        Regularisation; the bias has none.
+        Regularisation; the bias is not regularised.
     """
 
     label: ClassVar[str] = "RFF ridge"
@@ -115,12 +115,12 @@ class FeatureRidge(Learning):
             require(0 < getattr(self, key) < np.inf, key, getattr(self, key), "a number > 0")
 
     def begin(self, held: Held, rng: np.random.Generator) -> np.random.Generator:
-        """Keep the generator that the parties' own are spawned from.
+        """Keep the generator from which the parties' generators are spawned.
 
         Raises
         ------
         fkl.basics.errors.FklError
-            If the equations do not fit.
+            If the equations do not fit in memory.
         """
         require_memory(3 * 8 * (2 * self.angles) ** 2, f"equations of {2 * self.angles} features", "algo.angles")
         return rng
@@ -143,7 +143,7 @@ class FeatureRidge(Learning):
         return learned, Features(w, theta, bias)
 
     def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
-        """One each, of directions; the first active party's draws the mask too."""
+        """One generator per party for directions; the first active party's also draws the mask."""
         return list(rng.spawn(parties))
 
     def party(self, own: Own, wire: Wire) -> Actor:
@@ -154,14 +154,14 @@ class FeatureRidge(Learning):
         return w, None if words is None else self._solve_from_turns(words.__getitem__, own.labels)
 
     def assembled(self, parts: list[tuple[Array, tuple[Array, float]]], held: Held) -> Features:
-        """All parties' directions, and what the first active party has learned."""
+        """All parties' directions, and the first active party's solution."""
         w = np.empty((held.x.shape[1], self.angles))
         for features, (own, _) in zip(held.groups, parts, strict=True):
             w[features] = own
         return Features(w, *parts[held.active[0]][1])
 
     def _directions(self, rng: np.random.Generator, features: Integers) -> Array:
-        """Of a party's own features, (d_j, D)."""
+        """Directions of a party's own features, (d_j, D)."""
         return np.sqrt(2 * self.gamma) * rng.standard_normal((len(features), self.angles))
 
     def _solve_from_turns(self, turns: Callable[[slice], Words], y: Array) -> tuple[Array, float]:
@@ -187,7 +187,7 @@ def _turns_of_angles(angle: Array) -> NDArray[np.uint32]:
 def _cosines_of_angles(angle: Array) -> Array:
     """Features (n, 2 D) of angles (n, D), in double precision, as Cephes' sin.c and cos.c.
 
-    numpy takes several times as long, one value after another.
+    numpy computes one value after another and takes several times as long.
     """
     samples, D = angle.shape
     features, scale = np.empty((samples, 2 * D)), 1 / np.sqrt(D)

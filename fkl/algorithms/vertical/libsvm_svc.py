@@ -1,4 +1,4 @@
-"""LIBSVM: the support vector machine on pooled data, which the private methods are measured against."""
+"""LIBSVM: the support vector machine on pooled data, the reference for the private methods."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,9 +13,9 @@ from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.functions import Function, Linear, OnPoints
 
 BLOCK = 1 << 22
-"""Kernel values that a decision holds at a time."""
+"""Kernel values that are held at a time for predictions."""
 LEAST_TOLERANCE = 1e-9
-"""Rounding may keep the optimality conditions from being met more closely."""
+"""Smaller tolerances may be impossible because of rounding."""
 MOST_MIB = 1e6
 
 
@@ -29,7 +29,7 @@ class Machine:
     weight : (s,)
     bias : float
     gamma : float or None
-        Of the RBF kernel exp(-gamma |x - x'|^2); None for the linear kernel x'x'.
+        gamma of the RBF kernel exp(-gamma |x - x'|^2); None for the linear kernel x'x'.
     """
 
     support: Array
@@ -51,7 +51,7 @@ class Machine:
 
     @property
     def function(self) -> Function:
-        """As arrays that a model keeps."""
+        """As arrays of a stored model."""
         if self.gamma is None:
             return Linear(self.weight @ self.support, np.array(self.bias))
         scales = np.array([np.sqrt(2 * self.gamma)])
@@ -69,7 +69,7 @@ def rbf(products: Array, rows: Array, columns: Array, gamma: float) -> Array:
 
 
 def require_stopping(tolerance: float, cache_mib: float) -> None:
-    """Refuse what LIBSVM would run with for ever, or until the memory is used up."""
+    """Refuse values with which LIBSVM would not end, or would use up the memory."""
     require(LEAST_TOLERANCE <= tolerance < np.inf, "tolerance", tolerance, f"a number from {LEAST_TOLERANCE:g}")
     require(0 < cache_mib <= MOST_MIB, "cache_mib", cache_mib, f"a number > 0, at most {MOST_MIB:g}")
 
@@ -101,7 +101,8 @@ class LibsvmSvc(Learning):
     tolerance : float
         LIBSVM's stopping criterion.
     cache_mib : float
-        Memory for kernel values, which changes no result. 200 is scikit-learn's own; 500 took longer on cod_rna.
+        Memory for kernel values, without influence on results. 200 is scikit-learn's default; 500 took longer on
+        cod_rna.
     """
 
     label: ClassVar[str] = "LIBSVM"
@@ -119,17 +120,17 @@ class LibsvmSvc(Learning):
         require_stopping(self.tolerance, self.cache_mib)
 
     def begin(self, held: Held, rng: np.random.Generator) -> None:
-        """Nothing is kept: there is one round.
+        """There is no state, because there is one round.
 
         Raises
         ------
         fkl.basics.errors.FklError
-            If the cache may grow larger than the memory, which LIBSVM does not survive.
+            If the cache may grow larger than the memory, which would end LIBSVM.
         """
         require_cache(self.cache_mib, len(held.x))
 
     def advance(self, held: Held, learned: None, count: Count) -> tuple[None, Machine]:
-        """Learn from x and y; nothing else is used, and nobody sends anything."""
+        """Learn from x and y, without other inputs or messages."""
         from sklearn.svm import SVC
 
         require_two_classes(held.y)

@@ -1,4 +1,4 @@
-"""Types of what the parties of a vertical partition hold and send."""
+"""Types of the data that the parties of a vertical partition hold and send."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ SCALAR = 8
 
 
 class Letter(letters.Letter):
-    """A letter whose class says what it is on a wire in its first line: ``class Angles(Letter, kind="angles")``."""
+    """A letter; the first line of its class gives its kind on a wire: ``class Angles(Letter, kind="angles")``."""
 
     def __init_subclass__(cls, kind: str, dtype: str = "f8") -> None:
         cls.kind, cls.dtype = kind, dtype

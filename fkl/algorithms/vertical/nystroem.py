@@ -1,4 +1,4 @@
-"""Vertical Nystroem: a kernel classifier among the functions that some of the samples, the landmarks, span.
+"""Vertical Nystroem: a kernel classifier in the span of some of the samples, the landmarks.
 
 The approximation is that of Williams and Seeger, "Using the Nystroem method to speed up kernel machines" (2000); the
 sums go round the ring of PP-SVMV (Yu et al. 2006), N M numbers instead of N (N + 1) / 2.
@@ -24,9 +24,9 @@ from fkl.kernels.client_tiles import row_blocks
 
 LOSSES = {"square": ridge, "squared_hinge": squared_hinge}
 BLOCK = 1 << 19
-"""Distances that are worked on at a time."""
+"""Distances that are computed at a time."""
 JITTER = 1e-9
-"""Added to the landmarks' own kernel values, K(z, z) = 1, since some landmarks may be alike."""
+"""Added to the landmarks' own kernel values, K(z, z) = 1, because landmarks may be equal."""
 
 
 class Landmarks(Letter, kind="landmarks", dtype="i8"):
@@ -41,20 +41,20 @@ class Distances(Letter, kind="distances", dtype="u8"):
 class Nystroem(Learning):
     """Minimise (1/N) sum_i L(f(x_i), y_i) + lam |f|^2 over f = sum_m a_m K(z_m, .) + bias; |f| is the kernel's norm.
 
-    The active party names M of the samples. Squared distances |x_i - z_m|^2 are sums over the parties, so they go
-    round a ring once under a uniform mask, and the active party alone sees the sums. It learns from them what PP-SVMV's
-    learns: inner products of samples, here of N M pairs, and so the others' features up to a rotation.
+    The active party names M of the samples. Squared distances |x_i - z_m|^2 are sums over the parties, so they go round
+    a ring once under a uniform mask, and only the active party sees the sums. As in PP-SVMV they reveal inner products
+    of samples, here of N M pairs, and therefore the others' features up to a rotation.
 
     Parameters
     ----------
     landmarks : int
-        M; all samples where there are no more, which is kernel ridge regression itself.
+        M; all samples if there are at most M, which is exact kernel ridge regression.
     loss : {"square", "squared_hinge"}
         L = (f - y)^2, kernel ridge regression, or max(0, 1 - y f)^2, a support vector machine.
     gamma : float
         K(x, z) = exp(-gamma |x - z|^2).
     lam : float
-        Regularisation; the bias has none.
+        Regularisation; the bias is not regularised.
     """
 
     label: ClassVar[str] = "Nystroem"
@@ -72,7 +72,7 @@ class Nystroem(Learning):
             require(0 < getattr(self, key) < np.inf, key, getattr(self, key), "a number > 0")
 
     def begin(self, held: Held, rng: np.random.Generator) -> np.random.Generator:
-        """Keep the active party's generator, of landmarks and masks.
+        """Keep the active party's generator for landmarks and masks.
 
         Raises
         ------
@@ -87,7 +87,7 @@ class Nystroem(Learning):
         """Name the landmarks, sum the distances, solve; the first active party does so.
 
         With L L' = K(z, z) the features phi(x) = L^-1 K(z, x) make |f| = |theta| of f = theta'phi, and a = L^-T theta.
-        Where all samples are landmarks, the square loss needs no features: it is kernel ridge regression.
+        If all samples are landmarks, the square loss needs no features: it is kernel ridge regression.
 
         Raises
         ------
@@ -130,7 +130,7 @@ class Nystroem(Learning):
         return chosen, *self._solve_from_distances(squares.__getitem__, chosen, own.labels)
 
     def assembled(self, parts: list[tuple[Integers, Array, float]], held: Held) -> Machine:
-        """What the first active party has learned, on the landmarks of which each party has its own features."""
+        """The first active party's solution on the landmarks; each party has its own features of these."""
         chosen, weight, bias = parts[held.active[0]]
         return Machine(held.x[chosen], weight, bias, self.gamma)
 

@@ -1,4 +1,4 @@
-"""What methods over a vertical partition have in common besides their contract, `fkl.contract.parties`."""
+"""Code that methods over a vertical partition share, in addition to their contract, `fkl.contract.parties`."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -20,7 +20,7 @@ class VerticalMethod(parties.VerticalMethod):
     Parameters
     ----------
     fold : int or None
-        For cross-validation: leave the rows to be tested on aside and test on this fifth of the others.
+        For cross-validation: leave the test rows aside and test on this fifth of the others.
     """
 
     task: ClassVar[type[Task]] = VerticalTask

@@ -19,7 +19,7 @@ from fkl.basics.memory import require_memory
 from fkl.kernels.client_tiles import row_blocks
 
 BLOCK = 1 << 19
-"""Entries of the matrix that are worked on at a time."""
+"""Entries of the matrix that are computed at a time."""
 GIB = 2**30
 
 
@@ -28,7 +28,7 @@ class Matrix(Letter, kind="matrix", dtype="u8"):
 
 
 class Trained(NamedTuple):
-    """A machine as the first active party has it: which samples are support vectors, and the rest of `Machine`."""
+    """The first active party's machine: the indices of support vectors, and the rest of `Machine`."""
 
     support: NDArray[np.integer]
     weight: Array
@@ -41,8 +41,8 @@ class PpSvmv(Learning):
     """Inner products of all samples are summed round a ring under a random mask, then an SVM learns from the sum.
 
     The ring begins and ends with the active party. Entries are whole multiples of 2^-40, added modulo 2^64, so the
-    mask, uniform on all 64-bit numbers, hides them perfectly and leaves without a trace. Of two parties the active one
-    learns the other's matrix, so the paper wants three. A party sends the N (N + 1) / 2 different entries.
+    mask, uniform on all 64-bit numbers, hides them perfectly and is removed exactly. With two parties the active one
+    learns the other's matrix, so the paper requires three. A party sends the N (N + 1) / 2 different entries.
 
     Parameters
     ----------
@@ -51,13 +51,13 @@ class PpSvmv(Learning):
     C : float
         Penalty of a sample on the wrong side.
     gamma : float
-        Of the rbf kernel.
+        gamma of the rbf kernel.
     tolerance : float
         LIBSVM's stopping criterion.
     cache_mib : float
         Memory for kernel values.
     memory_gib : float
-        Largest matrix of all inner products that may be made.
+        Largest allowed matrix of all inner products.
     """
 
     label: ClassVar[str] = "PP-SVMV"
@@ -110,7 +110,7 @@ class PpSvmv(Learning):
         return self._trained(gram, own.labels)
 
     def assembled(self, parts: list["Trained"], held: Held) -> Machine:
-        """What the first active party has learned, on the support vectors of which each party has its own features."""
+        """The first active party's solution on the support vectors; each party has its own features of these."""
         support, weight, bias, gamma = parts[held.active[0]]
         return Machine(held.x[support], weight, bias, gamma)
 

@@ -8,11 +8,11 @@ from fkl.algorithms.vertical.messages import Array
 from fkl.basics.errors import FklError
 
 BLOCK = 1024
-"""Samples that are worked on at a time."""
+"""Samples that are processed at a time."""
 
 
 class NormalEquations:
-    """Sums that the minimum of (1/N) sum_i (theta'phi_i + bias - y_i)^2 + lam |theta|^2 is found from.
+    """Sums that determine the minimum of (1/N) sum_i (theta'phi_i + bias - y_i)^2 + lam |theta|^2.
 
     Parameters
     ----------
@@ -22,11 +22,11 @@ class NormalEquations:
 
     def __init__(self, size: int) -> None:
         self.samples = 0
-        self.products, self.features = np.zeros((size, size), order="F"), np.zeros(size)  # the lower triangle alone
+        self.products, self.features = np.zeros((size, size), order="F"), np.zeros(size)  # only the lower triangle
         self.target, self.both = 0.0, np.zeros(size)
 
     def add(self, phi: Array, y: Array, times: int = 1) -> None:
-        """Take in some samples, phi (n, P) and y (n,); with times=-1 they are taken off again."""
+        """Add some samples, phi (n, P) and y (n,); times=-1 removes them again."""
         self.samples += times * len(y)
         self.products = dsyrk(times, phi.T, beta=1, c=self.products, lower=True, overwrite_c=True)
         self.features += times * phi.sum(axis=0)
@@ -39,7 +39,7 @@ class NormalEquations:
         Raises
         ------
         fkl.basics.errors.FklError
-            If the equations have no one solution in double precision, as with lam=0 and more features than samples.
+            If the equations have no unique solution in double precision, as with lam=0 and more features than samples.
         """
         mean, mean_y = self.features / self.samples, self.target / self.samples
         covariance = dsyr(-self.samples, mean, a=self.products, lower=True, overwrite_a=True)
@@ -76,7 +76,7 @@ def kernel_ridge(kernel: Array, y: Array, lam: float) -> tuple[Array, float]:
     Raises
     ------
     fkl.basics.errors.FklError
-        If the equations have no one solution in double precision.
+        If the equations have no unique solution in double precision.
     """
     kernel.flat[:: len(y) + 1] += len(y) * lam
     right = np.stack([y, np.ones(len(y))], axis=1)

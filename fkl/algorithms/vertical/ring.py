@@ -1,4 +1,4 @@
-"""Sums of the parties' integers round a ring, under a mask that leaves without a trace.
+"""Sums of the parties' integers round a ring, under a mask that is removed exactly.
 
 Yu, Vaidya and Jiang, "Privacy-preserving SVM classification on vertically partitioned data" (2006), Section 4.
 """
@@ -14,22 +14,22 @@ from fkl.algorithms.vertical.messages import Array, Count, Groups, Letter
 
 FRACTION_BITS = 40
 LARGEST = 2.0 ** (62 - FRACTION_BITS)
-"""Sums beyond this do not fit into 64 bits."""
+"""Larger sums do not fit into 64 bits."""
 
 Words = NDArray[np.unsignedinteger]
 
 
 def ring_order(groups: Groups, first: int) -> list[int]:
-    """Parties in the order of the ring, which begins with one of them and goes back to it."""
+    """Parties in the order of the ring, which begins and ends with the same party."""
     return [first, *(party for party in range(len(groups)) if party != first)]
 
 
 def masked_sum(parts: Iterable[Words], rng: np.random.Generator) -> Words:
-    """Sum modulo 2^32 or 2^64, as the words are long, of one array of each party.
+    """Sum modulo 2^32 or 2^64, depending on the word length, of one array of each party.
 
-    The first party adds a mask, uniform on all words, so that what any other party receives is uniform too whatever
-    it hides; when the sum is back, the mask is taken off. Two parties beside a third one in the ring, who tell each
-    other what they sent and received, learn what it added.
+    The first party adds a mask, uniform on all words, so the other parties receive uniform words, whatever the data.
+    When the sum is back, the first party subtracts the mask. The two neighbours of a party in the ring can find its
+    array if they exchange their messages.
 
     Parameters
     ----------
@@ -50,14 +50,14 @@ def masked_sum(parts: Iterable[Words], rng: np.random.Generator) -> Words:
 
 
 def book_ring(count: Count, kind: type[Letter], ring: list[int], scalars: int) -> None:
-    """Count one letter of so many scalars on every link of the ring."""
+    """Count one letter of this many scalars on every link of the ring."""
     for sender, receiver in pairwise([*ring, ring[0]]):
         if sender != receiver:
             kind.book(count, sender, receiver, scalars)
 
 
 def to_fixed_point(numbers: Array) -> NDArray[np.uint64]:
-    """Whole multiples of 2^-40 modulo 2^64, in the place of the numbers."""
+    """Whole multiples of 2^-40 modulo 2^64, which overwrite the numbers."""
     words = numbers.reshape(-1)
     _write_fixed_point(words, words.view(np.int64))
     return words.view(np.uint64).reshape(numbers.shape)
@@ -71,5 +71,5 @@ def _write_fixed_point(numbers: Array, words: NDArray[np.int64]) -> None:
 
 
 def from_fixed_point(words: NDArray[np.uint64], out: Array | None = None) -> Array:
-    """The numbers between -2^23 and 2^23 that `to_fixed_point` made of."""
+    """Inverse of `to_fixed_point`: numbers between -2^23 and 2^23."""
     return np.multiply(words.view(np.int64), 2.0**-FRACTION_BITS, out=out)

@@ -34,41 +34,43 @@ from fkl.basics.memory import require_memory
 from fkl.wire.letters import Letter
 
 MOST_SAMPLES = 1 << (62 - FRACTION_BITS)
-"""Sums of so many g, each at most 1 in magnitude, are exact in 64 bits."""
+"""Sums of this many g, each at most 1 in magnitude, are exact in 64 bits."""
 TREE_BYTES = 700
-"""Of a tree that is one leaf."""
+"""Splits of a tree that is one leaf."""
 CIPHERS: dict[str, Callable[[int], Cipher]] = {"plain": lambda _: Plain(), "paillier": Paillier}
 
 
 @dataclass(frozen=True)
 class SecureBoost(Learning):
-    """Trees fitted to second-order statistics of the logistic loss; only the active party reads them.
+    """Trees fitted to second-order statistics of the logistic loss, which only the active party reads.
 
     For each tree it sends the other parties g and h of all samples, encrypted. For each node they return the encrypted
-    sums over the bins of their features; it takes the best split of all and tells the feature's owner, who answers with
-    the samples that go left. g and h are coded as whole multiples of 2^-40, so sums are exact, and the trees are those
-    of the same booster on pooled data whatever the cipher; of equal splits the one of the lowest feature number wins.
+    sums over the bins of their features. The active party chooses the best split and sends it to the feature's owner,
+    which answers with the samples that go left. g and h are coded as whole multiples of 2^-40, so sums are exact, and
+    the trees are those of the same booster on pooled data whatever the cipher; among equal splits the one with the
+    lowest feature number wins.
 
     Parameters
     ----------
     trees : int
-        How many are grown, one after the other.
+        Number of trees.
     depth : int
-        Splits from a root to a leaf, at most.
+        Maximum number of splits from a root to a leaf.
     learning_rate : float
         Factor of the leaves' values.
     lam : float
         lambda, l2 regularisation of the leaves.
     gamma : float
-        Least gain of a split, with the factor 1/2 of the paper's gain; half of xgboost's gamma does the same.
+        Minimum gain of a split, with the factor 1/2 of the paper's gain; half of xgboost's gamma is equivalent.
     min_child_weight : float
-        Least sum of h on each side of a split.
+        Minimum sum of h on each side of a split.
     bins : int
-        Most bins of a feature, of about equal numbers of samples; one for each value where those are no more.
+        Maximum number of bins of a feature, with about equal numbers of samples; one per value if there are at most
+        this many values.
     cipher : {"plain", "paillier"}, or a Cipher
         ``plain`` counts ciphertexts and operations and hides nothing.
     key_bits : int
-        Of Paillier's modulus.
+        Length of Paillier's modulus.
     """
 
     label: ClassVar[str] = "SecureBoost"
@@ -98,7 +100,7 @@ class SecureBoost(Learning):
 
     @property
     def rounds(self) -> int:
-        """One a tree."""
+        """One round per tree."""
         return self.trees
 
     @property
@@ -107,12 +109,12 @@ class SecureBoost(Learning):
         return CIPHERS[self.cipher](self.key_bits) if isinstance(self.cipher, str) else self.cipher
 
     def begin(self, held: Held, rng: np.random.Generator) -> Boosting:
-        """Start from f = 0; `rng` is not used, and the first active party is the one called active above.
+        """Start from f = 0; `rng` is not used, and the first active party is the active party above.
 
         Raises
         ------
         fkl.basics.errors.FklError
-            If there are more samples than sums are exact for, or the cipher's package is missing.
+            If there are too many samples for exact sums, or the cipher's package is missing.
         """
         if len(held.x) > MOST_SAMPLES:
             raise FklError(f"SecureBoost's sums are exact for {MOST_SAMPLES} samples at most, not {len(held.x)}")
@@ -130,7 +132,7 @@ class SecureBoost(Learning):
         return Boosting(learned.world, learned.f + gain, trees), Forest(trees, replace(world.keys.operations))
 
     def values(self, model: Forest, x: Array, rows: Integers, before: Any) -> tuple[Array, Any]:
-        """Those of fewer trees as they were, to the bit, and the new trees' added: a round does not ask all again."""
+        """Adds new trees to the unchanged values of the earlier trees, so a round does not evaluate all trees again."""
         done, f = before or (0, np.zeros(len(rows)))
         for tree in model.trees[done:]:
             f = f + tree.decision(x, rows)
@@ -139,7 +141,7 @@ class SecureBoost(Learning):
     def party(self, own: Own, wire: Wire) -> Actor:
         """The active party's part, or a passive one's."""
         edges, bins = bin_features(own.x, self.bins)
-        sorting = Sorting.from_bins(np.asfortranarray(bins), first_bins_of(edges))  # a sample's bins are taken together
+        sorting = Sorting.from_bins(np.asfortranarray(bins), first_bins_of(edges))  # a sample's bins are read together
         return (Active if own.number == own.root else Passive)(self, own, wire, edges, sorting).play()
 
     def assembled(self, parts: list[Any], held: Held) -> Forest:
@@ -174,14 +176,14 @@ class SecureBoost(Learning):
             children = nodes.split(node, feature, float(world.edges[feature][edge]), int(world.owner[feature]))
             parts = rows[left], rows[~left]
             of_left = statistics[parts[0]].sum(axis=0)
-            totals = of_left, total - of_left  # whole numbers, so the other sum to the bit
+            totals = of_left, total - of_left  # whole numbers, so the other sum is exact
             waiting.extend(zip(children, parts, (depth + 1, depth + 1), totals, strict=True))
         return nodes.tree(), gain
 
     def best_split_of_node(
         self, histogram: NDArray[np.int64], starts: NDArray[np.int64], total: NDArray[np.int64]
     ) -> tuple[int, int] | None:
-        """Feature and edge of a node's best split, from sums over all bins and over the node; None where none gains."""
+        """Feature and edge of a node's best split, from sums over all bins and the node; None if no split gains."""
         feature, edge = best_split(histogram, starts, total, self.lam, self.gamma, self.min_child_weight)
         return None if feature == LEAF else (feature, edge)
 
@@ -191,7 +193,7 @@ class SecureBoost(Learning):
 
 
 class Active:
-    """The active party at work: it alone sees statistics, and all that it knows of the others' features are sums."""
+    """The active party: only it sees statistics, and it sees the others' features only as sums."""
 
     def __init__(self, method: SecureBoost, own: Own, wire: Wire, edges: tuple[Array, ...], sorting: Sorting) -> None:
         self._method, self._own, self._wire, self._edges, self._sorting = method, own, wire, edges, sorting
@@ -200,7 +202,7 @@ class Active:
         self._early: dict[tuple[int, type[Letter], int], Letter] = {}
 
     def play(self) -> Actor:
-        """All trees, with edges' numbers for thresholds, and the own edges."""
+        """All trees, with edges' numbers as thresholds, and its own edges."""
         trees, f, public = [], np.zeros(len(self._own.x)), self._keys.public
         for party in self._passive if public else ():
             self._wire.send(party, Key(np.array([public], f"V{len(public)}")))
@@ -262,7 +264,7 @@ class Active:
         return np.concatenate(pieces), np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
 
     def _awaited_letter(self, sender: int, kind: type[Letter], node: int) -> Part:
-        """A party's letter of this kind about a node; others that come before it are kept."""
+        """A party's letter of this kind about a node; stores other letters that arrive before it."""
         while (sender, kind, node) not in self._early:
             letter = yield sender
             assert letter is not None, f"party {sender} ended early"
@@ -271,7 +273,7 @@ class Active:
 
 
 class Passive:
-    """A party without labels at work: it sums what it is sent over the bins of its features, and divides nodes."""
+    """A party without labels: it sums ciphertexts over the bins of its features, and splits nodes."""
 
     def __init__(self, method: SecureBoost, own: Own, wire: Wire, edges: tuple[Array, ...], sorting: Sorting) -> None:
         self._method, self._own, self._wire, self._edges, self._sorting = method, own, wire, edges, sorting
@@ -281,7 +283,7 @@ class Passive:
         self._last = 0  # the newest node; both sides number nodes in the order in which these are opened
 
     def play(self) -> Actor:
-        """Answer until the active party has ended; the own edges."""
+        """Answer until the active party has ended; return its own edges."""
         while (letter := (yield self._own.root)) is not None:
             if isinstance(letter, Key):
                 self._keys = self._method.cipher_in_use.keys_of(letter.values[0].tobytes())

@@ -11,18 +11,18 @@ from fkl.basics.errors import FklError
 from fkl.kernels.client_tiles import row_blocks
 
 MOST_STEPS = 50
-"""Newton's method ends after about ten."""
+"""Maximum number of Newton steps; about ten are usual."""
 SHORTEST = 2.0**-20
-"""A step that must be shorter to make the objective smaller gains nothing but rounding."""
+"""If a step must be shorter than this to decrease the objective, only rounding is left."""
 PARTS = 4
-"""The first of so many parts of the samples is learned from before all are."""
+"""The first fit uses one of this many parts of the samples."""
 
 
 def squared_hinge(phi: Array, y: Array, lam: float) -> tuple[Array, float]:
     """Theta (P,) and bias with the least (1/N) sum_i max(0, 1 - y_i f_i)^2 + lam |theta|^2, f_i = theta'phi_i + bias.
 
     As y_i is -1 or 1, the loss of samples with y_i f_i < 1 is (f_i - y_i)^2: a step leads to the ridge regression on
-    them (Chapelle, eq. (8)), and where the same samples are left, that is the minimum.
+    them (Chapelle, eq. (8)). If these samples do not change, it is the minimum.
 
     Parameters
     ----------
@@ -33,12 +33,12 @@ def squared_hinge(phi: Array, y: Array, lam: float) -> tuple[Array, float]:
     Raises
     ------
     fkl.basics.errors.FklError
-        If that does not end.
+        If the method does not end.
     """
-    # Chapelle, Algorithm 1: a part first, so that few of the others are inside when they are looked at.
+    # Chapelle, Algorithm 1: a part first; then few of the other samples are inside.
     equations, theta, bias = _Equations(phi, y, lam), np.zeros(phi.shape[1]), 0.0
     for samples in (len(y) // PARTS, len(y)):
-        if len(np.unique(y[:samples])) > 1:  # of one class the bias alone makes the loss zero
+        if len(np.unique(y[:samples])) > 1:  # with one class the bias alone makes the loss zero
             theta, bias = _newton_steps(equations, phi[:samples], y[:samples], lam, (theta, bias))
     return theta, bias
 
@@ -46,7 +46,7 @@ def squared_hinge(phi: Array, y: Array, lam: float) -> tuple[Array, float]:
 def _newton_steps(
     equations: "_Equations", phi: Array, y: Array, lam: float, start: tuple[Array, float]
 ) -> tuple[Array, float]:
-    """The minimum for these samples, the first of those in the equations."""
+    """The minimum for these samples, the first ones in the equations."""
     theta, bias = start
     f = phi @ theta + bias
     value = _objective_value(f, y, theta, lam)
@@ -70,7 +70,7 @@ def _newton_steps(
 
 
 class _Equations:
-    """The ridge regression on some samples, whose sums are kept for the next one: most samples are in both."""
+    """The ridge regression on some samples; their sums are reused in the next one, since most samples are in both."""
 
     def __init__(self, phi: Array, y: Array, lam: float) -> None:
         self._phi, self._y, self._lam = phi, y, lam

@@ -1,4 +1,4 @@
-"""Sums over workers along a tree, a ring or a star: who sends to whom, and how long it takes."""
+"""Sums over workers along a tree, a ring or a star: the links and the time."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +15,7 @@ Link = tuple[int, int]
 
 @dataclass(frozen=True)
 class Tree:
-    """A plan for a sum: level after level, senders pass on what they have gathered, and receivers add it to theirs.
+    """A plan for a sum: level after level, senders pass on their partial sums, and receivers add them to theirs.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ class Tree:
     def seconds(self, size: float, cost: CostModel) -> float:
         """Time of a sum of `size` bytes on the critical path.
 
-        Levels follow one another; in a level every receiver takes its messages at once, through its one link:
-        latency + (messages it receives) size / bandwidth.
+        Levels follow one another; in a level all receivers work in parallel, each with one link: latency + (messages it
+        receives) size / bandwidth.
         """
         total = 0.0
         for level in self.levels:
@@ -62,10 +62,10 @@ class Tree:
 
 
 def binary_tree(workers: list[int]) -> Tree:
-    """Binary tree: neighbours pair up, the first of each pair adds what the second has, until one is left.
+    """Binary tree: neighbours pair up, and the first of each pair adds the second's value, until one is left.
 
-    FDSKL, Section 2.3.1 and Figure 2 (a): with four workers 1 adds what 2 has while 3 adds what 4 has, then 1 adds
-    what 3 has. Depth ceil(log2(workers)).
+    FDSKL, Section 2.3.1 and Figure 2 (a): with four workers 1 adds the value of 2 while 3 adds that of 4, then 1 adds
+    the value of 3. Depth ceil(log2(workers)).
     """
     levels, left = [], list(workers)
     while len(left) > 1:
@@ -75,7 +75,7 @@ def binary_tree(workers: list[int]) -> Tree:
 
 
 def ring_tree(workers: list[int]) -> Tree:
-    """The last worker sends to the one before it, and so on to the first (Yu et al. 2006): one link a level."""
+    """The last worker sends to the one before it, and so on to the first (Yu et al. 2006): one link per level."""
     order = workers[::-1]
     return Tree(workers[0], tuple((link,) for link in pairwise(order)))
 
@@ -87,11 +87,11 @@ def star_tree(workers: list[int]) -> Tree:
 
 
 STRUCTURES = {"tree": binary_tree, "ring": ring_tree, "star": star_tree}
-"""What Figure 4 compares, each made of the list of its workers, the root first."""
+"""The structures of Figure 4, each a function of the list of its workers, root first."""
 
 
 def seconds_of_sum(structure: str, workers: int, size: float, cost: CostModel) -> float:
-    """Seconds that a sum of `size` bytes over so many workers takes (Figure 4).
+    """Seconds for a sum of `size` bytes over this many workers (Figure 4).
 
     Raises
     ------
@@ -103,24 +103,24 @@ def seconds_of_sum(structure: str, workers: int, size: float, cost: CostModel) -
 
 
 def tree_rooted_at(workers: int, root: int) -> Tree:
-    """T0 of an iteration: the binary tree over all workers whose root is this one."""
+    """T0 of an iteration: the binary tree over all workers with this root."""
     return binary_tree([(root + step) % workers for step in range(workers)])
 
 
 def mask_trees(workers: int, root: int, apart: int) -> tuple[Tree, Tree]:
-    """T1 over all workers, and T2 over all but the one whose mask stays, totally different (FDSKL, Algorithm 3).
+    """T1 over all workers, and T2 over all except the one whose mask stays, totally different (FDSKL, Algorithm 3).
 
-    T1 pairs up the workers beside the root, `apart` first; T2 pairs up the same row from its second worker on; both
-    pass the sum on to the root. Every subtree of T1 then starts at an even place of the row and every subtree of T2
-    at an odd one, so none belongs to both (Definition 2). And whoever adds in T1 only sends in T2, save the root,
-    that receives one message in each; so nobody holds a masked sum and its mask. Definition 2 by itself does not
-    give this: the pairing of Figure 2 (a), ((1, 2), (3, 4)), and ((1, 3), 2) share no subtree, and yet worker 2 sends
-    its masked value in the one and its bare mask in the other to worker 1. The tests look for such workers.
+    T1 pairs up the workers except the root, `apart` first; T2 pairs up the same row from its second worker on; both
+    pass the sum on to the root. Every subtree of T1 then starts at an even place of the row and every subtree of T2 at
+    an odd one, so none belongs to both (Definition 2). A worker that adds in T1 only sends in T2, except for the root,
+    which receives one message in each. So no worker holds a masked sum and its mask. Definition 2 alone does not
+    guarantee this: the pairing of Figure 2 (a), ((1, 2), (3, 4)), and ((1, 3), 2) share no subtree, but worker 2 sends
+    its masked value in the first and its bare mask in the second to worker 1. The tests look for such workers.
 
-    Two workers: T1 is one link and T2 the root alone, whose own mask is the only one to be removed. Three: the
-    other two are added in T1, and the mask that T2 carries to the root is no longer alone there. In both cases
-    the root is left with the sum of all partial sums and the mask that stays, and learns no more than it does with
-    many workers; but with two workers that is the other one's partial sum under a single mask.
+    With two workers T1 is one link and T2 is only the root, whose own mask is the only one to remove. With three
+    workers the other two are added in T1, so the mask that T2 carries to the root does not unmask a single value. In
+    both cases the root obtains the sum of all partial sums and the mask that stays, and learns no more than with many
+    workers. With two workers, however, this is the other one's partial sum under a single mask.
 
     Parameters
     ----------
@@ -139,10 +139,10 @@ def mask_trees(workers: int, root: int, apart: int) -> tuple[Tree, Tree]:
 
 
 def all_masks_tree(workers: int, root: int, apart: int) -> Tree:
-    """T2 over all workers, `apart` too, for masks of which none stays.
+    """T2 over all workers, including `apart`, if no mask stays.
 
-    As T2 of `mask_trees` with `apart` at the end of the row, where it never adds: again nobody but the root receives in
-    both trees. The root learns the sum over all others, as it must; that one subtree the trees do share.
+    It is T2 of `mask_trees` with `apart` at the end of the row, where it never adds. Again only the root receives in
+    both trees. The root learns the sum over all others, as required; this is the only subtree that both trees share.
     """
     row = [(apart + step) % workers for step in range(workers)]
     row.remove(root)
@@ -150,7 +150,7 @@ def all_masks_tree(workers: int, root: int, apart: int) -> Tree:
 
 
 def _pairs_before_root(row: list[int], root: int) -> Tree:
-    """Pairs, whose first worker sends the sum to the root."""
+    """Pairs of workers; the first worker sends the sum to the root."""
     if not row:
         return Tree(root)
     return Tree(root, (*binary_tree(row).levels, ((row[0], root),)))

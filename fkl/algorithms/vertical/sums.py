@@ -41,7 +41,7 @@ def pass_down_tree(tree: Tree, own: Own, wire: Wire, kind: type[Letter], values:
 def round_the_ring(order: list[int], own: Own, wire: Wire, kind: type[Letter], words: Words) -> Part:
     """Sum modulo 2^32 or 2^64 of all parties' words, at the first of the ring; None at any other party.
 
-    The first party's mask, uniform on all words, is on the sum until it is back (see `ring.masked_sum`).
+    The first party's mask, uniform on all words, is removed when the sum is back (see `ring.masked_sum`).
     """
     place = order.index(own.number)
     before, after = order[place - 1], order[(place + 1) % len(order)]
@@ -57,6 +57,6 @@ def round_the_ring(order: list[int], own: Own, wire: Wire, kind: type[Letter], w
 
 
 def values_of_letter(letter: Letter | None, kind: type[Letter]) -> NDArray[Any]:
-    """What is in a letter of this kind."""
+    """Content of a letter of this kind."""
     assert isinstance(letter, kind), f"{kind.__name__} was due, not {type(letter).__name__}"
     return letter.values

@@ -115,7 +115,7 @@ def in_order(table: Table, names: Sequence[str]) -> Table:
 
 @dataclass(frozen=True)
 class Ends:
-    """What a site has to tell of its rows for a scale that all sites share; empty where nothing is scaled.
+    """Facts about a site's rows for a scale that all sites share; empty if nothing is scaled.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def common_scale(ends: Sequence[Ends], scaling: str) -> Scale:
 
 
 class OfSites(Streams):
-    """Streams that follow from the seed, which all sites know, except for noise, which nobody may know.
+    """Streams that follow from the seed, which all sites know, except for noise, which must stay secret.
 
     It never comes again, not even when a round is played again: of two sums with one noise, the difference has none.
     """

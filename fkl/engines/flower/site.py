@@ -66,7 +66,7 @@ class Site:
 
     @cached_property
     def known(self) -> Known:
-        """What the server has told all sites."""
+        """Message of the server to all sites."""
         return known_of(self._about)
 
     @cached_property

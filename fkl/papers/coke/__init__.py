@@ -45,7 +45,7 @@ FIGURES = {
     "3": "mean squared error over transmissions",
 }
 AS_FAR = "as far above the optimum"
-"""A reading of Tables 3 and 6, of the runs as published."""
+"""A reading of Tables 3 and 6, for the runs as published."""
 EXPERIMENTS = tuple(name for name in experiments("coke") if name != "coke/bandwidth")
 """Experiments of the tables and figures."""
 REPLICATES = 1
@@ -56,18 +56,18 @@ UNOBTAINABLE = {
 ALGORITHMS = ("CTA", "DKLA", "COKE")
 RATIO = "COKE / DKLA"
 EVERY_ITERATION, TWO_CELLS = "each agent transmits in every iteration", "COKE's cell and DKLA's"
-"""Why cells are no evidence of their own: those of CTA's and DKLA's transmissions after k, and ratios."""
+"""Why some cells are not evidence: CTA's and DKLA's transmissions after k, and ratios."""
 SHOWN = ("synthetic", "twitter")
 ABOVE_LAST = 1.05
-"""Of an error that Figure 3's transmissions are counted to: times the last error of the worse method, by replicate."""
-# where DKLA's printed training error ends, to four digits
+"""Target error of Figure 3's transmissions, as a multiple of the last error of the worse method, by replicate."""
+# DKLA's final printed training error, to four digits
 PRINTED_OPTIMUM = {"energy": 21.47e-3, "toms_hardware": 9.90e-4}
-# Errors in Table 6 are rounded to one decimal, its integers too, see differences.md; in Table 3 as printed.
+# Errors in Table 6 are rounded to one decimal, including integers, see differences.md; in Table 3 as printed.
 ONE_DECIMAL = ("energy", "airquality")
 
 
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
-    """Published cells beside ours, one row for each setting of the switches that was run.
+    """Published cells with ours, one row for each setting of the switches that was run.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Spread and n: over replicates; of transmissions to reach an error, over those that reach it, and a curve
-        agrees only where all do. The cells of a method in a column of a table are the points of one curve.
+        Spread and n: over replicates; for transmissions to reach an error, over those that reach it, and a curve agrees
+        only if all do. The cells of a method in a column of a table are the points of one curve.
     """
     found = find("coke", runs, *EXPERIMENTS)
     require_found(found, "table", "coke/uncensored")
@@ -100,13 +100,13 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
-    """Draw a figure of the paper, one panel a data set; CTA is in Figure 2 alone, as in the paper.
+    """Draw a figure of the paper, one panel per data set; CTA is only in Figure 2, as in the paper.
 
     Returns
     -------
     figure : Figure
     replicates : int or str
-        That the curves are over.
+        Number of replicates in the curves.
     """
     by_key = _shown(number, runs)
     figure, panels = dataset_panels(SHOWN, {dataset for dataset, _ in by_key}, "coke/censored")
@@ -141,7 +141,7 @@ def _shown(number: str, runs: list[FinishedRun]) -> dict[tuple[str, str], Finish
     found = [one for one in find("coke", runs, *EXPERIMENTS) if one.run.algorithm in algorithms]
     by_key = {
         (one.run.dataset, one.run.algorithm): one.run
-        for among in (AS_STATED, AS_PUBLISHED)  # the latter where there is one
+        for among in (AS_STATED, AS_PUBLISHED)  # the latter if it exists
         for one in found
         if one.variant == among
     }
@@ -149,7 +149,7 @@ def _shown(number: str, runs: list[FinishedRun]) -> dict[tuple[str, str], Finish
 
 
 def _claim(number: str, words: str) -> Callable[[list[FinishedRun]], str]:
-    """What to say below a figure: the paper's words, and what came out on each data set."""
+    """Text below a figure: the paper's claim, and our result on each data set."""
 
     def claim(runs: list[FinishedRun]) -> str:
         by_key = _shown(number, runs)
@@ -164,7 +164,7 @@ def _claim(number: str, words: str) -> Callable[[list[FinishedRun]], str]:
 
 
 def _came_out(number: str, runs: dict[str, FinishedRun]) -> str:
-    """What a figure's runs on one data set come to, in mean over replicates."""
+    """Result of a figure's runs on one data set, as mean over replicates."""
     if number == "1":
         first, last = (_at(runs["COKE"], end)["functional_distance_worst"].mean() for end in ("min", "max"))
         return f"the worst agent's distance falls from {first:.2g} to {last:.2g}"
@@ -172,7 +172,7 @@ def _came_out(number: str, runs: dict[str, FinishedRun]) -> str:
     if number == "2" or len(runs) < 2:
         return "last errors " + ", ".join(f"{name} {error:.4g}" for name, error in errors.items())
     ends = [_at(run, "max").set_index("replicate")["train_mse"] for run in runs.values()]
-    error = ABOVE_LAST * pd.concat(ends, axis=1).max(axis=1)  # of each replicate, so that both methods reach it in all
+    error = ABOVE_LAST * pd.concat(ends, axis=1).max(axis=1)  # for each replicate, so both methods reach it in all
     sent = {name: float(_sent_until(run, error, False).mean()) for name, run in runs.items()}
     saved = 100 * (1 - sent["COKE"] / sent["DKLA"])
     return f"to {100 * (ABOVE_LAST - 1):.0f} % above its last error COKE sends {saved:.0f} % less than DKLA"
@@ -188,7 +188,7 @@ CLAIMS = {
     "2": _claim("2", "CTA converges the slowest; COKE is slower than DKLA at first, and ends at the same error"),
     "3": _claim("3", "COKE reaches a given error, which is not named, with around 50 % fewer transmissions than DKLA"),
 }
-"""Of figures that the paper prints no value of: what it claims, and what came out."""
+"""For figures without published values: the paper's claims, and our results."""
 
 
 def _runs_of(found: list[Found], dataset: str, algorithm: str) -> list[Found]:
@@ -196,7 +196,7 @@ def _runs_of(found: list[Found], dataset: str, algorithm: str) -> list[Found]:
 
 
 def _after_iterations(found: list[Found], cell: Cell) -> list[Answer]:
-    """Errors, or transmissions, after as many iterations as the cell names."""
+    """Errors, or transmissions, after the cell's number of iterations."""
     iteration = int(cell["setting"].removeprefix("k="))
     answers = []
     for one in _runs_of(found, cell["dataset"], cell["algorithm"]):
@@ -207,9 +207,9 @@ def _after_iterations(found: list[Found], cell: Cell) -> list[Answer]:
 
 
 def _until_error(found: list[Found], cell: Cell) -> list[Answer]:
-    """Transmissions until the training error is printed as this small, of the replicates that reach it.
+    """Transmissions until the printed training error is this small, over the replicates that reach it.
 
-    A replicate that does not reach it would need more than all that it sent; `Answer.values` has that number of it.
+    A replicate that does not reach it would need more than its total, which is in `Answer.values`.
     """
     dataset, algorithm = cell["dataset"], cell["algorithm"]
     error = largest_printed_as(cell["setting"].removeprefix("train_mse<="), dataset in ONE_DECIMAL)
@@ -239,7 +239,7 @@ def _until_error(found: list[Found], cell: Cell) -> list[Answer]:
 
 
 def largest_printed_as(words: str, one_decimal: bool) -> float:
-    """The upper end of what rounds to an error as it is printed: 23.5e-3 is up to 23.55e-3, 12e-4 up to 12.5e-4."""
+    """The upper end of the values that round to a printed error: 23.5e-3 is up to 23.55e-3, 12e-4 up to 12.5e-4."""
     digits, _, exponent = words.partition("e")
     half = rounding(digits)
     return (float(digits) + (min(half, 0.05) if one_decimal else half)) * 10.0 ** int(exponent)
@@ -248,7 +248,7 @@ def largest_printed_as(words: str, one_decimal: bool) -> float:
 def _sent_until(run: FinishedRun, error: "float | pd.Series[float]", above_optimum: bool) -> "pd.Series[float]":
     """Transmissions of each replicate until its training error, or that above its optimum, is at most `error`.
 
-    That may be one for all replicates, or one for each.
+    `error` may be one for all replicates, or one for each.
     """
     best = run.summary.set_index("replicate")["train_mse_at_optimum"] if above_optimum else 0.0
     rounds = run.rounds.set_index("replicate")

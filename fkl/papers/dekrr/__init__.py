@@ -14,7 +14,7 @@ from fkl.results.finished_runs import FinishedRun
 TITLE = "DeKRR-DDRF (Yang et al. 2024)"
 TABLES = {"1": "relative squared error of the test samples"}
 WIDE = {"1": (("dataset", "setting"), ("algorithm",))}
-"""Rows and columns as the figure has them."""
+"""Rows and columns as in the figure."""
 FIGURES = {"1": "relative squared error of the test samples over D"}
 MARKED = ("1",)
 """Figures with published values, as crosses."""
@@ -24,9 +24,9 @@ SHOWN = ("airquality", "energy")
 
 
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
-    """Cells of the authors' stored results beside ours.
+    """Cells of the authors' stored results with ours.
 
-    Spread and n are over replicates, which draw other features for one split.
+    Spread and n are over replicates, which draw different features for one split.
     """
     found = find("dekrr", runs)
     require_found(found, "table", "dekrr/airquality")
@@ -38,13 +38,13 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
-    """Draw errors over D, one panel a data set, published ones as crosses.
+    """Draw errors over D, one panel per data set, with published ones as crosses.
 
     Returns
     -------
     figure : Figure
     replicates : int or str
-        That the points are over.
+        Number of replicates in the points.
     """
     ours = {one.key: one.run for one in find("dekrr", runs) if one.variant == AS_STATED}
     figure, panels = dataset_panels(SHOWN, {dataset for dataset, *_ in ours}, "dekrr/airquality")
@@ -69,5 +69,5 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
 
 
 def _relative_error(run: FinishedRun) -> "pd.Series[float]":
-    """Squared error, as a share of that of the test targets' own mean."""
+    """Squared error, relative to that of the test targets' mean."""
     return 1 - run.summary["r2"]

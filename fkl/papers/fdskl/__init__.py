@@ -23,7 +23,7 @@ TABLES = {
 WIDE = {"4": (("dataset",), ("algorithm",))}
 """Rows and columns of the printed table."""
 NO_CELLS = "its only printed table is of run times, and its errors are figures."
-"""Why there is no number to compare."""
+"""Why there are no numbers to compare."""
 FIGURES = {
     "3": "test error over training time",
     "4": "time to sum a kernel matrix over a tree, a ring and a star",
@@ -44,13 +44,13 @@ CLAIMS = {
     "5": _claim(claims.growth),
     "6": _claim(claims.lowest_error),
 }
-"""Of figures that the paper prints no value of: what it claims, and what came out."""
+"""For figures without published values: the paper's claims, and our results."""
 
 
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
-    """Published training times beside ours, test errors, or the search.
+    """Published training times with ours, test errors, or the search.
 
-    Spread and n are over replicates, each with a split of its own; in the search over folds.
+    Spread and n are over replicates, each with its own split; in the search over folds.
     """
     if number == "search":
         made = search_table(runs)
@@ -64,7 +64,7 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
         return made
 
     def minutes(cell: Cell) -> list[Answer]:
-        """Minutes that a training takes, without and with the simulated time of the links."""
+        """Minutes of a training, without and with the simulated time of the links."""
         one = found.get((cell["dataset"], cell["algorithm"], SHARE))
         if one is None:
             return []
@@ -84,7 +84,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     -------
     figure : Figure
     replicates : int or str
-        How many the means are over, or what else is shown.
+        Number of replicates in the means, or a description of other content.
     """
     by_key = {key: one.run for key, one in answering(runs).items()}
     require_found(by_key, "figure", "fdskl/kernel")

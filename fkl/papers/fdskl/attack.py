@@ -1,12 +1,12 @@
-"""What workers of FDSKL, or somebody on the wire, can compute of others' features from what they have received.
+"""Attacks on FDSKL: others' features that workers, or an eavesdropper, can compute from received messages.
 
 FDSKL's Definition 6: the directions w of all features are public, and so are the trees. An attacker has the messages
-that it received, and a worker besides its own features, its masks and its phases. Nothing else is used here. It knows
-that features are scaled to [0, 1], and, if told so, that they are 0 or 1.
+that it received, and a worker also its own features, masks and phases. Nothing else is used here. It knows that
+features are scaled to [0, 1] and, optionally, that they are 0 or 1.
 
 Angles are sums over workers, sum_j (w_j'x_j + b^j), so every message is a known combination of unknown numbers.
-`equations` removes the masks, as far as the messages allow, and `solve` is least squares in what is left; where
-angles are known only up to whole turns, or up to a phase that all samples share, it finds these too.
+`equations` removes the masks, as far as the messages allow, and `solve` is least squares in what is left; if angles are
+known only up to whole turns, or up to a phase that all samples share, it also finds these.
 """
 
 from collections.abc import Iterable
@@ -33,13 +33,13 @@ Integers = NDArray[np.int64]
 ENOUGH = 40
 """Equations for each unknown of a sum; more are left out."""
 STEPS = 30
-"""How often turns and phases are guessed again."""
+"""Number of repeated guesses of turns and phases."""
 FITS = 0.5
-"""Radians, root mean square, below which a row fits; angles that have nothing to do with it leave 1.8."""
+"""Radians, root mean square, below which a row fits; unrelated angles leave 1.8."""
 
 
 class Block(NamedTuple):
-    """Equations w'x = angle (- phase) of one set of workers, for all features of an iteration and all rows.
+    """Equations w'x = angle (- phase) for one set of workers, all features of an iteration and all rows.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Block(NamedTuple):
         Zero in the features of other workers.
     angle : (rows, D)
     exact : bool
-        Whether nothing is added; if not, the same unknown number in all rows.
+        Whether nothing is added; otherwise the same unknown number is added in all rows.
     """
 
     w: Array
@@ -61,11 +61,11 @@ class Received(NamedTuple):
     Parameters
     ----------
     values : (m, q) int
-        Whether w_j'x_j of worker j is in it.
+        Whether a message contains w_j'x_j of worker j.
     masks : (m, q) int
-        Whether worker j's mask is.
+        Whether it contains worker j's mask.
     stays : (m,) int
-        Whether the phase that stays is, of l', on top of a mask.
+        Whether it contains the phase of l' that stays, in addition to a mask.
     payload : (m, rows, D)
     """
 
@@ -77,28 +77,28 @@ class Received(NamedTuple):
 
 @dataclass
 class Listener(Worker):
-    """A worker that remembers its masks, and is asked for all features so far of the rows of one batch (Algorithm 2).
+    """A worker that records its masks; all features so far are requested for the rows of one batch (Algorithm 2).
 
-    Each call of Algorithm 3 is the worker's own; all that is left out is what it does with the angles.
+    Each call of Algorithm 3 is the worker's own; only its use of the angles is left out.
     """
 
     rows: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     drawn: dict[int, Array] = field(default_factory=dict)
 
     def play(self) -> Actor:
-        """One call of Algorithm 3 a feature."""
+        """One call of Algorithm 3 per feature."""
         for s in range(self.method.iterations):
             yield from self.keep(s)
 
     def keep(self, s: int) -> Part:
-        """Ask for the angles of a feature, and keep what comes of them to this worker."""
+        """Request the angles of a feature, and record this worker's part."""
         found = yield from self.summed(s, self.rows)
         self.known[s] = self.rows
         if found is not None:
             self.angles[s] = found
 
     def mask(self, s: int, shape: tuple[int, ...]) -> Array:
-        """As a worker's, and once more the same when asked again."""
+        """As in a worker, with the same result for a repeated request."""
         if s not in self.drawn:
             self.drawn[s] = super().mask(s, shape)
         return self.drawn[s]
@@ -106,32 +106,32 @@ class Listener(Worker):
 
 @dataclass
 class SplitListener(SplitWorker, Listener):
-    """The same with split angles, and then with the products that f takes; remembers what it has dealt, too."""
+    """The same with split angles, and with the products for f; it also records its dealt numbers."""
 
     first: dict[int, Whole] = field(default_factory=dict)
     second: dict[int, Whole] = field(default_factory=dict)
 
     def play(self) -> Actor:
-        """One call a feature, and f of the batch, with the coefficients that there are by then."""
+        """One call per feature, and f of the batch with the coefficients at that time."""
         calls = range(self.method.iterations)
         for s in calls:
             yield from self.keep(s)
         yield from self.f(list(calls), self.rows, int(self.own.duties[-1, 0]))
 
     def first_mask(self, s: int, shape: tuple[int, int]) -> Whole:
-        """As a worker's."""
+        """As in a worker."""
         self.first[s] = super().first_mask(s, shape)
         return self.first[s]
 
     def second_masks(self, s: int, shape: tuple[int, int]) -> tuple[Whole, Whole]:
-        """As a worker's."""
+        """As in a worker."""
         self.second[s], split = super().second_masks(s, shape)
         return self.second[s], split
 
 
 @dataclass(frozen=True)
 class Overheard:
-    """What is said on the wire, and what each worker keeps.
+    """Letters on the wire, and the records of each worker.
 
     Parameters
     ----------
@@ -139,9 +139,9 @@ class Overheard:
     common : Common
     problem : Vertical
     workers : list of Listener
-        An attacker has its own.
+        Workers with records; an attacker has its own.
     rows : (B,) int
-        Of the batch that all letters are about.
+        Rows of the batch in all letters.
     letters : list of Heard
     """
 
@@ -168,23 +168,23 @@ class Overheard:
         return cls(method, common, problem, workers, rows, listen(workers))
 
     def duties(self, s: int) -> tuple[int, int]:
-        """Workers l and l' of an iteration, as all know them."""
+        """Workers l and l' of an iteration, which all know."""
         root, apart = self.workers[0].own.duties[s].tolist()
         return root, apart
 
 
 def listen(workers: Iterable[Worker]) -> list[Heard]:
-    """All letters of these workers' play."""
+    """All letters of these workers."""
     heard: list[Heard] = []
     Mail([ActorInSight(worker.play(), worker.wire) for worker in workers], heard).deliver()
     return heard
 
 
 def equations(play: Overheard, attackers: Iterable[int] | None, s: int) -> list[Block]:
-    """What the attackers, None for an outsider that hears all links, know of the features of iteration s.
+    """Knowledge of attackers (None: an eavesdropper on all links) about the features of iteration s.
 
-    Masks of one number a feature drop out of differences between rows, so a sum that still has them is of use; masks
-    of one number a row have to be removed first.
+    Masks with one number per feature cancel in differences between rows, so a sum that still has them is useful. Masks
+    with one number per row have to be removed first.
     """
     members = () if attackers is None else tuple(attackers)
     heard = [one for one in play.letters if one.about[0] == s and (attackers is None or one.receiver in members)]
@@ -202,13 +202,13 @@ def equations(play: Overheard, attackers: Iterable[int] | None, s: int) -> list[
 
 
 class Found(NamedTuple):
-    """Others' features as an attacker has them.
+    """An attacker's estimate of others' features.
 
     Parameters
     ----------
     x : (rows, d)
     claimed : (rows, d) bool
-        Which of these it can be sure of: the equations determine them, and they fit.
+        Entries about which it can be sure: the equations determine them, and they fit.
     """
 
     x: Array
@@ -216,22 +216,22 @@ class Found(NamedTuple):
 
 
 def solve(blocks: list[Block], turned: bool, binary: bool) -> Found:
-    """Features that fit best, by least squares.
+    """Best fitting features, by least squares.
 
     Parameters
     ----------
     blocks : list of Block
         At least one.
     turned : bool
-        Whether angles are known up to whole turns only.
+        Whether angles are known only up to whole turns.
     binary : bool
-        Whether all features are known to be 0 or 1, and not only to lie between.
+        Whether all features are known to be 0 or 1, not only between these.
     """
     w, angle = np.concatenate([one.w for one in blocks]), np.concatenate([one.angle for one in blocks], axis=1)
     relative = np.concatenate([np.full(len(one.w), not one.exact) for one in blocks])
     inverse = np.linalg.pinv(w)
     determined = np.einsum("dk,kd->d", inverse, w) > 1 - 1e-6
-    floats = ~(w[~relative] != 0).any(axis=0)  # only differences between rows are known: [0, 1] tells the rest
+    floats = ~(w[~relative] != 0).any(axis=0)  # only differences between rows are known: [0, 1] gives the rest
     x = np.full((len(angle), w.shape[1]), 0.5)
     for _ in range(STEPS if turned else 2):
         x = x + _residuals(angle - x @ w.T, relative, turned) @ inverse.T
@@ -244,7 +244,7 @@ def solve(blocks: list[Block], turned: bool, binary: bool) -> Found:
 
 
 def _residuals(left: Array, relative: NDArray[np.bool_], turned: bool) -> Array:
-    """What the features leave unexplained, less the phase that all rows share and whole turns."""
+    """Residuals of the features, without the phase that all rows share and whole turns."""
     if not turned:
         return left - np.where(relative, left.mean(axis=0), 0)
     phase = np.angle(np.exp(1j * left).mean(axis=0))
@@ -265,7 +265,7 @@ def gathered(blocks: Iterable[Block]) -> list[Block]:
 
 
 def _less_own_parts(play: Overheard, heard: list[Heard], members: tuple[int, ...], s: int) -> Received:
-    """Messages less what the attackers themselves have put into them."""
+    """Messages minus the attackers' own contributions."""
     # Unknowns of each message, from the trees that all workers know
     root, apart = play.duties(s)
     trees = dict(zip((MASKED, MASK), play.workers[root].trees(root, apart), strict=True))
@@ -290,9 +290,9 @@ def _less_own_parts(play: Overheard, heard: list[Heard], members: tuple[int, ...
 
 
 def _without_unknowns(nuisance: Integers, received: Received) -> tuple[Integers, Array]:
-    """Combinations of messages in which none of these unknowns is left, of as few workers as can be.
+    """Combinations of messages without these unknowns, from as few workers as possible.
 
-    Trees are nested sets, so that whole multiples of messages do, and whole turns stay whole.
+    Trees are nested sets, so integer multiples of messages are enough, and whole turns stay whole.
     """
     unknown, payload, start = np.column_stack([nuisance, received.values]), received.payload.copy(), 0
     for column in range(unknown.shape[1]):
@@ -326,10 +326,10 @@ def _blocks(play: Overheard, values: Integers, angle: Array, s: int, exact: bool
 
 
 def split_equations(play: Overheard, attackers: tuple[int, ...] | None, s: int) -> list[Block]:
-    """What the attackers know of the features of iteration s when angles are split: all, if they are two of three.
+    """Knowledge of attackers about the features of iteration s with split angles: everything if they are two of three.
 
     l and l' add their shares. With the dealer's random numbers either unmasks the factors that the other has sent,
-    the cosine and the sine of its share; of l's the sign of alpha remains, a phase that all rows share.
+    the cosine and the sine of its share; for l's factors the sign of alpha remains, a phase that all rows share.
     """
     members = frozenset(attackers or ())
     root, apart = play.duties(s)
@@ -349,7 +349,7 @@ def split_equations(play: Overheard, attackers: tuple[int, ...] | None, s: int) 
 
 
 def split_guesses(play: Overheard, attackers: tuple[int, ...] | None, s: int) -> list[Block]:
-    """Shares of l or l', and sums under pair masks, taken for angles, since nothing can be removed from them."""
+    """Shares of l or l', and sums under pair masks, used as angles, because nothing can be removed from them."""
     members = frozenset(attackers or ())
     held = [play.workers[worker].angles[s] for worker in play.duties(s) if worker in members]
     if attackers is None:
@@ -358,7 +358,7 @@ def split_guesses(play: Overheard, attackers: tuple[int, ...] | None, s: int) ->
 
 
 def _angles_of_others(play: Overheard, members: frozenset[int], s: int, angle: Array, exact: bool) -> Block:
-    """Equations of the sum of all workers, less the attackers' own parts."""
+    """Equations for the sum of all workers, minus the attackers' own parts."""
     w = play.method.directions(play.common, s)
     for member in members:
         worker = play.workers[member]

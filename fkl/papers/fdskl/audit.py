@@ -1,8 +1,8 @@
-"""Attacks on what FDSKL's workers send: which share of others' features each mask lets an attacker have.
+"""Attacks on the messages of FDSKL's workers: share of others' features that an attacker recovers with each mask.
 
-`fkl audit fdskl [KEY=VALUE ...]`, words as of `fkl run algo=fdskl`; without any, phishing as shipped, 20 iterations
-of 512 samples. The attacked batch is that of the last iteration, when the workers have asked for its angles in all
-features so far.
+`fkl audit fdskl [KEY=VALUE ...]`, words as for `fkl run algo=fdskl`; without any, phishing with its defaults, 20
+iterations of 512 samples. The attacked batch is that of the last iteration, when the workers have requested its angles
+for all features so far.
 """
 
 from collections.abc import Iterator
@@ -52,9 +52,9 @@ class Played:
     Parameters
     ----------
     method : Fdskl
-        With as many iterations as are played.
+        Method with the played number of iterations.
     common : Common
-        Of one replicate.
+        `Common` of one replicate.
     problem : Vertical
     """
 
@@ -64,7 +64,7 @@ class Played:
         self.binary = bool(np.isin(problem.x[self.rows], (0, 1)).all())
 
     def attackers(self) -> dict[str, tuple[int, ...] | None]:
-        """Who attacks, by name."""
+        """Attackers by name."""
         active, duties = self.heard.problem.active, self.heard.workers[0].own.duties
         apart = int(np.bincount(duties[duties[:, 0] == active[0], 1]).argmax())
         last = self.heard.problem.parties - 1
@@ -77,7 +77,7 @@ class Played:
         }
 
     def attack(self, attackers: tuple[int, ...] | None, turned: bool) -> Found | None:
-        """What they find, None where nothing that they know depends on others' features alone."""
+        """Their result; None if nothing that they know depends only on others' features."""
         heard, calls = self.heard, range(self.heard.method.iterations)
         if heard.method.masks == "split":
             blocks = [block for s in calls for block in split_equations(heard, attackers, s)]
@@ -88,12 +88,12 @@ class Played:
 
 
 def write_audit(words: list[str], outputs: Path, verbose: bool = False, format: str = "table") -> None:
-    """Attack, write the table to `outputs`/tables/audit/fdskl, and show what it says.
+    """Attack, write the table to `outputs`/tables/audit/fdskl, and show it.
 
     Parameters
     ----------
     words : list of str
-        The method's name, and then words as `fkl run` takes them.
+        The method's name, and then words as for `fkl run`.
     outputs : Path
     verbose : bool
         Whether all columns are shown.
@@ -109,7 +109,7 @@ def write_audit(words: list[str], outputs: Path, verbose: bool = False, format: 
     T, B = run.algo.iterations, run.algo.batch
     room = 2 * T * B * run.algo.features * experiment.problem.parties * 8 * 2
     require_memory(room, f"messages of {T} iterations", "algo.iterations or algo.batch")
-    masks = MASKS if experiment.problem.parties > 2 else MASKS[:-1]  # split angles are of three
+    masks = MASKS if experiment.problem.parties > 2 else MASKS[:-1]  # split angles need three
     world, _ = make_world(experiment, (0,))
     frame = audit(run.algo, world.common, experiment.problem, masks)
     title = f"FDSKL on {run.dataset.name}: what attackers recover of {B:,} samples after {T} iterations"
@@ -130,7 +130,7 @@ def write_audit(words: list[str], outputs: Path, verbose: bool = False, format: 
 
 
 def sentences(frame: pd.DataFrame) -> Iterator[str]:
-    """What each mask lets an attacker have, one sentence a mask."""
+    """The attackers' result with each mask, one sentence per mask."""
     for masks, rows in frame.groupby("masks", sort=False):
         told = []
         for row in rows[rows[BUT_FOR_A_SHIFT] > 0].to_dict("records"):
@@ -141,7 +141,7 @@ def sentences(frame: pd.DataFrame) -> Iterator[str]:
 
 
 def conclusion(frame: pd.DataFrame) -> Iterator[str]:
-    """Which masks let nobody have anything, and what each costs."""
+    """Masks with which no attacker recovers anything, and their costs."""
     most = frame.groupby("masks", sort=False)[BUT_FOR_A_SHIFT].max()
     safe, leaking = most.index[most == 0], most[most > 0]
     if len(safe) and len(leaking):
@@ -162,11 +162,10 @@ def audit(method: Fdskl, common: Common, problem: Vertical, masks: tuple[str, ..
     Returns
     -------
     DataFrame
-        entries: features of others in the batch; recovered_percent: of these, right within 0.01 where the attacker
-        can tell by the fit that they are; but_for_a_shift_percent: the same where each feature may be off by one
-        number for all samples, so that their differences are right; rms_error: of its guesses of all of them, beside
-        rms_of_means, that of someone who knows the mean of each feature and no more; run_scalars: sent in all of the
-        run.
+        entries: features of others in the batch; recovered_percent: of these, right within 0.01 where the fit confirms
+        them to the attacker; but_for_a_shift_percent: the same if each feature may be shifted by one number for all
+        samples, so only differences are right; rms_error: error of its guesses of all of them; rms_of_means: error of
+        guessing only the mean of each feature; run_scalars: sent in the whole run.
     """
     return pd.DataFrame(row for one in masks for row in _rows(Played(replace(method, masks=one), common, problem)))
 

@@ -1,4 +1,4 @@
-"""Which finished runs are whose: of which system, on which data set, on how many samples."""
+"""Finished runs by system, data set and number of samples."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,7 +9,7 @@ from fkl.results.finished_runs import FinishedRun
 
 DATASETS = ("phishing", "a9a", "ijcnn1", "cod_rna", "w8a", "default_credit", "give_me_credit")
 BANK = "FDSKL, bank"
-"""FDSKL with a bank of features that it uses again and again."""
+"""FDSKL with a bank of features that it reuses."""
 FOLDERS = {
     "FDSKL": "kernel",
     "DSG": "kernel",
@@ -21,16 +21,16 @@ FOLDERS = {
     "Nystroem": "nystroem",
     "RFF ridge": "ridge",
 }
-"""The paper's six systems and three of ours, and which of fdskl's groups has their hyper-parameters."""
+"""The paper's six systems and three of ours, and the group of fdskl's choices with their hyperparameters."""
 SHARE = 0.25
-"""Share of the rows that is tested on. A larger share leaves fewer rows to learn from."""
+"""Share of test rows. A larger share leaves fewer training rows."""
 
 Key = tuple[str, str, float]
-"""Data set, system, share of the rows that is tested on."""
+"""Data set, system, share of test rows."""
 
 
 def answering(runs: Iterable[FinishedRun]) -> dict[Key, Found]:
-    """One run for each data set, system and share; of those alike the one with the most replicates, then the newest."""
+    """One run for each data set, system and share; of equal ones that with the most replicates, then the newest."""
     best: dict[Key, Found] = {}
     for one in find("fdskl", runs, *(name for name in experiments("fdskl") if name.startswith("fdskl/"))):
         key = one.run.dataset, system(one), share(one)
@@ -45,18 +45,18 @@ def system(one: Found) -> str:
 
 
 def recorded(folder: str, dataset: str) -> dict[str, Any]:
-    """Hyper-parameters of a kind of system on a data set; none where it was not searched."""
+    """Hyperparameters of a kind of system on a data set; empty without a search."""
     return hyper_parameters(choice(f"fdskl/{folder}/{dataset}") or {})
 
 
 def hyper_parameters(config: dict[str, Any]) -> dict[str, Any]:
-    """Hyper-parameters of a configuration by their keys under algo, with the bandwidth of its kernel as sigma."""
+    """Hyperparameters of a configuration by their keys under algo, with the bandwidth of its kernel as sigma."""
     kernels = config.get("kernels") or {}
     return {**config.get("algo", {}), **({"sigma": kernels["smallest"]} if "smallest" in kernels else {})}
 
 
 def share(one: Found) -> float:
-    """Share of the rows that each replicate tests on."""
+    """Share of test rows in each replicate."""
     return float(one.run.config["partition"]["test_share"])
 
 

@@ -1,4 +1,4 @@
-"""What the paper claims of Figures 3 to 6, of which it prints no value, and what came out."""
+"""The paper's claims about Figures 3 to 6, which have no published values, and our results."""
 
 import math
 
@@ -17,7 +17,7 @@ IN_THE_PAPER = (*KERNEL_METHODS, "FD-SVRG", "SecureBoost")
 
 
 def fastest(by_key: dict[Key, FinishedRun]) -> str:
-    """What to say below Figure 3."""
+    """Text below Figure 3."""
     first, of = {False: 0, True: 0}, 0
     for dataset in {key[0] for key in by_key}:
         runs = {name: run for name, run in most_samples(dataset, by_key).items() if name in KERNEL_METHODS}
@@ -35,7 +35,7 @@ def fastest(by_key: dict[Key, FinishedRun]) -> str:
 
 
 def _means(run: FinishedRun, links: bool) -> pd.DataFrame:
-    """Mean time and test error of a run's replicates, after each round or at the end of what has one model."""
+    """Mean time and test error of a run's replicates, after each round, or at the end for a system with one model."""
     frame = run.rounds if run.provenance["rounds"] > 1 else run.summary.assign(round=1)
     seconds = training_seconds(frame, links)
     means: pd.DataFrame = frame.assign(seconds=seconds).groupby("round")[["seconds", "test_error"]].mean()
@@ -43,7 +43,7 @@ def _means(run: FinishedRun, links: bool) -> pd.DataFrame:
 
 
 def lowest_sum(by_key: dict[Key, FinishedRun]) -> str:
-    """What to say below Figure 4."""
+    """Text below Figure 4."""
     full = {key[0]: run for key, run in by_key.items() if key[2] == SHARE and key[0] in SUMMED}
     first = 0
     for run in full.values():
@@ -56,7 +56,7 @@ def lowest_sum(by_key: dict[Key, FinishedRun]) -> str:
 
 
 def growth(by_key: dict[Key, FinishedRun]) -> str:
-    """What to say below Figure 5."""
+    """Text below Figure 5."""
     said, refused = [], []
     for dataset in SCALED:
         words = []
@@ -76,7 +76,7 @@ def growth(by_key: dict[Key, FinishedRun]) -> str:
 
 
 def lowest_error(by_key: dict[Key, FinishedRun]) -> str:
-    """What to say below Figure 6."""
+    """Text below Figure 6."""
     lowest, steadiest, of = 0, 0, 0
     for dataset in {key[0] for key in by_key}:
         errors = {name: run.summary["test_error"] for name, run in most_samples(dataset, by_key).items()}

@@ -1,4 +1,4 @@
-"""Figure 4's sums by real processes of this machine, one a worker, with a pipe for every link."""
+"""Figure 4's sums by real processes on this machine, one per worker, with a pipe for every link."""
 
 import multiprocessing
 from multiprocessing.connection import Connection
@@ -21,16 +21,16 @@ def measured(structure: str, workers: int, entries: int, repeats: int = 3) -> fl
     structure : str
         One of `fkl.algorithms.vertical.sum_trees.STRUCTURES`.
     workers : int
-        Processes; those that share a core wait for one another, which the cost model knows nothing of.
+        Number of processes; those that share a core wait for each other, which is not in the cost model.
     entries : int
-        Of each array, 8 bytes each.
+        Entries of each array, with 8 bytes each.
     repeats : int
         Sums, one after another.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        Where processes cannot be forked.
+        If processes cannot be forked.
     """
     if "fork" not in multiprocessing.get_all_start_methods():
         raise FklError("real processes are timed only where they can be forked, as on Linux")
@@ -59,7 +59,7 @@ def _work(
     entries: int,
     repeats: int,
 ) -> None:
-    """One worker. It sends, or adds what it receives, as the plan says; the root reports how long that took."""
+    """One worker. It sends, or adds what it receives, according to the plan; the root reports the time."""
     own, came = np.full(entries, float(number)), np.empty(entries)
     seconds = []
     for _ in range(repeats):

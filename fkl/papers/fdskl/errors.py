@@ -1,4 +1,4 @@
-"""Test errors of all systems on all data sets, what they sent, and which are level with LIBSVM."""
+"""Test errors of all systems on all data sets, their traffic, and the systems that are level with LIBSVM."""
 
 import numpy as np
 import pandas as pd
@@ -18,18 +18,18 @@ NO_DIFFERENCE = {
     "libsvm_samples": "",
     "statement": "",
 }
-"""Columns of a system without LIBSVM beside it, and of LIBSVM itself."""
+"""Columns of a system without a comparison with LIBSVM, and of LIBSVM itself."""
 
 
 def errors_table(by_key: dict[Key, FinishedRun]) -> pd.DataFrame:
-    """One row for each data set, system and number of training samples, of all and of as many as LIBSVM had.
+    """One row for each data set, system and number of training samples, with all samples and with LIBSVM's number.
 
     Returns
     -------
     DataFrame
         Differences are to LIBSVM on the same splits, in points and in per cent of its mean error, with the 95 %
-        interval of their mean by Student's t; where it ran on none of them, to its mean on the most samples, without
-        an interval. Scalars are those of a training; their ratio is to FDSKL's on as many samples.
+        interval of their mean by Student's t; if it ran on none of them, to its mean on the most samples, without an
+        interval. Scalars are those of one training; their ratio is to FDSKL's on equally many samples.
     """
     rows = []
     for dataset in DATASETS:
@@ -62,7 +62,7 @@ def errors_table(by_key: dict[Key, FinishedRun]) -> pd.DataFrame:
 
 
 def refusal(count: int) -> str | None:
-    """PP-SVMV's error message for this many training samples; None where it accepts them."""
+    """PP-SVMV's error message for this many training samples; None if it accepts them."""
     try:
         PpSvmv().require_room(count)
     except FklError as error:
@@ -71,7 +71,7 @@ def refusal(count: int) -> str | None:
 
 
 def statement(percent: float, low: float, high: float) -> str:
-    """Plain words about a mean difference in per cent of LIBSVM's error, and its interval."""
+    """Text about a mean difference in per cent of LIBSVM's error, and its interval."""
     if np.isnan(low):
         return f"{percent:+.0f} % of LIBSVM's error, no interval"
     if low >= -LEVEL and high <= LEVEL:
@@ -89,7 +89,7 @@ def _scalars_sent(run: FinishedRun) -> float:
 
 
 def _difference(run: FinishedRun, reference: FinishedRun) -> dict[str, object]:
-    """Columns that compare a run with LIBSVM's, paired by split where both ran on the same splits."""
+    """Columns that compare a run with LIBSVM's, paired by split if both ran on the same splits."""
     mine, other = 100 * run.summary["test_error"], 100 * reference.summary["test_error"]
     paired = samples(run) == samples(reference) and run.config["seed"] == reference.config["seed"]
     count = min(len(mine), len(other))

@@ -41,7 +41,7 @@ Drawn = tuple[Figure, int | str]
 
 
 def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
-    """Figure 3, all systems: for each data set against compute, and beside it with the cost model's links."""
+    """Figure 3, all systems: for each data set against compute time, and next to it with the cost model's links."""
     shown = [name for name in DATASETS if any(key[0] == name for key in by_key)]
     require_found(shown, "figure", "fdskl/kernel")
     figure, panels = canvas(2 * len(shown), across=COLUMNS)
@@ -61,7 +61,7 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
                     x, y = by_round.mean()["seconds"].to_numpy(), by_round.mean()["percent"].to_numpy()
                     low, high = (by_round.quantile(one)["percent"].to_numpy() for one in (LOW, HIGH))
                     curve(axes, x, y, (low, high), system, look_of(system))
-                else:  # a method that has one model, when it is done
+                else:  # a method with one model, at its end
                     seconds, percent = training_seconds(run.summary, links), 100 * run.summary["test_error"]
                     _plot_with_bars(axes, [seconds.mean()], [percent], look_of(system).marker, system, system)
             axes.set_xscale("log")
@@ -75,7 +75,7 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
 
 
 def sums(by_key: dict[Key, FinishedRun]) -> Drawn:
-    """Figure 4: by the cost model of the runs for their training samples' matrix, and by real processes here."""
+    """Figure 4: from the runs' cost model for the matrix of their training samples, and from real processes here."""
     full = {key[0]: run for key, run in by_key.items() if key[2] == SHARE}
     shown = [name for name in SUMMED if name in full]
     require_found(shown, "figure", "fdskl/kernel")
@@ -97,7 +97,7 @@ def sums(by_key: dict[Key, FinishedRun]) -> Drawn:
 
 
 def over_samples(by_key: dict[Key, FinishedRun]) -> Drawn:
-    """Figure 5: compute, and with the cost model's time of the links."""
+    """Figure 5: compute time, and with the cost model's time of the links."""
     systems = ("FDSKL", "PP-SVMV")
     found = {dataset for dataset, system, _ in by_key if system in systems}
     figure, panels = dataset_panels(SCALED, found, "fdskl/kernel")
@@ -163,7 +163,7 @@ def most_samples(dataset: str, by_key: dict[Key, FinishedRun]) -> dict[str, Fini
 
 
 def training_seconds(frame: pd.DataFrame, links: bool) -> "pd.Series[float]":
-    """Seconds of compute, perhaps with those of the cost model's links."""
+    """Seconds of compute, optionally with those of the cost model's links."""
     return frame["runtime_s"] + frame["communication_s"] if links else frame["runtime_s"]
 
 

@@ -1,4 +1,4 @@
-"""The search of hyper-parameters: what each candidate errs on fifths of the training samples, and which is taken."""
+"""The hyperparameter search: each candidate's error on fifths of the training samples, and the chosen one."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -29,13 +29,13 @@ SEARCHED = {
     "Nystroem": ("loss", "gamma", "lam", "landmarks"),
     "RFF ridge": ("gamma", "lam", "angles"),
 }
-"""Keys of algo, and sigma of kernels. DSG's are those of FDSKL, whose f it has too, and PP-SVMV's those of LIBSVM."""
+"""Keys of algo, and sigma of kernels. DSG has those of FDSKL, with the same f, and PP-SVMV those of LIBSVM."""
 LENGTH = {"FDSKL": "iterations", BANK: "iterations", "SecureBoost": "trees"}
-"""Keys that tell when a method stops: all shorter runs are read off one."""
+"""Keys that set the length of a run: one run gives the results of all shorter ones."""
 ENOUGH = 0.001
-"""A shorter run is chosen where its error exceeds the lowest by no more than this."""
+"""A shorter run is chosen if its error exceeds the lowest by at most this."""
 WINDOW = 5
-"""Errors of this many successive lengths are averaged, so that one lucky length is not chosen."""
+"""Errors of this many successive lengths are averaged, to avoid choosing one lucky length."""
 CHOSEN, RECORDED = "chosen", "as recorded"
 
 Candidate = tuple[str, str, str]
@@ -48,10 +48,10 @@ def search_table(runs: Iterable[FinishedRun]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Of each candidate the length at which its error, the mean over the folds, is lowest, the shortest one that is
-        as good within `ENOUGH`, and whether it has the lowest error of all candidates that were tried on as many
-        samples; a later search on more samples overrules one on few. The last column compares the one that is chosen
-        with what is recorded in the paper's experiments.yaml.
+        For each candidate: the length with the lowest mean error over the folds, the shortest one that is as good
+        within `ENOUGH`, and whether its error is the lowest of all candidates tried on equally many samples. A later
+        search on more samples overrules one on few. The last column compares the chosen candidate with the record in
+        the paper's experiments.yaml.
     """
     folds: dict[tuple[Candidate, float], dict[int, Found]] = {}
     for one in find("fdskl", runs, *(name for name in experiments("fdskl") if name.startswith("fdskl_search/"))):
@@ -68,7 +68,7 @@ def search_table(runs: Iterable[FinishedRun]) -> pd.DataFrame:
         return pd.DataFrame()
     places = {"dataset": list(DATASETS), "system": list(FOLDERS)}
     table = pd.DataFrame(rows).sort_values(
-        ["dataset", "system", "training_samples", "error_percent", "candidate"],  # the last for those that are equal
+        ["dataset", "system", "training_samples", "error_percent", "candidate"],  # the last among equal ones
         key=lambda column: column.map(places[str(column.name)].index) if column.name in places else column,
         ascending=[True, True, False, True, True],
         ignore_index=True,
@@ -103,7 +103,7 @@ def _row(candidate: Candidate, found: list[Found]) -> dict[str, Any]:
 
 
 def _errors(runs: list[FinishedRun], stops: bool) -> tuple[list[int], "np.ndarray[Any, np.dtype[np.float64]]"]:
-    """Lengths, and the mean errors up to `WINDOW` lengths back; the end alone of a method that cannot stop before."""
+    """Lengths, and the mean errors up to `WINDOW` lengths back; only the end for a method that cannot stop earlier."""
     rounds = pd.concat([run.rounds for run in runs]).groupby("round")[["iterations", "test_error"]].mean()
     if not stops:
         rounds = rounds.iloc[-1:]
@@ -113,7 +113,7 @@ def _errors(runs: list[FinishedRun], stops: bool) -> tuple[list[int], "np.ndarra
 
 
 def _compared(one: Found, length: dict[str, int]) -> str:
-    """Whether a candidate is what is recorded, or which of its keys are not."""
+    """Whether a candidate is the recorded one, or which of its keys differ."""
     name, tried = system(one), hyper_parameters(one.run.config)
     written = recorded(FOLDERS[name], one.run.dataset)
     keys = [key for key, value in written.items() if key in SEARCHED[name] and tried.get(key) != value]

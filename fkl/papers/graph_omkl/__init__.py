@@ -39,17 +39,17 @@ MARKED = ("3", "4", "5")
 """Figures with published values, as crosses."""
 DATASETS = ("airfoil", "bias", "concrete", "naval")
 DRAWN = ("graph_omkl/as_published", "graph_omkl/exact", "graph_omkl/features")
-"""Experiments whose runs the figures show: the variant, where a method has one."""
-FIRST_ROUND = 10  # in figures over rounds: the mean of fewer says nothing and spoils the scale
+"""Experiments whose runs the figures show: the variant, if a method has one."""
+FIRST_ROUND = 10  # in figures over rounds: the mean of fewer rounds is noise and distorts the scale
 GRAPH_AIDED = ("OMKL-GF", "OMKL-SFG", "OMKL-SFG-R")
 OVER_ROUNDS = ("OMKR", "Raker", *GRAPH_AIDED)
 """Methods of Figure 5."""
 
 
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
-    """Published cells beside ours, one row for each setting of the switches that was run.
+    """Published cells with ours, one row for each setting of the switches that was run.
 
-    Spread and n are over replicates. Only runs on the data as the authors had them have a reading.
+    Spread and n are over replicates. Only runs on the authors' version of the data have a reading.
     """
     found = find("graph_omkl", runs)
     require_found(found, "table", "graph_omkl/exact")
@@ -63,7 +63,7 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
             ours.append(replace(answer, spread=np.nan) if cell["metric"] == "runtime" else answer)
         return ours
 
-    # Tables 3 to 5 print numbers of Table 1 once more
+    # Tables 3 to 5 repeat numbers of Table 1
     again = {("M=10", "mse"): "Table 1"} if number in ("3", "4", "5") else {}
     cells = [
         {**cell, "follows_from": again.get((cell["setting"], cell["metric"]), "")}
@@ -73,13 +73,13 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
-    """Draw a figure of the paper, one panel a data set.
+    """Draw a figure of the paper, one panel per data set.
 
     Returns
     -------
     figure : Figure
     replicates : int or str
-        That the curves are over; methods that draw nothing have one.
+        Number of replicates in the curves; methods without random draws have one.
     """
     over_rounds = number in ("5", "6")
     algorithms = OVER_ROUNDS if number == "5" else GRAPH_AIDED
@@ -111,7 +111,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
 
 
 def _sublinear(runs: list[FinishedRun]) -> str:
-    """Regret of a round after half of the rounds and after all, over all that Figure 6 shows."""
+    """Regret of a round after half of the rounds and after all, over all runs in Figure 6."""
     found = [one for one in find("graph_omkl", runs, *DRAWN) if one.run.algorithm in GRAPH_AIDED]
     runs = [*{one.key: one.run for one in found if one.key[2] == "M=10"}.values()]
     falls = 0
@@ -124,7 +124,7 @@ def _sublinear(runs: list[FinishedRun]) -> str:
 
 
 CLAIMS = {"6": _sublinear}
-"""Of figures that the paper prints no value of: what it claims, and what came out."""
+"""For figures without published values: the paper's claims, and our results."""
 
 
 def _draw_over_m(axes: Axes, dataset: str, runs: dict[tuple[str, str, str], FinishedRun], metric: str) -> None:

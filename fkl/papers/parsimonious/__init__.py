@@ -37,7 +37,7 @@ FEDERATED, CENTRALIZED = "PF", "PC"
 MACHINES = ("SVM", "Cascade SVM")
 LEARNERS = {FEDERATED: "federated", CENTRALIZED: "centralized"}
 PAIRED = tuple(f"parsimonious/{name}" for name in ("agents", "communication", "rules", "samples", "sparsity"))
-"""Experiments of both learners, as the paper has its problem."""
+"""Experiments of both learners, with the paper's problem."""
 TITLES = {
     "ellipses": "simulated ellipses, 9 agents",
     "wisdm_walk_jog": "walking and jogging",
@@ -45,7 +45,7 @@ TITLES = {
 }
 PUBLISHED_PARTICIPANTS = 51
 RULE = "interior"
-"""Rule of the runs that the figures show, and that stand first beside the paper's numbers."""
+"""Rule of the runs in the figures, which are also first in comparisons with the paper's numbers."""
 OVER_SIZE = {"ellipses": 25.0, "wisdm_walk_jog": 100.0, "wisdm_write_type": 150.0}
 """gamma of Figures 2, 3 and 4."""
 OVER_GAMMA = 10
@@ -53,7 +53,7 @@ OVER_GAMMA = 10
 
 
 class Setting(NamedTuple):
-    """What both learners of a comparison share.
+    """Settings that both learners of a comparison share.
 
     Attributes
     ----------
@@ -77,9 +77,9 @@ Pair = dict[str, Found]
 
 
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
-    """Published numbers beside ours, or both learners beside each other.
+    """Published numbers with ours, or a comparison of both learners.
 
-    Spread and n are over replicates, each with a split of its own.
+    Spread and n are over replicates, each with its own split.
     """
     pairs = _pairs(runs)
     require_found(pairs, "table", "parsimonious/sparsity")
@@ -97,7 +97,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     -------
     figure : Figure
     replicates : int or str
-        How many the mean and the band are over; or what is drawn.
+        Number of replicates in the mean and the band, or a description of the figure.
     """
     if number == "1":
         return _space(), "the paper's classes, without noise"
@@ -124,7 +124,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
         for axes in panels:
             axes.set_xlabel("sparsity parameter γ")
             axes.margins(y=0.1)
-        if 0.0 in curve:  # the paper prints a share of what the centralized learner is sent
+        if 0.0 in curve:  # the paper prints a share of the samples sent to the centralized learner
             everything = curve[0.0][CENTRALIZED].run.summary["sent_samples"].mean()
             costs = [cell["value"] for cell in _printed(dataset, "communication_cost_vs_centralized")]
             costs += [100 - cell["value"] for cell in _printed(dataset, "communication_reduction_vs_centralized")]
@@ -149,7 +149,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
 
 
 def _behind(number: str, words: str) -> Callable[[list[FinishedRun]], str]:
-    """What to say below a figure of accuracies: those of both learners at both ends of the curve."""
+    """Text below a figure of accuracies: those of both learners at both ends of the curve."""
 
     def claim(runs: list[FinishedRun]) -> str:
         dataset = {"2": "ellipses"}.get(number, "wisdm_write_type")
@@ -174,7 +174,7 @@ CLAIMS = {
     "2": _behind("2", "below 400 samples the federated learner is more accurate; with more samples the two converge"),
     "4": _behind("4", "the accuracy of both learners falls as the number of agents grows"),
 }
-"""Of figures that the paper prints no value of: what it claims, and what came out."""
+"""For figures without published values: the paper's claims, and our results."""
 
 
 def _on_curve(setting: Setting, over_gamma: bool) -> bool:
@@ -186,7 +186,7 @@ def _on_curve(setting: Setting, over_gamma: bool) -> bool:
 
 
 def _pairs(runs: Iterable[FinishedRun]) -> dict[Setting, Pair]:
-    """Both learners' runs of each setting that has both on the same splits, sorted."""
+    """Both learners' runs of each setting with both on the same splits, sorted."""
     by_setting: dict[Setting, Pair] = {}
     for one in find("parsimonious", runs, *PAIRED):
         dataset, algo, name = one.run.config["dataset"], one.run.config["algo"], _data(one)
@@ -205,7 +205,7 @@ def _same_splits(one: FinishedRun, other: FinishedRun) -> bool:
 
 
 def _data(one: Found) -> str:
-    """Name of the data set, or of the activities that are told apart."""
+    """Name of the data set, or of the activities to classify."""
     return str(one.job.cell["data"])
 
 
@@ -237,7 +237,7 @@ def _compared(setting: Setting, pair: Pair) -> dict[str, object]:
 
 
 def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
-    """Our answer with ten participants, or with as many as there are where the paper has all 51."""
+    """Our answer with ten participants, or with all available ones if the paper has all 51."""
     mine = {setting: pair for setting, pair in pairs.items() if setting.dataset == cell["dataset"]}
     if cell["metric"] == "accuracy":
         curve = {setting.size: pair for setting, pair in mine.items() if _on_curve(setting, over_gamma=False)}
@@ -246,7 +246,7 @@ def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
         most = max(curve)
         learner = {words: name for name, words in LEARNERS.items()}[cell["algorithm"]]
         one = curve[most][learner]
-        # Of other participants than the paper's, and fewer: shown, and no evidence.
+        # Answer with other, and fewer, participants than in the paper: shown, but not evidence.
         words = f"{most} participants available; {one.switch}"
         return [replace(one.answer(100 * _accuracy(one.run)), switch=words, reading="")]
     found = {setting: pair for setting, pair in mine.items() if (setting.size, setting.gamma) == (OVER_GAMMA, 0)}
@@ -259,12 +259,12 @@ def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
 
 
 def _machines(runs: list[FinishedRun], pairs: dict[Setting, Pair]) -> pd.DataFrame:
-    """Accuracy and samples sent of all four, on WISDM with as many participants; n replicates, each with a split."""
+    """Accuracy and samples sent of all four, on WISDM with the same participants; n replicates, each with a split."""
     machines = find("parsimonious", runs, "parsimonious/machines")
     rows = []
     for one in machines:
         sent, participants = one.run.summary["sent_samples"], one.run.config["dataset"]["participants"]
-        # Samples that there were, as the pooled machine on the same splits has them; NaN where it was not run
+        # Total number of samples, from the pooled machine on the same splits; NaN if it was not run
         pooled = [
             other.run for other in machines if other.run.algorithm == MACHINES[0] and _same_splits(one.run, other.run)
         ]

@@ -28,7 +28,7 @@ MARKED = ("1", "2")
 LINEAR = "linear comparator"
 TABLE = ("pof_mkl/table1", "pof_mkl/table1_as_published", "pof_mkl/switches")
 FIGURE = {"1": "pof_mkl/table1_as_published", "2": "pof_mkl/figure2"}
-"""Experiments that they are made of."""
+"""Their experiments."""
 ROUNDS = 500
 CURVES = (("vM-KOFL", "M=51;D=9"), ("POF-MKL", "M=1;D=100"), ("POF-MKL", "M=25;D=20"), ("POF-MKL", "M=51;D=9"))
 """Algorithms and settings of Figure 1; Figure 2 shows the middle two."""
@@ -38,10 +38,10 @@ DATASETS = ("naval", "uji", "air", "wec")
 
 
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
-    """Published cells beside ours, one row for each setting of the switches that was run.
+    """Published cells with ours, one row for each setting of the switches that was run.
 
     Spread and n are over replicates in tables 1 and 2, over clients in table 3. Tables 2 and 3 also show the published
-    spread, table 2 beside MSE / sqrt(T), which is what the paper prints as such.
+    spread. In table 2 it is next to MSE / sqrt(T), which the paper prints as its spread.
     """
     found = find("pof_mkl", runs, *TABLE)
     require_found(found, "table", "pof_mkl/table1")
@@ -64,9 +64,9 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
         return sorted(ours, key=lambda answer: (order.index(answer.reading), answer.switch))
 
     cells = published(__file__, "3" if number == "3" else "1")
-    if number == "2":  # the paper prints table 2's means in table 1 too; those with a spread are table 2
+    if number == "2":  # the paper also prints table 2's means in table 1; those with a spread are table 2
         cells = [{**cell, "follows_from": "Table 1"} for cell in cells if cell["spread"] == cell["spread"]]
-    if number == "3":  # whose spread is over clients
+    if number == "3":  # its spread is over clients
         cells = [{**cell, "sd": np.nan} for cell in cells]
     result = beside(cells, answers, readings_tried("pof_mkl"))
     if number == "2":
@@ -75,13 +75,13 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
-    """Draw a figure of the paper, one panel a data set.
+    """Draw a figure of the paper, one panel per data set.
 
     Returns
     -------
     figure : Figure
     replicates : int or str
-        That the curves are over.
+        Number of replicates in the curves.
     """
     found = [one for one in find("pof_mkl", runs, FIGURE[number]) if one.variant == AS_PUBLISHED]
     if number == "1":
@@ -126,7 +126,7 @@ def _printed_regret(dataset: str, algorithm: str, setting: str) -> list[float]:
 
 
 def _over_clients(found: Found, column: str) -> Answer:
-    """The mean and spread over clients, as the paper prints them; the values are those of the replicates."""
+    """The mean and spread over clients, as in the paper; the values are those of the replicates."""
     clients = found.run.clients
     answer = found.answer(clients.groupby("client")[column].mean(), found.run.replicates)
     return replace(answer, values=tuple(map(float, clients.groupby("replicate")[column].mean())))

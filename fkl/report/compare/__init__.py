@@ -1,4 +1,4 @@
-"""Finished runs beside each other: one table of all, means with intervals, tests, ranks and figures."""
+"""Comparison of finished runs: one table of all, means with intervals, tests, ranks and figures."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ from fkl.results.metrics import LARGER_IS_BETTER, main_metric, require_metric
 from fkl.screen.messages import say
 
 MOST_ROWS = 30
-"""Of a table in a terminal."""
+"""Maximum number of rows of a table in a terminal."""
 ABOUT_TESTS = "Wilcoxon's signed-rank test of log ratios, Holm's correction, 5 %"
 
 
@@ -39,7 +39,7 @@ class Comparison:
     metric : str
         A column of their summaries.
     notes : list of str
-        What a reader must know, in sentences.
+        Notes for the reader, in sentences.
     """
 
     cells: Cells
@@ -74,17 +74,17 @@ class Comparison:
 
     @property
     def tests(self) -> pd.DataFrame:
-        """Each two methods on each data set, replicate by replicate, see `fkl.report.compare.pairs.paired_tests`."""
+        """Every two methods on each data set, replicate by replicate, see `fkl.report.compare.pairs.paired_tests`."""
         return self._tested[0]
 
     @property
     def ranks(self) -> pd.DataFrame:
-        """Ranks by data set and method, the best on average first; empty where there is nothing to rank."""
+        """Ranks by data set and method, the best on average first; empty if there is nothing to rank."""
         return self._ranked[0]
 
     @cached_property
     def conclusions(self) -> list[str]:
-        """What a reader of the table must know: who diverged, who beats no baseline, whose step was not searched."""
+        """Notes on the table: methods that diverged, beat no baseline, or have no searched step size."""
         every = self.cells.every
         failed = sum(bool(run.diverged.any()) for run in every)
         said = [f"{failed} of {len(every)} runs diverged."] if failed else []
@@ -93,7 +93,7 @@ class Comparison:
 
     @cached_property
     def remarks(self) -> list[str]:
-        """All notes: the conclusions, and what was not tested or ranked."""
+        """All notes: the conclusions, and missing tests or ranks."""
         lines = [*self.conclusions, *self._tested[1], *self._ranked[1]]
         if len(self.pivot.datasets) > 1 and (missing := pairs.why_no_diagram(self.ranks)):
             lines.append(missing)
@@ -101,13 +101,13 @@ class Comparison:
 
     @property
     def verdicts(self) -> list[str]:
-        """For each data set that was tested, whom the best method is better than, in a line."""
+        """For each tested data set, one line with the methods that the best method beats."""
         return pairs.summed_up(self.pivot, self.tests)
 
     def course(self, cell: Cell) -> pd.DataFrame:
-        """Metric over rounds and costs of what counts in a cell: one curve a seed or replicate below the other.
+        """Metric over rounds and costs for the units of a cell: one curve per seed or replicate, one below the other.
 
-        Those that diverged are left out. Columns as of `fkl.report.compare.courses.course`.
+        Diverged ones are left out. Columns as in `fkl.report.compare.courses.course`.
         """
         if cell not in self._courses:
             curves = [course(run, self.metric) for run in self.cells.finished(cell)]
@@ -123,14 +123,14 @@ class Comparison:
         dark : bool
             On a dark background, as for slides.
         style : {"screen", "paper"}
-            For a paper: in its width, 8 pt, each with its caption in a .txt file beside it.
+            For a paper: in its width, 8 pt, each with its caption in a .txt file.
         """
         from fkl.report.compare.figures import draw
 
         return draw(self.pivot, self.cells, self.ranks, self.course, dark, style)
 
     def show(self, format: str = "table") -> None:
-        """Print the table, who is better than whom, ranks, and what a reader must know."""
+        """Print the table, the conclusions, ranks, and notes."""
         self.pivot.show(MOST_ROWS, format)
         if format != "table":
             return
@@ -142,17 +142,17 @@ class Comparison:
         say("", *self.remarks)
 
     def write(self, folder: str | Path, dark: bool = False, style: str = "screen") -> list[Path]:
-        """Write all tables and figures, and name the files.
+        """Write all tables and figures, and return the file names.
 
         Parameters
         ----------
         folder : str or Path
-            runs.csv (and .parquet where pyarrow is installed), pivot, tests and ranks as .csv, .md and .tex, figures
-            as .png and .pdf.
+            runs.csv (and .parquet if pyarrow is installed), pivot, tests and ranks as .csv, .md and .tex, figures as
+            .png and .pdf.
         dark : bool
             Figures on a dark background.
         style : {"screen", "paper"}
-            Of figures.
+            Style of figures.
         """
         folder = Path(folder)
         files = [folder / "runs.csv"]
@@ -181,17 +181,17 @@ def compare(
 ) -> Comparison:
     """Compare finished runs.
 
-    Checksums are compared of what is read: configuration and summary of every run, and its rounds where they are drawn.
+    Checksums of the read files are compared: configuration and summary of every run, and its rounds if they are drawn.
 
     Parameters
     ----------
     runs : str, Path, Result or iterable of these
-        What `fkl.run` returned, folders of runs or of a sweep, globs, and ``KEY=VALUE,VALUE``, which runs must fit;
+        Results of `fkl.run`, folders of runs or of a sweep, globs, and ``KEY=VALUE,VALUE``, which runs must match;
         without any, ``outputs``.
     metric : str, optional
-        A column of summary.csv; by default the error that most of the runs are judged by.
+        A column of summary.csv; by default the main error of most of the runs.
     by : sequence of str
-        Keys whose values make columns of their own, as data sets do, instead of rows.
+        Keys whose values form columns, as data sets do, instead of rows.
 
     Returns
     -------
@@ -208,7 +208,7 @@ def compare(
 
 
 def rounds(runs: str | PathLike[str] | Iterable[str | PathLike[str]] = ()) -> pd.DataFrame:
-    """The rounds of finished runs below each other, with what tells the runs apart.
+    """The rounds of finished runs in one table, with the columns that distinguish the runs.
 
     Parameters
     ----------
@@ -217,8 +217,8 @@ def rounds(runs: str | PathLike[str] | Iterable[str | PathLike[str]] = ()) -> pd
     Returns
     -------
     DataFrame
-        One row a run, replicate and round: run, method, dataset, algorithm, the keys that tell runs apart, seed; and
-        the columns of rounds.csv, empty where a run has none of them. Runs that diverged have no row.
+        One row per run, replicate and round: run, method, dataset, algorithm, the keys that distinguish runs, seed; and
+        the columns of rounds.csv, empty if a run does not have them. Diverged runs have no rows.
 
     Raises
     ------
@@ -243,7 +243,7 @@ def rounds(runs: str | PathLike[str] | Iterable[str | PathLike[str]] = ()) -> pd
 
 
 def compare_runs(found: Collected, metric: str | None = None, by: Sequence[str] = ()) -> Comparison:
-    """Compare runs that were read already; parameters and errors as for `compare`."""
+    """Compare runs that are already read; parameters and errors as for `compare`."""
     runs = found.runs
     notes = [f"{found.older} older runs have the configuration of a newer one, which counts."] if found.older else []
     if metric is None:
@@ -255,7 +255,7 @@ def compare_runs(found: Collected, metric: str | None = None, by: Sequence[str] 
         raise FklError(f"metric={metric}: no run has a value of it in every replicate")
     left = len(runs) - len(having)
     notes += [f"{left} of {len(runs)} runs have no {metric} in every replicate, and are left out."] if left else []
-    elsewhere = {run.dataset for run in runs} - {run.dataset for run in having}  # judged by another metric
+    elsewhere = {run.dataset for run in runs} - {run.dataset for run in having}  # they have another main metric
     lost = [run for run in found.lost if run.dataset not in elsewhere]
     return Comparison(arrange([*lost, *having], by), metric, notes)
 
@@ -270,7 +270,7 @@ def command(
     style: str = "screen",
     rounds: str | Path | None = None,
 ) -> None:
-    """`fkl compare`: compare, write everything, and print what came out.
+    """`fkl compare`: compare, write everything, and print the result.
 
     Parameters
     ----------
@@ -281,11 +281,11 @@ def command(
     dark : bool
         Figures on a dark background.
     format : str
-        Of the table that is printed, see `fkl.screen.tables.FORMATS`.
+        Format of the printed table, see `fkl.screen.tables.FORMATS`.
     style : {"screen", "paper"}
-        Of figures.
+        Style of figures.
     rounds : str or Path, optional
-        File for the rounds of all runs, as of the function of this name.
+        File for the rounds of all runs, see the function of this name.
     """
     found = choose(where) if rounds is None else choose(where, WITH_ROUNDS)
     found.warn()

@@ -1,4 +1,4 @@
-"""Runs as cells of one table: a method, with what is its own, on data that are the same for all of its column."""
+"""Runs as cells of one table: a method with its own settings, on the data of its column."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, require
 from fkl.data.baselines import CONSTANTS
-from fkl.report.compare.labels import Flat, by_hand, flat, told, varying
+from fkl.report.compare.labels import Flat, by_hand, flat, key_values, varying
 from fkl.results.finished_runs import EndedRun, FinishedRun
 
 PAIR = ["seed", "replicate"]
-"""What a value is paired by."""
+"""Keys for pairing values."""
 OF_DATA = ("dataset", "partition", "scaling", "rows")
-"""Groups whose keys say which data a run is on."""
+"""Groups whose keys identify a run's data."""
 OF_A_PAIR = ("seed", "replicates")
 
 
 class Cell(NamedTuple):
-    """Where a run stands."""
+    """Position of a run in the table."""
 
     method: str
     dataset: str
@@ -34,13 +34,13 @@ class Cells:
     Parameters
     ----------
     runs : dict of Cell to list of EndedRun
-        Those of one cell differ in their seed alone.
+        Runs of one cell differ only in their seed.
     keys : list of str
-        By which methods or data are told apart.
+        Keys that distinguish methods or data.
     set_in_all : list of str
-        Words that the user gave for all runs.
+        Words that the user set in all runs.
     notes : list of str
-        What a reader must know, in sentences.
+        Notes for the reader, in sentences.
     """
 
     runs: dict[Cell, list[EndedRun]] = field(default_factory=dict)
@@ -64,18 +64,18 @@ class Cells:
         return [run for runs in self.runs.values() for run in runs]
 
     def finished(self, cell: Cell) -> list[FinishedRun]:
-        """The runs of a cell that have tables."""
+        """The runs of a cell with tables."""
         return [run for run in self.runs.get(cell, []) if isinstance(run, FinishedRun)]
 
     def values(self, metric: str, worst: float) -> dict[Cell, "pd.Series[float]"]:
-        """A column of the summaries, indexed by `PAIR`, with `worst` where a replicate diverged."""
+        """A column of the summaries, indexed by `PAIR`, with `worst` for diverged replicates."""
         return {cell: _by_pair(runs, [run.values(metric, worst) for run in runs]) for cell, runs in self.runs.items()}
 
     def baselines(self, metric: str) -> tuple[dict[Cell, "pd.Series[float]"], list[str]]:
-        """Errors of what predicts without learning, by its name and data set, indexed by `PAIR`.
+        """Errors of baselines without learning, by name and data set, indexed by `PAIR`.
 
-        Runs on one data set have the same baselines, unless clients are absent in some of them. Then there is none, and
-        a sentence says so.
+        Runs on one data set have the same baselines, unless clients are absent in some of them. Then there is no
+        baseline, and a note.
         """
         found: dict[Cell, pd.Series[float]] = {}
         notes = {}
@@ -100,13 +100,13 @@ class Cells:
         Parameters
         ----------
         shared : dict of str to Index
-            Seeds and replicates that all methods on a data set have; None where there is none.
+            Seeds and replicates that all methods on a data set have; None if there are none.
 
         Returns
         -------
         DataFrame
-            run, method, dataset, algorithm, the keys that tell runs apart, seed, replicate, diverged, shared, metric,
-            value. A run that diverged and left no summary has one row a replicate, without a metric.
+            run, method, dataset, algorithm, the keys that distinguish runs, seed, replicate, diverged, shared, metric,
+            value. A diverged run without a summary has one row per replicate, without a metric.
         """
         rows = []
         for cell, runs in self.runs.items():
@@ -137,7 +137,7 @@ class Cells:
         return pd.concat(tables, ignore_index=True)
 
     def _named(self, cell: Cell, run: EndedRun) -> dict[str, Any]:
-        """What tells a run from others, by column."""
+        """Columns that distinguish a run from others."""
         config = flat(run.config)
         named = {"run": run.folder.name, **cell._asdict(), "algorithm": run.algorithm}
         values = {key: config.get(key) for key in self.keys}
@@ -148,20 +148,20 @@ class Cells:
 def arrange(runs: Iterable[EndedRun], by: Sequence[str] = ()) -> Cells:
     """Put runs in cells.
 
-    A method is an algorithm with those of its keys that were set by hand, or differ between its runs on the same data.
-    Runs that differ in their seed alone are one cell's.
+    A method is an algorithm with the keys that were set by the user, or that differ between its runs on the same data.
+    Runs that differ only in their seed share a cell.
 
     Parameters
     ----------
     runs : iterable of EndedRun
-        Oldest first; of those that differ in nothing else, one with the most replicates counts, and then the newest.
+        Oldest first; among equal runs the one with the most replicates counts, and then the newest.
     by : sequence of str
-        Keys whose values make columns, as data do, instead of rows.
+        Keys whose values form columns, as data do, instead of rows.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        If there is a key in `by` that no run has.
+        If no run has a key in `by`.
     """
     placed = [(run, flat(run.config)) for run in runs]
     if not placed:
@@ -202,9 +202,9 @@ def _columns(placed: Placed, by: Sequence[str]) -> tuple[list[str], list[str]]:
 def _rows(
     placed: Placed, own: list[Flat], columns: list[str], by: Sequence[str], notes: list[str]
 ) -> tuple[list[str], list[str]]:
-    """Label of each run's method, and all keys that differ; what only does between data sets is a note.
+    """Label of each run's method, and all keys that differ; a difference only between data sets becomes a note.
 
-    `own` holds what the user set for each run, and not for all.
+    `own` has the user's settings of each run that are not in all runs.
     """
     groups: dict[str, dict[str, list[Flat]]] = {}
     handed: dict[str, list[str]] = {}
@@ -218,7 +218,7 @@ def _rows(
         if tuned := [key for key in everywhere if key not in keys[name]]:
             alike: dict[str, list[str]] = {}
             for column, some in on_data.items():
-                alike.setdefault(told(some[0], tuned), []).append(column)
+                alike.setdefault(key_values(some[0], tuned), []).append(column)
             values = "; ".join(f"{words} on {' and '.join(several)}" for words, several in alike.items())
             notes.append(f"{name} is not set alike on all data: {values}.")
         said = {key.partition(".")[0] for key in everywhere}
@@ -233,7 +233,7 @@ def _rows(
 
 
 def _only(config: Flat, data: bool, by: Sequence[str]) -> Flat:
-    """Keys that say on which data a run is, or the others."""
+    """Keys that identify a run's data, or the other keys."""
     return {
         key: value
         for key, value in config.items()
@@ -242,7 +242,7 @@ def _only(config: Flat, data: bool, by: Sequence[str]) -> Flat:
 
 
 def _label(name: str, config: Flat, keys: Sequence[str]) -> str:
-    return ", ".join(word for word in (name, told(config, keys)) if word)
+    return ", ".join(word for word in (name, key_values(config, keys)) if word)
 
 
 def _by_pair(runs: Sequence[EndedRun], values: Sequence[NDArray[np.float64]]) -> "pd.Series[float]":

@@ -1,4 +1,4 @@
-"""Which finished runs are compared: those of folders, sweeps and globs, by the values of their keys."""
+"""Selection of finished runs for a comparison, by folders, sweeps, globs, and values of keys."""
 
 import csv
 import re
@@ -18,31 +18,32 @@ from fkl.results.finished_runs import CONFIG_FILE, Collected, DivergedRun, Ended
 from fkl.results.folder import LAST_FILE
 
 VERIFIED = (CONFIG_FILE, "summary.csv")
-"""Files whose checksums are compared: what a comparison reads of every run. `rounds.csv` is where it is drawn."""
+"""Files whose checksums are compared: those that a comparison reads from every run. `rounds.csv` is added if it is
+drawn."""
 WITH_ROUNDS = (*VERIFIED, "rounds.csv")
-"""The same where all rounds are asked for."""
+"""The same if all rounds are needed."""
 JOBS = "jobs.csv"
 NAMED = ("algo", "dataset")
-"""Groups whose choices go by their names, `algo=pof_mkl`."""
+"""Groups whose choices are named by users, as in `algo=pof_mkl`."""
 GLOB = re.compile(r"[*?\[]")
 MOST_TOLD = 12
 
 
 def choose(where: Iterable[str | PathLike[str]], verified: Collection[str] = VERIFIED) -> Collected:
-    """Read the runs that some words name.
+    """Read the runs named by some words.
 
     Parameters
     ----------
     where : iterable of str or Path
-        Folders of runs, of sweeps, or with both, such as outputs; globs of these; and ``KEY=VALUE,VALUE``, which a run
-        must fit all of. Folders and globs add up; without any it is the folder outputs.
+        Folders of runs, of sweeps, or with both, such as outputs; globs of these; and ``KEY=VALUE,VALUE``; a run must
+        match all of these. Folders and globs add up; the default is the folder outputs.
     verified : collection of str
         Files whose checksums are compared.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        Names the word that finds nothing.
+        Names the word without a match.
     """
     words = [fspath(word) for word in where]
     filters = [word for word in words if _is_filter(word)]
@@ -69,7 +70,7 @@ def _is_filter(word: str) -> bool:
 
 
 def _folders(place: str) -> list[Path]:
-    """Folders of runs at a place, or of each place that a glob finds."""
+    """Folders of runs at a path, or at each path that a glob finds."""
     if not GLOB.search(place) or Path(place).exists():
         return _of_one(Path(place))
     path = Path(place)
@@ -80,7 +81,7 @@ def _folders(place: str) -> list[Path]:
 
 
 def _of_one(place: Path) -> list[Path]:
-    """A run itself, the runs of a sweep, or those that lie in a folder or below its `runs`."""
+    """A run itself, the runs of a sweep, or those in a folder or below its `runs`."""
     table = place if place.name == JOBS else place / JOBS
     if table.is_file():
         return _of_sweep(table)
@@ -94,7 +95,7 @@ def _of_one(place: Path) -> list[Path]:
 
 
 def _may_be_run(folder: Path) -> bool:
-    """Whether a folder has what a run ends with; one that cannot be read may have it, and is named by `read_run`."""
+    """Whether a folder has the files of a finished run; an unreadable one may have them, and `read_run` names it."""
     try:
         return S_ISREG((folder / LAST_FILE).stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -104,7 +105,7 @@ def _may_be_run(folder: Path) -> bool:
 
 
 def _of_sweep(table: Path) -> list[Path]:
-    """Folders of the jobs that have one; they are told from where the sweep was called."""
+    """Folders of the jobs that have one, relative to where the sweep was called."""
     with table.open(encoding="utf-8", newline="") as stream:
         try:
             told = [Path(row["folder"]) for row in csv.DictReader(stream) if row["state"] and row["folder"]]
@@ -115,7 +116,7 @@ def _of_sweep(table: Path) -> list[Path]:
 
 
 def _fitting(word: str, runs: list[EndedRun]) -> list[EndedRun]:
-    """Runs that have one of a key's values."""
+    """Runs with one of a key's values."""
     key, _, text = word.partition("=")
     wanted = text.split(",")
     fitting = [run for run in runs if any(_fits(run, key, one) for one in wanted)]
@@ -139,7 +140,7 @@ def _values(run: EndedRun, key: str) -> list[str]:
 
 
 def _names(run: EndedRun, group: str, config: Flat) -> list[str]:
-    """What a group's choice goes by: its class and module, and the name that it has for people."""
+    """Names of a group's choice: its class and module, and its displayed name."""
     target = config.get(f"{group}.{CLASS}")
     if target is None:
         return []
@@ -150,7 +151,7 @@ def _names(run: EndedRun, group: str, config: Flat) -> list[str]:
 
 @cache
 def _choices(group: str) -> dict[str, list[str]]:
-    """Names of a group's choices by their class; nothing of classes that several choices share."""
+    """Names of a group's choices by class, without classes that several choices share."""
     found: dict[str, list[str]] = {}
     for file in sorted((conf_folder() / group).glob("*.yaml")):
         if target := re.search(r"^_target_: *(\S+)", file.read_text(encoding="utf-8"), re.MULTILINE):
@@ -159,7 +160,7 @@ def _choices(group: str) -> dict[str, list[str]]:
 
 
 def _plain(name: str) -> str:
-    """A name without what is written now this way, now that: RBF-1 is rbf_1."""
+    """A normalised name: RBF-1 is rbf_1."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 

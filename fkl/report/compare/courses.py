@@ -1,4 +1,4 @@
-"""Course of a run: a metric over rounds, and over what the rounds cost."""
+"""Course of a run: a metric over rounds, and over their costs."""
 
 from collections.abc import Sequence
 
@@ -9,24 +9,24 @@ from fkl.results.finished_runs import FinishedRun
 from fkl.results.folder import damage
 
 MOST_POINTS = 200
-"""Of a curve."""
+"""Maximum number of points in a curve."""
 ON_WIRES = ("uplink", "downlink", "link")
-"""Directions whose counts make all that was sent, as in `fkl.wire.ledger`, which takes a second to import."""
+"""Directions whose counts add up to all traffic, as in `fkl.wire.ledger`, whose import takes a second."""
 
 
 def traffic(names: Sequence[str], unit: str) -> list[str]:
-    """Columns of what went over wires, each message once."""
+    """Columns of traffic, with each message once."""
     return [name for direction in ON_WIRES if (name := f"{direction}_{unit}") in names]
 
 
 def course(run: FinishedRun, metric: str) -> pd.DataFrame:
-    """Metric and costs of some rounds, a row a replicate and round; empty where rounds do not tell it.
+    """Metric and costs of some rounds, one row per replicate and round; empty if rounds do not have it.
 
     Returns
     -------
     DataFrame
         seed, replicate, rounds, metric; scalars, bytes: so far, over the number of clients; seconds so far, and
-        whether these are `evenly` spread over the rounds, since the run tells their sum alone.
+        whether these are `evenly` spread over the rounds, because the run only has their sum.
     """
     T, file = int(run.provenance["rounds"]), run.folder / "rounds.csv"
     with file.open(encoding="utf-8") as stream:

@@ -23,9 +23,9 @@ from fkl.report.process_pool import in_forks
 from fkl.results.metrics import WORDS
 
 MOST_METHODS, MOST_PANELS, ACROSS = 12, 6, 3
-"""Methods and data sets that a figure shows, and panels beside each other."""
+"""Maximum number of methods and data sets in a figure, and of panels in a row."""
 FEW = 100
-"""Bytes below which an axis is linear, so that methods that send nothing are shown, too."""
+"""Bytes below which an axis is linear, to also show methods without messages."""
 AXES = {
     "rounds": "round",
     "scalars": "scalars sent so far, per client",
@@ -33,7 +33,7 @@ AXES = {
     "seconds": "computing so far, s",
 }
 EVENLY = "\n(evenly over the rounds)"
-"""What is said of seconds where the rounds have none."""
+"""Note about seconds if the rounds have none."""
 AT_THE_END = "sent in all, per client"
 
 Course = Callable[[Cell], pd.DataFrame]
@@ -57,7 +57,7 @@ def draw(
 
 
 def _front(axes: Axes, cost: NDArray[np.float64], error: NDArray[np.float64]) -> None:
-    """The Pareto front of some points, as stairs behind them."""
+    """The Pareto front of some points, as steps behind them."""
     on_front = pareto_front(cost, error)
     stairs = sorted(zip([*cost[on_front], cost.max()], [*error[on_front], error.min()], strict=True))
     x, y = zip(*stairs, strict=True)
@@ -67,7 +67,7 @@ def _front(axes: Axes, cost: NDArray[np.float64], error: NDArray[np.float64]) ->
 def _figures(
     pivot: Pivot, cells: Cells, ranks: pd.DataFrame, course: Course
 ) -> dict[str, Callable[[], dict[str, bytes] | None]]:
-    """What draws each figure."""
+    """Functions that draw each figure."""
     looks = looks_of(pivot.methods[i] for i in pivot.best_first[:MOST_METHODS])
     shown = [cell for cell in pivot.values if cell.method in looks]
     told = SPREAD.replace("{} replicates", pivot.over) if pivot.several else pivot.over
@@ -91,7 +91,7 @@ def _figures(
 def _panels(
     datasets: list[str], panel: Callable[[Axes, str], bool], metric: str, words: str, told: int | str
 ) -> dict[str, bytes] | None:
-    """A figure with a panel for each data set; None where there is nothing to draw in any."""
+    """A figure with a panel for each data set; None if there is nothing to draw."""
     figure, panels = canvas(len(datasets), ACROSS)
     drawn = [panel(axes, dataset) for axes, dataset in zip(panels, datasets, strict=True)]
     if not any(drawn):
@@ -106,7 +106,7 @@ def _panels(
 
 
 def _named(pivot: Pivot, method: str) -> str:
-    """A method, with how many of its values diverged, which are in no curve and no point."""
+    """A method, with the number of its diverged values, which are in no curve or point."""
     on = [name for name in pivot.datasets if Cell(method, name) in pivot.judged and pivot.diverged(method, name)[0]]
     counts = [f"{name}: {{}} of {{}} diverged".format(*pivot.diverged(method, name)) for name in on]
     return f"{method} ({', '.join(counts)})" if counts else method
@@ -127,7 +127,7 @@ def _curves(
     axes: Axes,
     dataset: str,
 ) -> bool:
-    """Curves of one data set; False where there is none."""
+    """Curves of one data set; False if there are none."""
     drawn, positive = False, True
     for method, look in looks.items():
         course = courses.get(Cell(method, dataset), pd.DataFrame())
@@ -151,7 +151,7 @@ def _curves(
 
 
 def _points(pivot: Pivot, cells: Cells, looks: dict[str, Look], axes: Axes, dataset: str) -> bool:
-    """A point a method, and the front; False where nobody sends anything."""
+    """One point per method, and the front; False if no method sends anything."""
     found: dict[str, tuple[float, float, NDArray[np.float64]]] = {}
     for method in looks:
         runs = cells.finished(Cell(method, dataset))
@@ -184,11 +184,11 @@ def _points(pivot: Pivot, cells: Cells, looks: dict[str, Look], axes: Axes, data
 
 
 def _critical_difference(placed: pd.DataFrame) -> dict[str, bytes]:
-    """Average ranks on a line; bars join methods that Nemenyi's test does not tell apart."""
+    """Average ranks on a line; bars join methods without a significant difference in Nemenyi's test."""
     from scikit_posthocs import critical_difference_diagram
 
     height = 1.2 + 0.22 * placed.shape[1]
-    figure = Figure(figsize=(8, height), layout=ConstrainedLayoutEngine(w_pad=0.3))  # names stand beyond the axis
+    figure = Figure(figsize=(8, height), layout=ConstrainedLayoutEngine(w_pad=0.3))  # names are outside the axis
     axes = figure.add_subplot()
     ink = matplotlib.rcParams["text.color"]
     lines: dict[str, Any] = {"color": ink}

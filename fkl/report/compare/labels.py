@@ -1,4 +1,4 @@
-"""Short names for runs: what is not the same in all of them, and nothing else."""
+"""Short names for runs: only their differences."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -13,16 +13,16 @@ Flat = dict[str, Any]
 
 
 def flat(config: dict[str, Any]) -> Flat:
-    """What of a resolved configuration decides numbers; 1.0 is 1.
+    """The part of a resolved configuration that decides numbers; 1.0 is 1.
 
     Examples
     --------
     >>> flat({"seed": 0, "threads": 2, "algo": {"eta": 1.0}})
     {'seed': 0, 'algo.eta': 1}
     """
-    told = {"dataset": renamed.for_display(config["dataset"])} if isinstance(config.get("dataset"), dict) else {}
+    shown = {"dataset": renamed.for_display(config["dataset"])} if isinstance(config.get("dataset"), dict) else {}
     empty = {key for key in WITHOUT_NULL if config.get(key) is None}
-    return dict(_flat({key: node for key, node in (config | told).items() if key not in {*NOT_RESULTS, *empty}}))
+    return dict(_flat({key: node for key, node in (config | shown).items() if key not in {*NOT_RESULTS, *empty}}))
 
 
 def _flat(node: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
@@ -35,9 +35,9 @@ def _flat(node: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def by_hand(run: EndedRun) -> Flat:
-    """What the user set of a run: keys with their values, and groups with the names of their choices.
+    """The user's settings of a run: keys with values, and groups with the names of their choices.
 
-    The method and the data set are left out, which have their own names, and so is what decides no number.
+    The method and the data set, which have their own names, and keys that decide no number are left out.
     """
     pairs = (word.lstrip("+").partition("=") for word in run.words)
     config = flat(run.config)
@@ -48,7 +48,7 @@ def by_hand(run: EndedRun) -> Flat:
 
 
 def varying(flats: Sequence[Flat]) -> list[str]:
-    """Keys that have not the same value in all configurations; where classes differ, in all of one class.
+    """Keys with different values between configurations; if classes differ, between those of one class.
 
     Examples
     --------
@@ -72,12 +72,12 @@ def _differ(key: str, flats: Sequence[Flat]) -> bool:
     return any(repr(one.get(key, CLASS)) != first for one in flats)
 
 
-def told(config: Flat, keys: Sequence[str]) -> str:
-    """Values of some keys for people, a key by its last part where that is clear.
+def key_values(config: Flat, keys: Sequence[str]) -> str:
+    """Values of some keys as text, with only the last part of a key if that is unambiguous.
 
     Examples
     --------
-    >>> told({"algo.M": 1, "kernels.D": 20}, ["algo.M", "kernels.N"])
+    >>> key_values({"algo.M": 1, "kernels.D": 20}, ["algo.M", "kernels.N"])
     'M=1'
     """
     return ", ".join(_word(key, config[key], keys) for key in keys if key in config)

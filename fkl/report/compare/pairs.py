@@ -1,4 +1,4 @@
-"""Who is better than whom: over seeds or replicates on each data set, and over data sets."""
+"""Tests of pairs of methods: over seeds or replicates on each data set, and over data sets."""
 
 import math
 from itertools import combinations
@@ -13,25 +13,26 @@ from fkl.report.compare.pivot import Pivot
 from fkl.report.compare.statistics import LEVEL, holm, ranks, signed_ranks, student_interval
 
 MOST_METHODS = 30
-"""On one data set; pairs of more would take minutes, and hardly one of them would pass Holm's correction."""
+"""Maximum number of methods on one data set; more pairs would take minutes, and hardly one would pass Holm's
+correction."""
 FEWEST_DATASETS, FEWEST_METHODS = 5, 3
-"""For a test over data sets, whose distribution is known for many of them."""
+"""Minimum number of data sets for a test over data sets, whose distribution is asymptotic."""
 COLUMNS = ["dataset", "better", "worse", "difference", "low", "high", "scale", "p", "p_holm", "n", "unit", "verdict"]
 BETTER, CANNOT_TELL, NOT_TESTED = "better", "cannot tell", "not tested"
 
 
 def paired_tests(pivot: Pivot) -> tuple[pd.DataFrame, list[str]]:
-    """Compare each two methods on each data set, by the seeds or replicates that all methods there share.
+    """Compare every two methods on each data set, with the seeds or replicates that all its methods share.
 
     Returns
     -------
     tests : DataFrame
-        `COLUMNS`. The better method is the one that the signed ranks of the differences favour. The difference is the
-        mean log ratio of the worse to the better error, in %, with Student's interval; of values that are not all
-        positive it is that of the values themselves, in the metric. p is that of Wilcoxon's signed-rank test, in which
-        a value that diverged has the worst rank, and p_holm is adjusted for all pairs on the data set.
+        `COLUMNS`. The signed ranks of the differences decide the better method. The difference is the mean log ratio of
+        the worse to the better error, in %, with Student's interval. If not all values are positive, it is the
+        difference of the values, in the metric. p is that of Wilcoxon's signed-rank test, in which a diverged value has
+        the worst rank, and p_holm is adjusted for all pairs on the data set.
     notes : list of str
-        What was not tested, in sentences.
+        Missing tests, in sentences.
     """
     rows: list[dict[str, Any]] = []
     notes = []
@@ -48,7 +49,7 @@ def paired_tests(pivot: Pivot) -> tuple[pd.DataFrame, list[str]]:
         tested = [_of_a_pair(pivot, dataset, *names) for names in combinations(there, 2)]
         chance = sum(not np.isnan(row["p"]) for row in tested)
         needed = math.ceil(1 + math.log2(max(chance, 1) / (1 - LEVEL)))
-        if unit.n < needed:  # whose least p, 2 / 2^n, passes no first step of Holm's correction
+        if unit.n < needed:  # the smallest p, 2 / 2^n, cannot pass the first step of Holm's correction
             notes.append(f"{dataset}: {NOT_TESTED} ({unit.words}, {needed} needed).")
             tested = [row | {"p": np.nan} for row in tested]
         elif chance < pairs:
@@ -68,7 +69,7 @@ def _of_a_pair(pivot: Pivot, dataset: str, one: str, other: str) -> dict[str, An
     a, b = (pivot.judged[Cell(method, dataset)] for method in (one, other))
     finite = bool(np.isfinite(a).all() and np.isfinite(b).all())
     ratio = bool((a > 0).all() and (b > 0).all())
-    with np.errstate(invalid="ignore"):  # where both diverged, which is a tie
+    with np.errstate(invalid="ignore"):  # both diverged, which is a tie
         apart = np.nan_to_num(np.log(b) - np.log(a) if ratio else b - a, nan=0.0, posinf=np.inf, neginf=-np.inf)
     if pivot.larger_is_better:
         apart = -apart
@@ -84,13 +85,13 @@ def _of_a_pair(pivot: Pivot, dataset: str, one: str, other: str) -> dict[str, An
 
 
 def average_ranks(pivot: Pivot) -> tuple[pd.DataFrame, list[str]]:
-    """Rank methods by their means on each data set, those that were run on all of them.
+    """Rank the methods that were run on all data sets by their means on each.
 
     Returns
     -------
     ranks : DataFrame
-        Indexed by data set, a column a method, the best on average first; 1 is the best, and those that tie share the
-        mean of their places.
+        Indexed by data set, with one column per method, the best on average first; 1 is the best, and ties share their
+        mean rank.
     notes : list of str
     """
     ranked = [j for j, name in enumerate(pivot.datasets) if pivot.units[name].shared is not None]
@@ -108,7 +109,7 @@ def average_ranks(pivot: Pivot) -> tuple[pd.DataFrame, list[str]]:
 
 
 def why_no_diagram(placed: pd.DataFrame) -> str:
-    """What a critical-difference diagram of these ranks lacks, in a sentence; nothing where it can be drawn."""
+    """Reason why there is no critical-difference diagram of these ranks, in a sentence; empty if it can be drawn."""
     datasets, methods = placed.shape
     if datasets < FEWEST_DATASETS or methods < FEWEST_METHODS:
         return (
@@ -130,7 +131,7 @@ def nemenyi(placed: pd.DataFrame) -> pd.DataFrame:
 
 
 def summed_up(pivot: Pivot, tests: pd.DataFrame) -> list[str]:
-    """For each data set, whom the method of least mean error is better than and whom it is not, in a line."""
+    """One line for each data set: the methods that the one with the smallest mean error beats, and the others."""
     lines = []
     for dataset, some in tests[tests["verdict"] != NOT_TESTED].groupby("dataset", sort=False):
         j = pivot.datasets.index(str(dataset))
@@ -155,7 +156,7 @@ def summed_up(pivot: Pivot, tests: pd.DataFrame) -> list[str]:
 
 
 def _gain(row: dict[Any, Any]) -> str:
-    """By how much a method is better than another."""
+    """Size of a method's advantage over another."""
     if np.isnan(row["difference"]):
         return "which diverged"
     number, ends = f"{row['difference']:.3g}", f"[{row['low']:.3g}, {row['high']:.3g}]"

@@ -30,11 +30,11 @@ MARKS = {
     "html": ("<b>{}</b>", "<u>{}</u>", " ▲"),
     "latex": (r"\textbf{{{}}}", r"\underline{{{}}}", r" $\triangle$"),
 }
-"""How the best and the second of a column are shown, and a method that does not beat the baselines."""
+"""Marks of the best and the second of a column, and of a method that does not beat the baselines."""
 DIGITS = 4
-"""Significant ones of the smallest mean of a column; all of a column have as many decimals."""
+"""Significant digits of the smallest mean in a column; all numbers of a column have the same decimals."""
 SMALL, LARGE = 0.1, 1e5
-"""Means beyond which a column has a power of ten above it."""
+"""Limits of means outside which a column has a common power of ten."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,14 @@ class Pivot:
     ----------
     metric : str
     values : dict of Cell to Series
-        Indexed by seed and replicate; infinite, on the side of the worse, where a replicate diverged.
+        Indexed by seed and replicate; infinite, in the worse direction, for a diverged replicate.
     methods, datasets : list of str
         Rows and columns.
     larger_is_better : bool
     baselines : dict of Cell to Series
-        Errors of what predicts without learning, by its name and data set, indexed alike.
+        Errors of baselines without learning, by name and data set, with the same index.
     setup : list of str
-        What the user set for all runs.
+        The user's settings of all runs.
     """
 
     metric: str
@@ -65,27 +65,27 @@ class Pivot:
 
     @cached_property
     def units(self) -> dict[str, Unit]:
-        """What counts as one value on each data set."""
+        """Unit of replication on each data set."""
         return {name: Unit.from_values(_on(name, self.values), _on(name, self.baselines)) for name in self.datasets}
 
     @cached_property
     def judged(self) -> dict[Cell, NDArray[np.float64]]:
-        """The values that count, one a seed or replicate."""
+        """The values per unit, one per seed or replicate."""
         return {cell: self.units[cell.dataset].values(series) for cell, series in self.values.items()}
 
     @cached_property
     def means(self) -> NDArray[np.float64]:
-        """(methods, data sets), NaN where nothing was run, infinite where a value of it diverged."""
+        """(methods, data sets), NaN without runs, infinite if a value diverged."""
         return self._of_each(lambda values: float(values.mean()))
 
     @cached_property
     def halves(self) -> NDArray[np.float64]:
-        """Half of the interval of each mean; NaN of one value, and of those of which one diverged."""
+        """Half of the interval of each mean; NaN for one value, and if one diverged."""
         return self._of_each(lambda values: half_width(values) if np.isfinite(values).all() else np.nan)
 
     @cached_property
     def places(self) -> NDArray[np.float64]:
-        """Place of each mean in its column, 1 for the best; those that tie have the same. NaN where none is shared."""
+        """Rank of each mean in its column, 1 for the best; ties have the same rank. NaN if no unit is shared."""
         signed = -self.means if self.larger_is_better else self.means
         ranked = np.array([self.units[name].shared is not None for name in self.datasets])
         return pd.DataFrame(np.where(ranked, signed, np.nan)).rank(method="dense").to_numpy()
@@ -96,22 +96,22 @@ class Pivot:
         return {cell: float(self.units[cell.dataset].values(series).mean()) for cell, series in self.baselines.items()}
 
     def diverged(self, method: str, dataset: str) -> tuple[int, int]:
-        """How many of a cell's values diverged, and of how many."""
+        """Number of a cell's diverged values, and of all its values."""
         values = self.judged[Cell(method, dataset)]
         return int(np.isinf(values).sum()), len(values)
 
     def beaten(self, i: int, j: int) -> bool:
-        """Whether a method does not beat each baseline."""
+        """Whether a method fails to beat some baseline."""
         return bool(self.means[i, j] >= min(_on(self.datasets[j], self.baseline_means).values(), default=np.inf))
 
     @property
     def several(self) -> bool:
-        """Whether means are over more than one value."""
+        """Whether means have more than one value."""
         return any(unit.n > 1 for unit in self.units.values())
 
     @property
     def over(self) -> str:
-        """What means are over, with the data sets where that is not the same on all."""
+        """Unit of the means, with data sets if it differs between them."""
         by_words: dict[str, list[str]] = {}
         for name, unit in self.units.items():
             by_words.setdefault(unit.words, []).append(name)
@@ -119,7 +119,7 @@ class Pivot:
 
     @property
     def caption(self) -> str:
-        """What the numbers are, in a sentence or two."""
+        """Description of the numbers, in one or two sentences."""
         spread = f" and half of its {LEVEL:.0%} interval (Student's t)".replace("%", " %") if self.several else ""
         better = "larger" if self.larger_is_better else "smaller"
         said = [f"{self.metric}: mean{spread} over {self.over}; {better} is better."]
@@ -130,7 +130,7 @@ class Pivot:
         return " ".join(said)
 
     def legend(self, marks: str) -> str:
-        """What the marks of a table mean."""
+        """Meanings of the marks in a table."""
         best, second, beaten = MARKS[marks]
         used = any(self.beaten(i, j) for i, j in np.argwhere(np.isfinite(self.means)))
         words = f"{best.format('Best')}, {second.format('second')}"
@@ -138,7 +138,7 @@ class Pivot:
 
     @cached_property
     def conclusions(self) -> list[str]:
-        """What the table says that a reader could overlook, in sentences."""
+        """Facts in the table that a reader could overlook, in sentences."""
         said = []
         for j, name in enumerate(self.datasets):
             said += self.units[name].left_out(name, _on(name, self.values))
@@ -149,7 +149,7 @@ class Pivot:
         return said
 
     def frame(self) -> pd.DataFrame:
-        """For programs: one row a method and data set that was run, and a baseline and data set."""
+        """For programs: one row per method and data set with runs, and per baseline and data set."""
         rows = []
         for j, dataset in enumerate(self.datasets):
             unit = self.units[dataset]
@@ -166,7 +166,7 @@ class Pivot:
         return pd.DataFrame(rows).astype({"place": "Int64", "diverged": "Int64"})
 
     def show(self, most: int | None = None, format: str = "table", order: Sequence[str] = ()) -> None:
-        """Print the table, at most so many methods, in this order or else best first."""
+        """Print the table with at most this many methods, in this order or best first."""
         marks = "terminal" if sys.stdout.isatty() and format == "table" else "plain"
         places = ([self.methods.index(name) for name in order] or self.best_first)[:most]
         rows = [[name, *cells] for name, cells in self._rows(marks, "±", places)]
@@ -177,13 +177,13 @@ class Pivot:
             say(f"{self.caption} {self.legend(marks)}")
 
     def markdown(self) -> str:
-        """A table of Markdown, below its caption."""
+        """A Markdown table, below its caption."""
         lines = [[name, *cells] for name, cells in self._rows("markdown", "±")]
         table = tabulate(lines, ["method", *self.headings], "pipe", disable_numparse=True, colalign=self._sides)
         return f"{self.caption} {self.legend('markdown')}\n\n{table}\n"
 
     def latex(self) -> str:
-        """A float that wants booktabs, to be pasted; several where it is too wide for a line."""
+        """A float that needs booktabs, for pasting; several if it is too wide for a line."""
         rows = self._rows("latex", r"{\scriptsize$\pm$")
         cells = zip(*(cells for _, cells in rows), strict=True)
         headings = self._headings(r"$\times10^{{{}}}$", escaped)
@@ -194,11 +194,11 @@ class Pivot:
         return str(Float(columns, caption, self.metric.replace("_", "-"), ruled=(first_baseline,)))
 
     def html(self) -> list[tuple[str, list[str]]]:
-        """For a page: the rows, best first, each with its name as it is, and its cells as HTML."""
+        """For a page: the rows, best first, each with its plain name and its cells as HTML."""
         return self._rows("html", "±", self.best_first)
 
     def write(self, path: Path, conclusions: Sequence[str] = ()) -> list[Path]:
-        """Write `path`.csv, .md and .tex, and name them; the conclusions stand below the table in Markdown."""
+        """Write `path`.csv, .md and .tex, and return their names; in Markdown the conclusions are below the table."""
         said = "".join(f"\n- {line}" for line in conclusions)
         texts = {
             ".csv": self.frame().to_csv(index=False, float_format="%.6g"),
@@ -224,7 +224,7 @@ class Pivot:
 
     @property
     def best_first(self) -> list[int]:
-        """Rows by their mean place; those that are on few data sets have few places to be behind at."""
+        """Rows by their mean rank over their own data sets."""
         return [int(i) for i in pd.DataFrame(self.places).mean(axis=1).argsort(kind="stable")]
 
     @property
@@ -237,14 +237,14 @@ class Pivot:
         return [3 * math.floor(math.log10(one) / 3) if one and not SMALL <= one < LARGE else 0 for one in smallest]
 
     def _smallest(self, j: int) -> float:
-        """Least finite mean of a column, without its sign; that of a baseline where all methods diverged."""
+        """Smallest finite magnitude of a mean in a column; that of a baseline if all methods diverged."""
         known = self.means[np.isfinite(self.means[:, j]), j]
         others = _on(self.datasets[j], self.baseline_means).values()
         return float(np.min(np.abs(known))) if len(known) else min(others, default=0.0)
 
     @property
     def headings(self) -> list[str]:
-        """Data sets, with the power of ten that is common to a column."""
+        """Data sets, with the common power of ten of each column."""
         return self._headings("×10^{}")
 
     def _headings(self, power: str, name: Callable[[str], str] = str) -> list[str]:
@@ -265,13 +265,13 @@ class Pivot:
         return rows
 
     def _number(self, value: float, j: int, power: int) -> str:
-        """A number with the decimals of its column; nothing for NaN."""
+        """A number with the decimals of its column; empty for NaN."""
         smallest = self._smallest(j) / 10.0**power
         decimals = max(0, DIGITS - 1 - math.floor(math.log10(smallest))) if smallest else DIGITS - 1
         return "" if np.isnan(value) else f"{value / 10.0**power:.{decimals}f}"
 
     def _cell(self, i: int, j: int, marks: str, pm: str, power: int) -> str:
-        """A mean with its interval, or how many diverged."""
+        """A mean with its interval, or the number of diverged values."""
         mean, half = self.means[i, j], self.halves[i, j]
         if np.isinf(mean):
             failed, of = self.diverged(self.methods[i], self.datasets[j])
@@ -285,5 +285,5 @@ class Pivot:
 
 
 def _on(dataset: str, found: dict[Cell, Value]) -> dict[Cell, Value]:
-    """What is of one data set."""
+    """Entries of one data set."""
     return {cell: value for cell, value in found.items() if cell.dataset == dataset}

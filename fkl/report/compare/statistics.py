@@ -1,4 +1,4 @@
-"""Who is beaten by whom: the Pareto front, ranks, paired tests, and Student's intervals."""
+"""Statistics of comparisons: the Pareto front, ranks, paired tests, and Student's intervals."""
 
 from typing import Any
 
@@ -8,18 +8,18 @@ from scipy.stats import norm, rankdata, t
 
 LEVEL = 0.95
 MOST_EXACT = 50
-"""Differences whose signs are counted through."""
+"""Largest number of differences for an exact p, from all combinations of signs."""
 
 Array = NDArray[np.floating[Any]]
 
 
 def pareto_front(cost: Array, error: Array) -> NDArray[np.bool_]:
-    """Which of n points are beaten by none: none is as good in both and better in one.
+    """Points on the Pareto front: no other point is as good in both values and better in one.
 
     Parameters
     ----------
     cost, error : (n,)
-        Both the smaller, the better.
+        Smaller is better in both.
 
     Returns
     -------
@@ -33,7 +33,7 @@ def pareto_front(cost: Array, error: Array) -> NDArray[np.bool_]:
 
 
 def ranks(error: Array) -> Array:
-    """Rank of each column in its row, 1 for the least; those that tie share the mean of their places."""
+    """Rank of each column in its row, 1 for the least; ties share their mean rank."""
     return rankdata(error, method="average", axis=1)
 
 
@@ -65,12 +65,12 @@ def student_interval(values: Array) -> tuple[float, float]:
 
 
 def signed_ranks(difference: Array) -> tuple[float, float]:
-    """Wilcoxon's signed-rank test, two-sided: differences are as often above 0 as below, and as far.
+    """Wilcoxon's signed-rank test, two-sided: the null hypothesis is that differences are symmetric around 0.
 
     Parameters
     ----------
     difference : (n,)
-        Those that are 0 do not count; infinite ones have the highest rank, and equal ones the mean of their ranks.
+        Zeros do not count; infinite ones have the highest rank, and ties their mean rank.
 
     Returns
     -------
@@ -78,8 +78,8 @@ def signed_ranks(difference: Array) -> tuple[float, float]:
         Sum of the signed ranks, above 0 where differences are.
     p : float
         Exact up to `MOST_EXACT` differences, by the distribution of the sum over all signs; the normal approximation
-        for more. 1 where all are 0. NaN where there are fewer than two, or all are the same finite number: then chance
-        had no part in them, and repeating what no chance decides is no evidence.
+        for more. 1 if all are 0. NaN if there are fewer than two, or all are the same finite number: nothing is then
+        random, and repetitions are no evidence.
     """
     moved = difference[difference != 0]
     if not len(moved):
@@ -101,12 +101,12 @@ def signed_ranks(difference: Array) -> tuple[float, float]:
 
 
 def holm(p: Array) -> Array:
-    """P values after Holm's correction for as many tests as there are.
+    """P values after Holm's correction for this number of tests.
 
     Parameters
     ----------
     p : (n,)
-        NaN where nothing was tested, which counts for nothing.
+        NaN for missing tests, which do not count.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Whether each method had a step size of its own: without a search, defaults decide who is best."""
+"""Whether step sizes were searched: without a search, defaults decide which method is best."""
 
 import numpy as np
 
@@ -8,11 +8,11 @@ from fkl.report.compare.labels import flat
 from fkl.report.compare.pivot import Pivot
 
 Steps = dict[str, dict[str, dict[str, float | None]]]
-"""Step sizes by algorithm, data set and row of the table; None for a method's own."""
+"""Step sizes by algorithm, data set and row of the table; None for a method's default."""
 
 
 def about_steps(cells: Cells, pivot: Pivot) -> list[str]:
-    """Say for which methods no step size was searched, and whose best one is the smallest or largest that was run."""
+    """Sentences on methods without a searched step size, or with a best one at the end of those that were run."""
     keys, steps = _steps(cells)
     at_end = _at_the_end(keys, steps, pivot)
     alone = [name for name, on in steps.items() if all(len({*some.values()}) == 1 for some in on.values())]
@@ -39,7 +39,7 @@ def _steps(cells: Cells) -> tuple[dict[str, str], Steps]:
 
 
 def _at_the_end(keys: dict[str, str], steps: Steps, pivot: Pivot) -> list[str]:
-    """Sentences on the best of several step sizes that have none on one side."""
+    """Sentences about a best step size at the end of those that were run."""
     found: dict[str, list[str]] = {}
     for j, dataset in enumerate(pivot.datasets):
         for name, on in steps.items():

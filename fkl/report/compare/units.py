@@ -1,4 +1,4 @@
-"""What counts as one value where methods are compared: a seed that draws the data anew, or a replicate."""
+"""Unit of replication in comparisons: a seed that draws new data, or a replicate."""
 
 from dataclasses import dataclass
 from functools import reduce
@@ -16,19 +16,19 @@ Values = dict[Cell, "pd.Series[float]"]
 
 @dataclass(frozen=True)
 class Unit:
-    """What counts as one value on a data set.
+    """Unit of replication on a data set.
 
     Parameters
     ----------
     kind : {"seed", "replicate"}
-        Seeds draw split and features anew, so several seeds are the unit, each the mean of its replicates. The
-        replicates of one seed are the unit where there is no other seed.
+        Seeds draw new splits and features, so with several seeds the seed is the unit, with the mean of its replicates.
+        With only one seed the replicate is the unit.
     shared : Index or None
-        Seeds and replicates that all methods have; None where they share none, and nothing can be ranked.
+        Seeds and replicates that all methods have; None if they share none; nothing can then be ranked.
     n : int
-        How many units there are; of methods that share none, the most that one has.
+        Number of units; if methods share none, the largest number of one method.
     one_split : bool
-        Whether all of them have the same data and split.
+        Whether all units have the same data and split.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class Unit:
     def from_values(cls, values: Values, baselines: Values) -> Self:
         """Find the unit of one data set from its methods' values, and its baselines'.
 
-        Baselines depend on the data alone: where they differ between replicates, so do the data.
+        Baselines depend only on the data: if they differ between replicates, so do the data.
         """
         indexes = [series.index for series in values.values()]
         shared = reduce(lambda one, other: one.intersection(other), indexes)
@@ -52,14 +52,14 @@ class Unit:
         return cls("replicate", shared if len(shared) else None, len(counted), not any(drawn))
 
     def values(self, series: "pd.Series[float]") -> NDArray[np.float64]:
-        """(n,) What counts of the values of a method, by seed and replicate."""
+        """(n,) Values per unit from those of a method by seed and replicate."""
         counted = series if self.shared is None else series[series.index.isin(self.shared)]
         if self.kind == "seed":
             counted = counted.groupby(level="seed").mean()
         return np.asarray(counted, np.float64)
 
     def curves(self, whole: pd.DataFrame) -> pd.DataFrame:
-        """What counts of a table with seed, replicate and rounds: the shared replicates, averaged within each seed."""
+        """Rows per unit of a table with seed, replicate and rounds: shared replicates, averaged within each seed."""
         counted = whole
         if self.shared is not None:
             counted = whole[pd.MultiIndex.from_frame(whole[["seed", "replicate"]]).isin(self.shared)]
@@ -69,11 +69,11 @@ class Unit:
 
     @property
     def words(self) -> str:
-        """How many there are."""
+        """The number of units, as text."""
         return f"{self.n} {'shared ' * (self.shared is not None)}{self.kind}{'s' * (self.n != 1)}"
 
     def left_out(self, dataset: str, values: Values) -> list[str]:
-        """Which values do not count, in a sentence; none where all do."""
+        """A sentence about values that do not count; empty if all do."""
         most = max(len(series) for series in values.values())
         if self.shared is None:
             return [f"{dataset}: the methods share no seed and replicate, so they are not ranked or tested."]
