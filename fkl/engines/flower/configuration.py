@@ -73,7 +73,6 @@ def require_fits(run: Run) -> None:
 
 REFUSED = {
     "participation": "null: who takes part is who is there",
-    "secure": "null: a simulation adds up the bytes of that protocol, whose messages sites do not exchange yet",
     "late": "null: what comes late is not heard",
     "links": "null: there is no graph of agents",
 }

@@ -26,6 +26,7 @@ from fkl.config import Run
 from fkl.contract.lone_party import LoneServer
 from fkl.engines.flower.clients import kind_of
 from fkl.engines.flower.configuration import Ends, Known, common_scale, method_of, noise_of, require_columns, run_of
+from fkl.engines.flower.masks import LEAST_OF_SUM, PHASES, Sum, without_padding
 from fkl.engines.flower.memory import read, to_arrays, to_bytes
 from fkl.engines.flower.records import read_packets, write_packets
 from fkl.engines.flower.tables import Book, Errors, Traffic
@@ -130,6 +131,7 @@ class Hub:
         self._sites, self._clients_per_site = int(settings["sites"]), int(settings["clients-per-site"])
         self._timeout, self._report_every = float(settings["timeout-s"]), int(settings["report-every"])
         self._kind, self._project = kind_of(run), project_of(settings)
+        self._least = LEAST_OF_SUM if "secure" in run.conditions else 1
         self.members: dict[int, Member] = {}
         self._asked: dict[str, int] = {}  # nodes that were asked who they are and have not said yet, by message
         self._again: dict[int, float] = {}  # when a node is asked again
@@ -181,9 +183,8 @@ class Hub:
         if now is None:
             ends = [self._ends[k] for k in sorted(self._ends)]
             scale = common_scale(ends, self._run.settings.scaling)
-            rounds = self._kind.rounds(
-                self._run, max(one.rows for one in self.members.values()), self._clients_per_site
-            )
+            rows = sorted(one.rows for one in self.members.values())
+            rounds = self._kind.rounds(self._run, rows[-self._least], self._clients_per_site)
             known = Known(self._folder.name, self._sites, self._clients_per_site, rounds, ends[0].columns, scale)
             now = Progress(self._project, known, None, self.members, Book.empty(rounds, self._sites), {}, {})
         self._words, self.known = words_of(now.known), now.known
@@ -242,15 +243,15 @@ class Hub:
         self.members[k] = Member(node, rows, session, before.heard)
 
     def _await_sites(self, t: int) -> list[int]:
-        """Sites that play round t; where all that have a row left are away, the first of them that is back."""
+        """Sites that play round t; waits while too few of those that have a row left are there."""
         said = False
         while True:
             self._poll_sites()
             here = sorted(k for k, one in self.members.items() if not one.away and self._present(k, t))
-            if here:
+            if len(here) >= self._least:
                 return here
             if not said:
-                self._say(f"round {t + 1}: no site with rows left is connected; waiting")
+                self._say(f"round {t + 1}: waiting for {plural(self._least - len(here), 'more site')} with rows left")
             said = True
             time.sleep(PAUSE_S)
 
@@ -316,13 +317,17 @@ class Hub:
 
         All that comes up must be of the form of the packet `like`, and its numbers finite.
         """
-        said = {}
+        said, is_secret = {}, like is not None and "secure" in self._run.conditions
         for k in here:
             packets = [down[number] for number in self._present(k, t)]
+            if is_secret:
+                packets = [None if one is None else without_padding(one) for one in packets]
             arrays, forms = write_packets(packets)
             when = {"round": t, "exchange": exchange, "together": len(down), "heard": self.members[k].heard}
             said[k] = {**self._words, **when, "arrays": arrays, "forms": forms}
             traffic.down[k] = traffic.down.get(k, 0) + sum(one.size for one in packets if one is not None)
+        if is_secret and like is not None:
+            return self._sum_in_secret(t, exchange, here, said, like, traffic)
         found: dict[int, list[Packet | None]] = {}
         slowest, diverged = 0.0, 0
         for k, about in self._answers(said, "train", traffic, str(t + 1)):
@@ -344,6 +349,41 @@ class Hub:
             label = self._run.algo.label
             raise FklError(f"round {t + 1}: no site has finite numbers any more, so {label} has diverged; {MEND}")
         return found
+
+    def _sum_in_secret(
+        self, t: int, exchange: int, here: list[int], said: dict[int, Words], like: Packet, traffic: Traffic
+    ) -> dict[int, list[Packet | None]]:
+        """As `_exchange`, with the sum of all messages as the message of the first client, and nothing as the others'.
+
+        What comes and goes is of no method, but of `fkl.engines.flower.masks`.
+        """
+        secret = Sum(self._run.conditions["secure"], here, like)
+        letters = dict.fromkeys(here, b"")
+        for phase in range(PHASES):
+            when = {"round": t, "exchange": exchange, "phase": phase, "threshold": secret.threshold}
+            words = {k: {**(said[k] if phase == 0 else self._words), **when, "letter": letters[k]} for k in here}
+            up: dict[int, bytes] = {}
+            for k, about in self._answers(words, "train", traffic, str(t + 1)):
+                try:
+                    secret.require_size(k, phase, letter := about["letter"])
+                    traffic.played += float(about["seconds"]) / len(here)
+                except BROKEN as error:
+                    self._say(f"site {k}: its answer is not one of fkl ({error})")
+                    continue
+                up[k] = letter
+            for k in here:
+                traffic.down[k] = traffic.down.get(k, 0) + len(letters[k])
+                traffic.up[k] = traffic.up.get(k, 0) + len(up.get(k, b""))
+            if phase < PHASES - 1:
+                if len(up) < len(here):
+                    return {k: [] for k in up}
+                letters = secret.pass_on(phase, up)
+        try:
+            packets = iter(secret.packets(up, sum(len(self._present(k, t)) for k in here)))
+        except FklError as error:
+            self._say(f"round {t + 1}: {error}")
+            return {k: [] for k in up}
+        return {k: [next(packets) for _ in self._present(k, t)] for k in here}
 
     def _collect_errors(self) -> dict[int, Errors]:
         """Ask the sites that are there for their errors so far, and let them write their predictions and models."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError
 from fkl.basics.files import DamagedError, read_arrays, read_sealed, write_arrays
 from fkl.basics.plain_data import Reader, Writer
+from fkl.engines.flower.masks import Mask
 
 Kind = TypeVar("Kind")
 TEXT = "text"
@@ -43,6 +44,8 @@ class Memory:
         As `state`, after that.
     sent : dict of int to int
         Messages that each client has sent so far, also those of rounds that did not count.
+    mask : Mask or None
+        Of the secure sum that is under way.
     """
 
     state: dict[int, Any]
@@ -53,6 +56,7 @@ class Memory:
     rows: list[int] = field(default_factory=list)
     after: dict[int, Any] = field(default_factory=dict)
     sent: dict[int, int] = field(default_factory=dict)
+    mask: Mask | None = None
 
     def settle(self, heard: int) -> None:
         """Keep the round played last if the server has heard it, and forget it if not.

@@ -12,6 +12,7 @@ from fkl.config.compose import compose
 from fkl.contract.lone_party import LoneServer
 from fkl.data.scale import Scale
 from fkl.engines.flower.configuration import Known, method_of, require_fits
+from fkl.engines.flower.masks import LEAST_OF_SUM
 
 TIMEOUT_S = 120.0
 """That an answer is waited for, unless the project says otherwise."""
@@ -112,6 +113,8 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
         require(value >= 1, key, value, "an integer >= 1")
     run = load(compose(*words))
     require_fits(run)
+    least = LEAST_OF_SUM if "secure" in run.conditions else 1
+    require(sites >= least, "sites", sites, f"at least {least} for secure sums")
     with key_prefix("algo"):  # that the server would refuse, when all sites are there
         known = Known("", sites, clients_per_site, 1, ("x",), Scale())
         LoneServer(method_of(run), known.common(run), known.clients)

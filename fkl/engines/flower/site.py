@@ -21,6 +21,7 @@ from fkl.data.encoder import Encoder
 from fkl.data.problem import Table
 from fkl.engines.flower.clients import StreamClients, kind_of
 from fkl.engines.flower.configuration import Ends, Known, in_order, noise_of, own_table, run_of
+from fkl.engines.flower.masks import Mask, residues
 from fkl.engines.flower.memory import Memory, of_bytes, read, to_arrays, to_bytes
 from fkl.engines.flower.records import read_packets, write_packets
 from fkl.engines.flower.words import ABOUT, MEMORY, known_of
@@ -117,6 +118,8 @@ def hello(site: Site, given: Words) -> Words:
 
 def turn(site: Site, given: Words) -> Words:
     """Play one exchange of a round: the function `client` of the contract of each client, and what it sends up."""
+    if given.get("phase", 0):
+        return {"letter": answer_of_mask(site, given), "seconds": 0.0}
     begun, t, exchange = time.perf_counter(), int(given["round"]), int(given["exchange"])
     memory, numbers = site.memory, site.clients.present(site.known, site.number, len(site.table.y), t)
     states, up = memory.begin(t, exchange, int(given["heard"])), []
@@ -130,9 +133,25 @@ def turn(site: Site, given: Words) -> Words:
             memory.predicted(site.clients.row(number, t), shown["y_hat"][0])
         up.append(packet)
     memory.end(t, exchange, states)
+    secure, sends = site.run.conditions.get("secure"), [packet for packet in up if packet is not None]
+    if secure is not None and sends:
+        each = np.stack([residues(packet, secure.bits) for packet in sends])
+        memory.mask = Mask(each.sum(axis=0, dtype=np.uint64), int(given["threshold"]))
+        letter = answer_of_mask(site, given)
+        return {"letter": letter, "seconds": time.perf_counter() - begun}
     site.remember()
     arrays, forms = write_packets(up)
     return {"arrays": arrays, "forms": forms, "seconds": time.perf_counter() - begun}
+
+
+def answer_of_mask(site: Site, given: Words) -> bytes:
+    """A site's letter in a phase of a secure sum."""
+    mask = site.memory.mask
+    if mask is None:
+        raise FklError("secure sums: the server asks for a sum that is not under way")
+    letter = mask.answer(site.number, site.run.conditions["secure"].bits, int(given["phase"]), given["letter"])
+    site.remember()
+    return letter
 
 
 def results(site: Site, given: Words) -> Words:
