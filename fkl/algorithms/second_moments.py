@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.kernels import FeatureBank
+from fkl.kernels.client_tiles import tiles
 from fkl.kernels.traceable import namespace
-from fkl.wire.payloads import Array, Axes, PerClient, Size, Travelling, require_leading
+from fkl.wire.payloads import Array, Axes, PerClient, Size, Summable, require_leading
 
 
 def lower_triangle(gram: Array) -> Array:
@@ -37,7 +38,7 @@ def sum_of_outer_products(samples: Array, share: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Moments(Travelling):
+class Moments(Summable):
     """Every client's sum_b w_b z_i z_i' and sum_b w_b y_b z_i of each kernel, of the samples that it holds.
 
     On a wire it is dense, L = P (P + 1) / 2 + P scalars a kernel: the lower triangle row by row, and then the vector.
@@ -78,9 +79,14 @@ class Moments(Travelling):
         every = [self.client(k)._sums_of_samples() for k in range(self.x.shape[1])]
         return PerClient(np.stack(every, axis=1), self._chosen_by_client())
 
-    def mean(self, share: Array) -> NDArray[np.float64]:
-        """Sum over clients, weighted by their share (K,): (R, N, L)."""
-        return self.times(share)._sums_of_samples()
+    def tile_sums(self, share: Array) -> tuple[Array]:
+        """As `Summable.tile_sums`, of (R, N, L): the tiles are of samples, and a tile of clients has whole ones."""
+        x, y, weight = self.times(share)._samples()
+        return (np.stack([self._sums(x[:, rows], y[:, rows], weight[:, rows]) for rows in tiles(x.shape[1])]),)
+
+    def sums(self, share: Array) -> tuple[Array]:
+        """As `Summable.sums`; the bank goes through the tiles by itself."""
+        return (self.times(share)._sums_of_samples(),)
 
     def squared_norm(self) -> NDArray[np.float64]:
         """Squared length of each client's sums, one client after another: all at once need not fit."""
@@ -128,7 +134,14 @@ class Moments(Travelling):
 
     def _sums_of_samples(self) -> NDArray[np.float64]:
         """Over all clients and samples, (R, N, L)."""
+        return self._sums(*self._samples())
+
+    def _samples(self) -> list[Array]:
+        """x, y and weight with all samples of all clients along the second axis."""
         rows = self.x.shape[1] * self.x.shape[2]
-        x, y, weight = (part.reshape(len(part), rows, *part.shape[3:]) for part in (self.x, self.y, self.weight))
+        return [part.reshape(len(part), rows, *part.shape[3:]) for part in (self.x, self.y, self.weight)]
+
+    def _sums(self, x: Array, y: Array, weight: Array) -> NDArray[np.float64]:
+        """Over these samples, (R, N, L)."""
         gram, pull = self.bank.moments(x, y, weight, self.chosen)
         return namespace(gram).concatenate([lower_triangle(gram), pull], axis=-1)

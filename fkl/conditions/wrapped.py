@@ -27,6 +27,8 @@ class OnMessages:
     """Whether the condition works on a star, and on graphs where all neighbours are sent one message."""
     on_lossy_links = True
     """Whether it can be where messages between agents are lost."""
+    means_only = True
+    """Whether it asks of the clients' messages of a round for means alone, as `fkl.contract.star.Federated` states."""
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse a method, or what else the network does, by a `BadValue`."""

@@ -11,9 +11,8 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,15 +20,21 @@ from numpy.typing import NDArray
 
 from fkl.basics.environment import variable
 from fkl.basics.errors import FklError, plural, requires_extra
+from fkl.conditions import Wrapped
+from fkl.conditions.wrapped import SumOnly
 from fkl.config import Run
+from fkl.contract.star import Star
+from fkl.contract.world import World
 from fkl.data.dealt_rows import is_judged
-from fkl.data.problem import Slice
+from fkl.data.problem import Problem, Slice
 from fkl.engines.base import Engine, why_no_star_on_a_stream
 from fkl.engines.checkpoint import CHECKPOINTS, Checkpoint, Follower
 from fkl.engines.experiment import Experiment
 from fkl.engines.local import Numba
 from fkl.engines.rounds import Chunk
 from fkl.kernels.client_tiles import CLIENT_TILE, sum_in_order
+from fkl.kernels.traceable import parts
+from fkl.kernels.traceable import rebuilt as rebuilt_state
 from fkl.network.response_times import CostModel
 from fkl.screen.messages import warning
 from fkl.wire.channel import Channel
@@ -86,10 +91,12 @@ class Ranks:
         Parameters
         ----------
         terms : sequence of (tiles, ...)
-            Of this rank, all of as many tiles; of the first rank, one term may be the sum of several.
+            Of this rank; of the first rank, one term may be the sum of several.
         """
-        count = len(terms[0])
-        rows = np.concatenate([np.reshape(one, (count, -1)) for one in terms], axis=1, dtype=np.float64)
+        rows = np.zeros((max(map(len, terms)), sum(one[0].size for one in terms)))
+        ends = np.cumsum([one[0].size for one in terms])[:-1]
+        for part, one in zip(np.split(rows, ends, axis=1), terms, strict=True):
+            part[: len(one)] = np.reshape(one, (len(one), -1))  # where others have more tiles, 0 is added
         if self.first:
             total = np.array(sum_in_order(rows))
         else:
@@ -102,7 +109,6 @@ class Ranks:
             self.comm.Send(total, self.number + 1)
         self.comm.Bcast(total, last)
         self.bytes_summed += total.nbytes
-        ends = np.cumsum([one[0].size for one in terms])[:-1]
         return [part.reshape(one.shape[1:]) for part, one in zip(np.split(total, ends), terms, strict=True)]
 
     def least(self, number: int) -> int:
@@ -168,22 +174,20 @@ class OverRanks(Channel):
     Parameters
     ----------
     ranks : Ranks
-    mine : range
-        Numbers of this rank's clients.
-    everyone : int
-        Clients of all ranks.
+    problem : Slice
+        The streams of this rank's clients.
     given : as of `Channel`
     """
 
-    def __init__(self, ranks: Ranks, mine: range, everyone: int, *given: Any) -> None:
+    def __init__(self, ranks: Ranks, problem: Slice, *given: Any) -> None:
         super().__init__(*given)
-        self._ranks, self._mine, self._everyone = ranks, np.arange(mine.start, mine.stop), everyone
+        self._ranks, self._problem, self._mine = ranks, problem, np.array(problem.numbers)
 
     def down(self, message: Any) -> Any:
         """Pass the server's message on to the clients of this rank."""
         if message is None:
             return None
-        everyone = {"R": self.ledger.shape[0], "K": self._everyone, "L": 0}
+        everyone = {"R": self.ledger.shape[0], "K": self._problem.everyone, "L": 0}
         message = received_message(message, everyone, self.width)
         parts = [part for _, payloads in kinds(message) for part in payloads]
         own = [part.select_entries(self._mine) if isinstance(part, PerClient | Selected) else part for part in parts]
@@ -195,13 +199,28 @@ class OverRanks(Channel):
         if message is None:
             return None
         parts: list[Any] = [part for _, payloads in kinds(message) for part in payloads]
-        letter = _Letter(self._ranks, parts)
-        of_all: list[Any] = [SimpleNamespace(mean=partial(letter.mean, place)) for place in range(len(parts))]
-        return rebuilt(message, of_all)
+        letter = _Letter(self._ranks, self._mine, parts)
+        return rebuilt(message, [OfAllRanks(part, letter, place) for place, part in enumerate(parts)])
 
-    def any_answer(self, heard: Array, together: int) -> bool:
-        """Whether any client of all ranks has answered: every client that takes part is heard."""
-        return together > 0
+    def answered(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The shares (everyone,) of the clients of all ranks: every client that takes part is heard."""
+        return self._problem.share_of_all(self._t)
+
+
+@dataclass(frozen=True)
+class OfAllRanks(SumOnly):
+    """A payload of the clients of all ranks, which the server can ask for its mean."""
+
+    refusal: ClassVar[tuple[str, str, str]] = (
+        "engine", "mpi", "numba or numpy for a method whose server reads what each client sent",
+    )  # fmt: skip
+
+    letter: "_Letter"
+    place: int
+
+    def mean(self, share: Array) -> Array:
+        """Sum over the clients of all ranks, weighted by their share (everyone,)."""
+        return self.letter.mean(self.place, share)
 
 
 @dataclass(frozen=True)
@@ -219,17 +238,18 @@ class SlowestOfAll(CostModel):
 class _Letter:
     """Payloads of all clients that came up together: one exchange makes the means of all when one is asked for."""
 
-    def __init__(self, ranks: Ranks, payloads: Sequence[Summable]) -> None:
-        self._ranks, self._payloads = ranks, payloads
+    def __init__(self, ranks: Ranks, mine: NDArray[np.int64], payloads: Sequence[Summable]) -> None:
+        self._ranks, self._mine, self._payloads = ranks, mine, payloads
         self._share: Any = None
         self._means: list[Array] = []
 
     def mean(self, place: int, share: Array) -> Array:
         if share is not self._share:
+            own = share[self._mine]
             if self._ranks.first:  # nothing comes before its tiles
-                terms = [tuple(total[None] for total in payload.sums(share)) for payload in self._payloads]
+                terms = [tuple(total[None] for total in payload.sums(own)) for payload in self._payloads]
             else:
-                terms = [payload.tile_sums(share) for payload in self._payloads]
+                terms = [payload.tile_sums(own) for payload in self._payloads]
             sums = iter(self._ranks.added([term for of_one in terms for term in of_one]))
             parts = [[next(sums) for _ in of_one] for of_one in terms]
             self._share = share
@@ -295,12 +315,13 @@ class Mpi(Numba):
     threads: ClassVar[int | None] = 1
 
     def can_play(self, run: Run) -> str | None:
-        """Clients of a server that asks for means over them alone, in a network that does nothing to messages."""
+        """Clients of a server that asks for means over them alone, as do the conditions."""
         if why := why_no_star_on_a_stream(run.algo):
             return why
         if not getattr(run.algo, "means_only", False):
             return "its server asks for more than means over clients that are added up in a fixed order"
-        inside = [*run.conditions, *["network.compute_s"] * getattr(run.network, "timed", False)]
+        inside = [name for name, one in run.conditions.items() if not getattr(one, "means_only", True)]
+        inside += ["network.compute_s"] * getattr(run.network, "timed", False)
         if inside:
             return f"a process that has some of the clients knows no {', '.join(inside)}"
         if is_judged(run.settings.rows):
@@ -310,8 +331,6 @@ class Mpi(Numba):
         for name in ("stop_when", "metrics"):
             if getattr(run.settings, name):
                 return f"with {name} all clients have to be on one process"
-        if run.settings.save_model:
-            return "with save_model all clients have to be on one process"
         return None
 
     def before_run(self, *, multirun: bool) -> None:
@@ -367,12 +386,20 @@ class OnRanks(Mpi):
             warning(f"engine=mpi: {of_all}: {idle}")
         if some is None:
             return None
-        own = Slice.from_problem(experiment.problem, some.mine(clients))
-        return replace(experiment, problem=own, engine=OnRanks(some, again))
+
+        def own(problem: Problem) -> Slice:
+            return Slice.from_problem(problem, some.mine(clients))
+
+        def own_in_replicate(replicate: int) -> tuple[Slice, None]:
+            assert experiment.redraw is not None
+            return own(experiment.redraw(replicate)[0]), None
+
+        redraw = None if experiment.redraw is None else own_in_replicate
+        return replace(experiment, problem=own(experiment.problem), redraw=redraw, engine=OnRanks(some, again))
 
     def channel(self, problem: Any, *given: Any) -> Channel:
         """One through which the server hears the clients of all ranks."""
-        return OverRanks(self._ranks, problem.numbers, problem.everyone, *given)
+        return OverRanks(self._ranks, problem, *given)
 
     def cost(self, cost: CostModel | None) -> CostModel | None:
         """The network's own, of the slowest client of all ranks."""
@@ -384,6 +411,24 @@ class OnRanks(Mpi):
         """Over the tiles of all ranks, rank after rank."""
         return self._ranks.added(terms)
 
+    def of_all_clients(self, values: Array) -> Array:
+        """Of all ranks, on the first one."""
+        return self._ranks.gather_clients(values)
+
+    def functions(self, algorithm: Any, world: World, state: Any, t: int) -> Any:
+        """From the state of the clients of all ranks, on the first one."""
+        server, client = state.server, state.client
+        while isinstance(algorithm, Wrapped):
+            algorithm, server, client = algorithm.method, server.method, client.method
+        gathered = []
+        of_one, of_two = (parts(algorithm.start(world.common, clients)[1]) for clients in (1, 2))
+        for values, one, two in zip(parts(client), of_one, of_two, strict=True):
+            along = [axis for axis, size in enumerate(two.shape) if size != one.shape[axis]]  # which has the clients
+            for axis in along:
+                values = np.moveaxis(self.of_all_clients(np.moveaxis(values, axis, 1)), 1, axis)
+            gathered.append(np.ascontiguousarray(values))
+        return algorithm.functions(world, Star(server, rebuilt_state(client, gathered)), t)
+
     def least(self, number: int) -> int:
         """Of all ranks."""
         return self._ranks.least(number)
@@ -393,7 +438,8 @@ class OnRanks(Mpi):
         judge: Any = chunk.judge
         judge, ledger = judge.gathered(self._ranks.gather_clients), self._ranks.gather_ledger(chunk.ledger)
         if self.speaks and self._again is not None:
-            judge.problem = self._again().problem
+            whole = self._again()
+            judge.problem = whole.problem if whole.redraw is None else whole.redraw(chunk.first)[0]
         return replace(chunk, judge=judge, ledger=ledger)
 
     def checkpoint(self, folder: Path, every: float | None, digest: str, follower: Follower | None) -> Checkpoint:
