@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fkl.kernels import FeatureBank
 from fkl.kernels.client_tiles import tiles
-from fkl.kernels.traceable import namespace
+from fkl.kernels.traceable import namespace, of_each
 from fkl.wire.payloads import Array, Axes, PerClient, Size, Summable, require_leading
 
 
@@ -76,8 +76,8 @@ class Moments(Summable):
 
     def dense(self) -> PerClient:
         """The moments themselves, (R, K, N, L)."""
-        every = [self.client(k)._sums_of_samples() for k in range(self.x.shape[1])]
-        return PerClient(np.stack(every, axis=1), self._chosen_by_client())
+        every = of_each(self._sums_of_client, self.x, self.y, self.weight)
+        return PerClient(namespace(every).moveaxis(every, 0, 1), self._chosen_by_client())
 
     def tile_sums(self, share: Array) -> tuple[Array]:
         """As `Summable.tile_sums`, of (R, N, L): the tiles are of samples, and a tile of clients has whole ones."""
@@ -90,8 +90,11 @@ class Moments(Summable):
 
     def squared_norm(self) -> NDArray[np.float64]:
         """Squared length of each client's sums, one client after another: all at once need not fit."""
-        every = [PerClient(self.client(k)._sums_of_samples()[:, None]) for k in range(self.x.shape[1])]
-        return np.concatenate([one.squared_norm() for one in every], axis=1)
+
+        def of_client(*samples: Array) -> Array:
+            return PerClient(self._sums_of_client(*samples)[:, None]).squared_norm()[:, 0]
+
+        return of_each(of_client, self.x, self.y, self.weight).T
 
     def times(self, factor: Array) -> "Moments":
         """Each client's sums times a factor >= 0, (K,) or (R, K): the samples' weights are multiplied."""
@@ -131,6 +134,9 @@ class Moments(Summable):
             return None
         R, N = self.chosen.shape
         return np.broadcast_to(self.chosen[:, None], (R, self.x.shape[1], N))
+
+    def _sums_of_client(self, x: Array, y: Array, weight: Array) -> NDArray[np.float64]:
+        return replace(self, x=x, y=y, weight=weight)._sums_of_samples()
 
     def _sums_of_samples(self) -> NDArray[np.float64]:
         """Over all clients and samples, (R, N, L)."""

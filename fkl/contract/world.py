@@ -105,6 +105,11 @@ class World:
         """How many clients of all processes take part in round t."""
         return int(self.problem.together[t])
 
+    def present(self, t: int) -> NDArray[np.bool_]:
+        """Which clients of this process, or agents, are present in round t, (K,)."""
+        here: NDArray[np.bool_] = self.problem.present[t]
+        return here
+
     @cached_property
     def common(self) -> Common:
         """What all parties know."""

@@ -7,6 +7,7 @@ there by the same streams, and messages are booked there by the same ledger, by 
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache, partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -20,15 +21,16 @@ from fkl.basics.errors import FklError
 from fkl.basics.random_streams import Role
 from fkl.contract.held_samples import BatchSamples
 from fkl.contract.world import Algorithm, Common, World
+from fkl.engines.devices import Devices
 from fkl.engines.divergence import NotFiniteError
 from fkl.kernels.client_tiles import sum_in_order
 from fkl.kernels.jax_bank import ELSEWHERE, HERE, JaxBank
-from fkl.kernels.traceable import parts, rebuilt, traced
-from fkl.network import Topology
+from fkl.kernels.traceable import filled, parts, rebuilt, traced
+from fkl.network.topology import Awake, Topology
 from fkl.tasks.stream import StreamJudge
 from fkl.tasks.task import require_shape
-from fkl.wire import Channel
-from fkl.wire.payloads import Size, kinds, on_links, wire_size
+from fkl.wire.channel import Channel, Delivery
+from fkl.wire.payloads import Size
 
 Array = Any
 """Of JAX, or of numpy."""
@@ -50,6 +52,7 @@ def play(algorithm: Algorithm, world: World, in_progress: Any, watched: bool = F
     # Of this block, not of the process: whoever uses fkl as a library has a precision of their own.
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
         scan = Scan(algorithm, world, in_progress.state, in_progress.judge)
+        in_progress.state = scan.state
         try:
             for first in range(in_progress.t, problem.rounds, scan.length):
                 rounds = range(first, min(first + scan.length, problem.rounds))
@@ -112,14 +115,14 @@ class Given(NamedTuple):
         Whether the round exists: the last scan may be longer than the rounds that are left.
     samples : tuple of (B, K, d), (B, K), (B, K)
         x, y and each client's share in a mean; empty for a batch.
-    drawn : tuple of (B, R, ...)
-        Random numbers, in the order in which a round asks for them.
+    of_host : tuple of (B, ...)
+        Random numbers, and whose links are up, in the order in which a round asks for them.
     """
 
     t: Array
     counts: Array
     samples: tuple[Array, ...]
-    drawn: tuple[Array, ...]
+    of_host: tuple[Array, ...]
 
 
 class _Fixed(NamedTuple):
@@ -158,14 +161,12 @@ class Scan:
     """
 
     def __init__(self, algorithm: Algorithm, world: World, state: Any, judge: Any) -> None:
-        if world.topology is not None and world.changes:
-            why = "agents miss rounds, and a traced round has all links"
-            raise FklError(f"engine=jax: must be numba or numpy for {algorithm.label} here: {why}")
         self._algorithm, self._world, self._state, self._judge = algorithm, world, state, judge
         self._of_streams = isinstance(judge, StreamJudge)
         has_features = "kernels.D" not in getattr(algorithm, "idle", ())
         self._bank = bank = world.bank if has_features else None
-        self._asked: list[_Drawn] = []
+        self._devices = Devices(len(world.streams.replicates), world.problem.clients)
+        self._asked: list[Callable[[int], Array]] = []
         self._booked: list[_Booked] = []
         self._minimiser: Any = None
         self._fixed = _Fixed(
@@ -175,7 +176,7 @@ class Scan:
         # Shapes of what a round shows; tracing it also tells what it asks for.
         given = self.given(range(1), 1)
         try:
-            shown = jax.eval_shape(self._first_round, self._fixed, parts(state), given)
+            shown, made = jax.eval_shape(self._first_round, self._fixed, parts(state), given)
         except (JAXTypeError, JAXIndexError) as error:  # of a class of the user's own that says what it is not
             [why, *_] = str(error).splitlines()
             raise FklError(f"engine=jax: the rounds of {algorithm.label} cannot be traced: {why}") from None
@@ -185,6 +186,8 @@ class Scan:
             if loss is not None:
                 require_shape("Outcome.loss", loss, *judge.loss.shape, None)
                 judge.kernel_loss = np.zeros(loss.shape) if judge.kernel_loss is None else judge.kernel_loss
+        # What a condition remembers from the first round on is zeros before it
+        self._state = state = filled(state, rebuilt(self._state, [np.zeros(one.shape, one.dtype) for one in made]))
         self._fixed = self._fixed._replace(minimiser=_on_device(parts(self._minimiser)))
         # Scans are as long as memory and patience allow, and alike, so that few rounds of the last are for nothing.
         nbytes = 0 if self._of_streams else shown.size * shown.dtype.itemsize
@@ -195,11 +198,16 @@ class Scan:
         scans = -(-rounds // max(LEAST_ROUNDS, most))
         self.length = max(LEAST_ROUNDS, -(-rounds // scans))
         program, given = jax.jit(self._rounds, donate_argnums=1), self.given(range(1), self.length)
-        self._compiled = _compiled(program.lower(self._fixed, self._carried(state), given))
+        self._compiled = _compiled(program.lower(*self._placed(state, given)))
+
+    @property
+    def state(self) -> Any:
+        """The state that was given, with all that conditions remember."""
+        return self._state
 
     def play(self, state: Any, given: Given) -> tuple[Any, Told]:
         """The state after these rounds, and their results; a `StreamJudge` has added up their outcomes."""
-        (made, sums), told = self._compiled(self._fixed, self._carried(state), given)
+        (made, sums), told = self._compiled(*self._placed(state, given))
         if self._of_streams:
             self._judge.sums = rebuilt(self._judge.sums, sums)
         return rebuilt(state, made), Told(*(tuple(map(np.asarray, values)) for values in told))
@@ -219,30 +227,30 @@ class Scan:
         if not fine:
             raise NotFiniteError
 
-    def _carried(self, state: Any) -> tuple[Any, Any]:
-        return parts(state), parts(self._judge.sums) if self._of_streams else ()
+    def _placed(self, state: Any, given: Given) -> tuple[Any, Any, Any]:
+        """What the program is given, where its devices have it."""
+        carried = parts(state), parts(self._judge.sums) if self._of_streams else ()
+        return self._devices.placed(self._fixed), self._devices.placed(carried), self._devices.placed(given, 1)
 
     def given(self, rounds: range, length: int) -> Given:
         """Input of a scan of these rounds, filled up with zeros."""
 
-        def filled(values: Sequence[Any]) -> Array:
+        def padded(values: Sequence[Any]) -> Array:
             one = np.asarray(values[0])
             made = np.zeros((length, *one.shape), one.dtype)
             made[: len(values)] = values
             return made
 
-        streams, problem = self._world.streams, self._world.problem
+        problem = self._world.problem
         samples = tuple(zip(*(problem.round(t) for t in rounds), strict=True)) if self._of_streams else ()
-        drawn = tuple(
-            filled([getattr(streams, asked.how)(asked.role, t, *asked.given) for t in rounds]) for asked in self._asked
-        )
-        return Given(filled(rounds), filled([True] * len(rounds)), tuple(map(filled, samples)), drawn)
+        of_host = tuple(padded([of_round(t) for t in rounds]) for of_round in self._asked)
+        return Given(padded(rounds), padded([True] * len(rounds)), tuple(map(padded, samples)), of_host)
 
     def _rounds(self, fixed: _Fixed, carried: Any, given: Given) -> Any:
         """All of them, traced."""
 
         def one(carried: Any, given: Given) -> Any:
-            state, outcome = self._step(fixed, rebuilt(self._state, carried[0]), given, iter(given.drawn))
+            state, outcome = self._step(fixed, rebuilt(self._state, carried[0]), given, iter(given.of_host))
             # What the judge adds up, and what it is told of a round
             sums, shown = (), (outcome,)
             if self._of_streams:
@@ -259,29 +267,30 @@ class Scan:
 
     def _first_round(self, fixed: _Fixed, state: Any, given: Given) -> Any:
         one = jax.tree.map(lambda values: values[0], given)
-        _, outcome = self._step(fixed, rebuilt(self._state, state), one, None)
-        return (outcome.y_hat, outcome.loss) if self._of_streams else outcome
+        self._state, outcome = self._step(fixed, rebuilt(self._state, state), one, None)
+        return (outcome.y_hat, outcome.loss) if self._of_streams else outcome, parts(self._state)
 
-    def _step(self, fixed: _Fixed, state: Any, given: Given, drawn: Iterator[Array] | None) -> tuple[Any, Any]:
-        """A traced round of the method, in a world of stand-ins; without `drawn` it notes what the method asks for."""
+    def _step(self, fixed: _Fixed, state: Any, given: Given, of_host: Iterator[Array] | None) -> tuple[Any, Any]:
+        """A traced round of the method, in a world of stand-ins; without `of_host` it notes what is asked for."""
         world, common = self._world, self._world.common
+        host = _Host(of_host)
         standing: dict[str, Any] = {
             "problem": _Round(world.problem, given.samples),
-            "streams": _Streams(len(world.streams.replicates), drawn),
-            "channel": _Channel(world.channel, always=bool((world.problem.together > 0).all())),
+            "streams": _Streams(world.streams, host),
+            "channel": _Channel(world.channel, host, always=bool((world.problem.together > 0).all())),
         }
-        here = _WorldOfRound(**_fields(world) | standing)
+        here = _WorldOfRound(**_fields(world) | standing, host=host)
         known = vars(here)["common"] = _CommonOfRound(**_fields(common))
         if self._bank is not None:
             like, angles = JaxBank(*fixed.features), HERE if _on_cpu() else ELSEWHERE
             vars(known)["bank"] = replace(like, precision=self._bank.precision, at_once=angles)
         if not self._of_streams:
-            minimiser = None if drawn is None else rebuilt(self._minimiser, fixed.minimiser)
+            minimiser = None if of_host is None else rebuilt(self._minimiser, fixed.minimiser)
             vars(here)["samples"] = held = _Samples(world.samples, rebuilt(world.samples.rows, fixed.rows), minimiser)
         state, outcome = self._algorithm.step(here, state, given.t)
-        if drawn is None and not self._of_streams:
+        if of_host is None and not self._of_streams:
             self._minimiser = held.minimiser
-        self._asked, self._booked = standing["streams"].asked, standing["channel"].booked
+        self._asked, self._booked = host.asked, standing["channel"].booked
         return state, outcome
 
 
@@ -309,32 +318,32 @@ def _on_device(values: tuple[Array, ...]) -> tuple[Array, ...]:
     return tuple(map(jax.device_put, values))
 
 
-class _Drawn(NamedTuple):
-    """A request of a round for random numbers."""
+class _Host:
+    """What a traced round is given by the host: notes each request, and returns what was made for it."""
 
-    how: str
-    role: Role
-    given: tuple[Any, ...]
+    def __init__(self, made: Iterator[Array] | None) -> None:
+        self.asked: list[Callable[[int], Array]] = []
+        self._made = made
+
+    def of_round(self, make: Callable[[int], Array]) -> Array:
+        """The array that `make` returns for the number of a round, asked for once and made for each round."""
+        self.asked.append(make)
+        return jnp.asarray(make(0)) if self._made is None else next(self._made)
 
 
 class _Streams:
-    """Replaces `Streams` in a traced round: notes each request, and returns the numbers that were drawn for it."""
+    """Replaces `Streams` in a traced round."""
 
-    def __init__(self, replicates: int, drawn: Iterator[Array] | None) -> None:
-        self.asked: list[_Drawn] = []
-        self._replicates, self._drawn = replicates, drawn
+    def __init__(self, streams: Any, host: _Host) -> None:
+        self._streams, self._host = streams, host
 
     def uniform(self, role: Role, t: Any, size: int, first: int = 0) -> Array:
-        """Numbers in [0, 1), (R, size), asked for once and drawn for each round."""
-        return self._numbers(_Drawn("uniform", role, (size, first)), size)
+        """As of `Streams`."""
+        return self._host.of_round(lambda t: self._streams.uniform(role, t, size, first))
 
     def vectors(self, role: Role, t: Any, clients: range, size: int, draw: int = 0) -> Array:
-        """Numbers in [0, 1), (R, K, size), asked for once and drawn for each round."""
-        return self._numbers(_Drawn("vectors", role, (clients, size, draw)), len(clients), size)
-
-    def _numbers(self, asked: _Drawn, *shape: int) -> Array:
-        self.asked.append(asked)
-        return jnp.zeros((self._replicates, *shape)) if self._drawn is None else next(self._drawn)  # type: ignore[return-value]
+        """As of `Streams`."""
+        return self._host.of_round(lambda t: self._streams.vectors(role, t, clients, size, draw))
 
 
 class _Booked(NamedTuple):
@@ -344,53 +353,42 @@ class _Booked(NamedTuple):
     given: tuple[Any, ...]
 
 
-class _Channel:
+class _Channel(Channel):
     """Replaces `Channel` in a traced round: notes how large messages are, and passes them on.
 
     Parameters
     ----------
     channel : Channel
+    host : _Host
     always : bool
         Whether some client is present in every round.
     """
 
-    def __init__(self, channel: Any, always: bool) -> None:
-        self.network, self.links, self._channel = channel.network, channel.links, channel
-        self._always = always
+    def __init__(self, channel: Channel, host: _Host, always: bool) -> None:
+        vars(self).update(vars(channel), streams=_Streams(channel.streams, host))
+        self._channel, self._host, self._always = channel, host, always
         self.booked: list[_Booked] = []
 
-    def down(self, message: Any) -> Any:
-        """Notes the size of a message to clients, and passes it on."""
-        return self._passed("downlink", message)
+    def book(self, direction: Any, kind: str, size: Size) -> None:
+        """Notes the call."""
+        self.booked.append(_Booked(Channel.book, (direction, kind, size)))
 
-    def up(self, message: Any) -> Any:
-        """Notes the size of a message of clients, and passes it on."""
-        return self._passed("uplink", message)
+    def book_to_neighbours(self, topology: Topology, delivery: Delivery, sizes: Sequence[tuple[str, Size]]) -> None:
+        """Notes the call."""
 
-    def _passed(self, direction: str, message: Any) -> Any:
-        message = self._channel.receive(message)
-        self.booked += (_Booked(Channel.book, (direction, *size)) for size in self._sizes(message))
-        return message
+        def book(channel: Channel, delivery: Delivery, sizes: Any) -> None:
+            channel.book_to_neighbours(topology, delivery, sizes)
 
-    def _sizes(self, message: Any) -> list[tuple[str, Size]]:
-        return [(kind, wire_size(payloads, self._channel.width)) for kind, payloads in kinds(message)]
+        self.booked.append(_Booked(book, (delivery, sizes)))
 
-    def send_to_neighbours(
-        self, message: Any, sends: Array, topology: Topology, awake: None = None
-    ) -> tuple[Any, Array]:
-        """As `Channel.send_to_neighbours`, where all links are up and no message is lost."""
-        message = self._channel.receive(message, len(topology.links))
-        apart = on_links(message)
+    def awake(self, t: Any, topology: Topology, present: Any) -> Awake:
+        """As of `Channel`."""
+        made = lru_cache(MOST_ROUNDS)(partial(self._channel.awake, topology=topology, present=present))
 
-        def book(channel: Channel, sends: Array, sizes: Any) -> None:
-            channel.book_to_neighbours(topology, sends, apart, sizes)
+        def of_field(name: str) -> Array:
+            return self._host.of_round(lambda t: getattr(made(t), name))
 
-        self.booked.append(_Booked(book, (sends, self._sizes(message))))
-        return message, sends[:, topology.links[:, 1]] if apart else sends
-
-    def answered(self, share: Array) -> Array:
-        """As `Channel.answered`, where messages take no time."""
-        return share
+        return Awake(*(of_field(field.name) for field in fields(Awake)))
 
     def any_answer(self, heard: Array, together: Any) -> Any:
         """Whether any client has answered: certain where some client is present in every round."""
@@ -450,6 +448,12 @@ class _Samples:
 @dataclass(frozen=True)
 class _WorldOfRound(World):
     """The world of a traced round."""
+
+    host: Any = None
+
+    def present(self, t: Any) -> Any:
+        """As of `World`."""
+        return self.host.of_round(lambda t: self.problem.problem.present[t])
 
     def together(self, t: Any) -> Any:
         """As of `World`, by the shares of this round."""

@@ -112,24 +112,23 @@ class JaxBank(FeatureBank):
 
     def moments(self, x: Array, y: Array, weight: Array, chosen: Array | None = None) -> tuple[Array, Array]:
         """As `FeatureBank.moments`, of samples that all replicates share, one tile of them after another."""
-        assert len(x) == len(y) == len(weight) == 1, "samples of each replicate's own"
+        assert len(x) == len(y) == 1, "samples of each replicate's own"
 
         def add(sums: tuple[Array, Array], tile: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], None]:
             x, y, weight = tile
-            root = jnp.sqrt(weight)
+            roots = jnp.broadcast_to(jnp.sqrt(weight)[:, None], (self.replicates, self.kernels, len(y)))
 
-            def work(z: Array) -> Sequence[Array]:
+            def work(z: Array, root: Array) -> Sequence[Array]:
                 rows, y_rows = root[:, None] * self._flat_features(z), root * y
                 return self._exact_product(rows.T, rows), self._exact_product(rows.T, y_rows)
 
-            gram, pull = (of_tile[:, :, 0] for of_tile in self._each_kernel_and_tile(work, x, []))
+            gram, pull = (of_tile[:, :, 0] for of_tile in self._each_kernel_and_tile(work, x, [roots]))
             return (sums[0] + gram, sums[1] + pull), None
 
         shape = self.replicates, self.kernels, self.width
         nothing = jnp.zeros((*shape, self.width)), jnp.zeros(shape)
-        (gram, pull), _ = lax.scan(
-            add, nothing, tuple(in_tiles(jnp.asarray(values[0]), 0) for values in (x, y, weight))
-        )
+        cut = *(in_tiles(jnp.asarray(values[0]), 0) for values in (x, y)), in_tiles(jnp.asarray(weight), 1)
+        (gram, pull), _ = lax.scan(add, nothing, cut)
         if chosen is not None:
             gram, pull = chosen[..., None, None] * gram, chosen[..., None] * pull
         return gram, pull
