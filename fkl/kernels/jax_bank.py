@@ -116,13 +116,15 @@ class JaxBank(FeatureBank):
 
         def add(sums: tuple[Array, Array], tile: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], None]:
             x, y, weight = tile
-            roots = jnp.broadcast_to(jnp.sqrt(weight)[:, None], (self.replicates, self.kernels, len(y)))
+            roots, shape = jnp.sqrt(weight), (self.replicates, self.kernels, len(y))
+            # Roots that all replicates share stay out of the arrays of kernels
+            of_replicates = [] if len(roots) == 1 else [jnp.broadcast_to(roots[:, None], shape)]
 
-            def work(z: Array, root: Array) -> Sequence[Array]:
+            def work(z: Array, root: Array = roots[0]) -> Sequence[Array]:
                 rows, y_rows = root[:, None] * self._flat_features(z), root * y
                 return self._exact_product(rows.T, rows), self._exact_product(rows.T, y_rows)
 
-            gram, pull = (of_tile[:, :, 0] for of_tile in self._each_kernel_and_tile(work, x, [roots]))
+            gram, pull = (of_tile[:, :, 0] for of_tile in self._each_kernel_and_tile(work, x, of_replicates))
             return (sums[0] + gram, sums[1] + pull), None
 
         shape = self.replicates, self.kernels, self.width
