@@ -95,7 +95,7 @@ def write_arrays(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
     )  # type: ignore[arg-type]
 
 
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path | BinaryIO) -> dict[str, NDArray[Any]]:
     """Read an npz whatever it holds: numbers and words as they are said to be, and no more than the file has bytes.
 
     Raises

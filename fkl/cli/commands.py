@@ -446,6 +446,32 @@ def flower_init(folder: Path, words: tuple[str, ...], sites: int, clients_per_si
     print(init(folder, sites, words, clients_per_site))
 
 
+@flower.command("site")
+@click.argument("server", metavar="HOST:PORT")
+@click.option("--number", type=int, required=True, metavar="K", help="The site's number, from 0.")
+@click.option("--rows", type=click.Path(path_type=Path), required=True, help="File of the site's rows.")
+@click.option("--certificates", type=click.Path(path_type=Path), help="What the server's certificate is signed by.")
+@click.option("--key", type=click.Path(path_type=Path), help="Private key that the server knows the site by.")
+def flower_site(server: str, number: int, rows: Path, certificates: Path | None, key: Path | None) -> None:
+    """Join a server as a site, and answer it until stopped."""
+    with requires_extra("flower", "flower"):
+        from fkl.engines.flower.site_process import join
+
+    join(server, number, rows, certificates, key)
+
+
+@flower.command("try")
+@click.argument("project", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("rows", metavar="ROWS ...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), default=Path("tried"), help="Folder of its files: tried.")
+def flower_try(project: Path, rows: tuple[Path, ...], out: Path) -> None:
+    """Play a project on this machine: a server, and a site for each file of rows."""
+    with requires_extra("flower", "flower"):
+        from fkl.engines.flower.trial import play
+
+    sys.exit(play(project, rows, out))
+
+
 @commands.command()
 @click.argument("run", metavar="RUN")
 @click.argument("rows", metavar="ROWS")

@@ -7,7 +7,7 @@ from typing import Any
 from fkl.algorithms.online.learner import Learner
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance.isolated_graph import require_agents_agree
-from fkl.conformance.isolated_star import LoneBatchClient, LoneOneShotClient, LoneStreamClient, require_clients_agree
+from fkl.conformance.isolated_star import DealtBatchClient, LoneOneShotClient, LoneStreamClient, require_clients_agree
 from fkl.conformance.isolated_vertical import require_actors_agree
 from fkl.conformance.party_process import Apart
 from fkl.contract.batches import OnBatches
@@ -44,7 +44,7 @@ def require_parties_agree(method: Any, world: Callable[[], World], party: Apart)
 
 CHECKS: dict[type, Callable[[Any, Callable[[], World], Apart], None]] = {
     Federated: partial(require_clients_agree, LoneStreamClient),
-    OnBatches: partial(require_clients_agree, LoneBatchClient),
+    OnBatches: partial(require_clients_agree, DealtBatchClient),
     OneShot: partial(require_clients_agree, LoneOneShotClient),
     Decentralized: require_agents_agree,
     VerticalMethod: require_actors_agree,

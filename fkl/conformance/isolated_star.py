@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance.party_process import Apart
 from fkl.conformance.played import Carrier, Played, play_together, require_equal, samples_of_rounds
-from fkl.contract.held_samples import Held
-from fkl.contract.lone_party import LoneClient, LoneServer, Shown, shown_arrays
+from fkl.contract.lone_party import LoneBatchClient, LoneClient, LoneServer, Shown, shown_arrays
 from fkl.contract.one_shot import Owned, common_with_classes, owned_samples
 from fkl.contract.star import Federated
 from fkl.contract.world import World
-from fkl.kernels.losses import LOSSES
 from fkl.network.response_times import Times
 from fkl.wire.ledger import WITH_A_SERVER
 from fkl.wire.payloads import Ragged
@@ -36,8 +34,8 @@ class LoneStreamClient(LoneClient):
         return shown_arrays
 
 
-class LoneBatchClient(LoneStreamClient):
-    """One client with all its samples x (n, d) and y (n,), and the name of the loss."""
+class DealtBatchClient(LoneBatchClient, LoneStreamClient):
+    """One client with all its samples."""
 
     @staticmethod
     def dealt(world: World) -> tuple[Any, list[tuple[Any, ...]]]:
@@ -51,18 +49,6 @@ class LoneBatchClient(LoneStreamClient):
     def shown_together(world: World) -> Callable[[Any], Shown]:
         """What all have learned."""
         return lambda theta: {"theta": theta[0]}
-
-    def samples_of_round(self, t: int) -> Held:
-        """All of them."""
-        if len(self._samples) > 1:
-            x, y, loss = self._samples
-            self._samples = (Held(x, y, np.array([len(y)]), np.ones(1, np.bool_), LOSSES[loss]),)
-        held: Held = self._samples[0]
-        return held
-
-    def shown_arrays(self, outcome: Any) -> Shown:
-        """What it learned."""
-        return {"theta": outcome[0]}
 
 
 class LoneOneShotClient(LoneStreamClient):

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.contract.held_samples import Held
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Common
+from fkl.kernels.losses import LOSSES
 from fkl.wire.packets import Packet, packed, unpacked
 
 Array = NDArray[Any]
@@ -100,6 +102,22 @@ class LoneClient(LoneParty):
     def shown_arrays(self, outcome: Any) -> Shown:
         """The arrays of an outcome, by name."""
         return shown_arrays(outcome)
+
+
+class LoneBatchClient(LoneClient):
+    """One client with all its samples x (n, d) and y (n,), and the name of the loss."""
+
+    def samples_of_round(self, t: int) -> Held:
+        """All of them."""
+        if len(self._samples) > 1:
+            x, y, loss = self._samples
+            self._samples = (Held(x, y, np.array([len(y)]), np.ones(1, np.bool_), LOSSES[loss]),)
+        held: Held = self._samples[0]
+        return held
+
+    def shown_arrays(self, outcome: Any) -> Shown:
+        """What it learned."""
+        return {"theta": outcome[0]}
 
 
 class LoneServer(LoneParty):

@@ -154,7 +154,7 @@ class Engine:
         raise NotImplementedError
 
 
-def why_no_star_on_a_stream(method: Algorithm) -> str | None:
+def why_no_star(method: Algorithm) -> str | None:
     """Why a method is no star whose server hears all clients together, round after round; None where it is one.
 
     Only in such a star can each client be on another process, or be a site, since the server needs messages alone.
@@ -168,6 +168,11 @@ def why_no_star_on_a_stream(method: Algorithm) -> str | None:
         return "its server serves one client after another"
     if not getattr(method, "all_at_once", False):
         return "it has no server that hears clients round after round"
-    if task is not StreamTask:
-        return "its clients learn from batches, and are tested on rows drawn from all of them"
     return None
+
+
+def why_no_star_on_a_stream(method: Algorithm) -> str | None:
+    """As `why_no_star`, of methods that see a sample in every round."""
+    if (why := why_no_star(method)) is not None or task_of(method) is StreamTask:
+        return why
+    return "its clients learn from batches, and are tested on rows drawn from all of them"

@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 pytest.importorskip("flwr", reason="needs the extra flower")
-from engines.sites import RUN, InProcess, script
-from flwr.app import ArrayRecord, Message
+from engines.sites import ROWS, WORDS, InProcess, compared, write_files
+from flwr.app import Message
 
+import fkl
 from fkl.basics.plain_data import NotPlainError
 from fkl.basics.random_streams import Role, Streams
 from fkl.conditions import accountant
@@ -21,11 +22,13 @@ from fkl.config import load
 from fkl.config.compose import compose
 from fkl.engines.flower.configuration import OfSites, run_of
 from fkl.engines.flower.hub import Hub
-from fkl.engines.flower.records import from_records, size_of, to_records
+from fkl.engines.flower.records import read_packets, write_packets
 from fkl.engines.flower.site import client_app
+from fkl.results.model import load as load_model
 from fkl.wire.packets import Packet
 
-ROWS, WORDS, write_files = script.ROWS, script.WORDS, script.write_files
+RUN = "left"
+"""Name of the run: that of the server's folder."""
 METHODS = {
     "em_kofl": (),
     "em_kofl-copy": ("algo.predictor=copy", "algo.losses=sum"),
@@ -59,7 +62,8 @@ def each(*cases: tuple[Any, ...] | str) -> list[Any]:
 @pytest.fixture(autouse=True)
 def _no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers of sites in this process are there at once, or never come."""
-    monkeypatch.setattr("fkl.engines.flower.hub.PAUSE_S", 0.01)
+    for name, seconds in (("PAUSE_S", 0.001), ("LOOK_S", 0.0), ("ASK_S", 0.0)):
+        monkeypatch.setattr(f"fkl.engines.flower.hub.{name}", seconds)
 
 
 def words_of(name: str) -> tuple[str, ...]:
@@ -72,7 +76,8 @@ def words_of(name: str) -> tuple[str, ...]:
 def configuration(*words: str) -> dict[str, Any]:
     """What `fkl flower init` writes into a project."""
     resolved = load(compose(*words)).resolved
-    return {"configuration": yaml.safe_dump(resolved), "sites": len(ROWS), "clients-per-site": 1, "timeout-s": 0.1}
+    own = {"sites": len(ROWS), "clients-per-site": 1, "timeout-s": 0.1, "report-every": 100}
+    return {"configuration": yaml.safe_dump(resolved), **own}
 
 
 def played(
@@ -83,16 +88,14 @@ def played(
     grid = InProcess(client_app(), given, files, **more)
     if isinstance(grid.fails, Away):
         grid.fails.grid = grid
-    hub = Hub(run_of(given["configuration"]), grid, given["sites"], per_site, given["timeout-s"], said.append)
+    hub = Hub(run_of(given["configuration"]), grid, given, files[0].with_name(RUN), said.append)
     hub.train()
     return hub, grid, said
 
 
 def require_equal(hub: Hub, words: tuple[str, ...], files: list[Path], per_site: int = 1) -> float:
     """Compare predictions to 1e-9 and bytes exactly; the largest difference."""
-    folder = files[0].with_name("left")
-    hub.write(folder, hub.collect_results())
-    largest, same, there = script.compared(words, files, folder, str(RUN), per_site)
+    largest, same, there = compared(words, files, files[0].with_name(RUN), RUN, per_site)
     assert largest < 1e-9
     assert same
     assert there.tolist() == present(hub).tolist()
@@ -101,7 +104,8 @@ def require_equal(hub: Hub, words: tuple[str, ...], files: list[Path], per_site:
 
 def present(hub: Hub) -> np.ndarray:
     """Which sites counted in each round, (T, K)."""
-    return np.array([[k in here for k in range(len(ROWS))] for here, _ in hub.rounds])
+    there: np.ndarray = hub.now.book.here
+    return there
 
 
 @pytest.mark.parametrize("name", each(*METHODS))
@@ -109,7 +113,7 @@ def test_sites_predict_and_send_what_the_simulation_says(name: str, tmp_path: Pa
     """To 1e-9 and to the byte, though one site's rows are used up before the others'."""
     words, files = words_of(name), write_files(tmp_path)
     hub, _, _ = played(words, files)
-    assert sum(rounds for rounds, _ in hub.collect_results().values()) == sum(ROWS)
+    assert sum(one.rows for one in hub.now.book.last_errors.values()) == sum(ROWS)
     print(f"{name}: largest difference {require_equal(hub, words, files):.1e}")
 
 
@@ -118,7 +122,7 @@ def test_a_site_plays_several_clients(name: str, tmp_path: Path) -> None:
     """Each with every fourth of its rows: five rounds, the last one or two without some of them; and one misses two."""
     words, files = words_of(name), write_files(tmp_path)
     hub, _, _ = played(words, files, per_site=4, fails=Away(2, 1, 0, 2))
-    assert len(hub.rounds) == 5
+    assert hub.now.book.rounds == 5
     require_equal(hub, words, files, per_site=4)
     assert not present(hub)[1:3, 2].any() and present(hub)[4, 2]
 
@@ -201,14 +205,87 @@ def test_a_site_without_its_memory_stays_out(tmp_path: Path) -> None:
     comes_back = away.comes_back
 
     def without_its_file() -> None:
-        (tmp_path / f"site2.site2.{RUN}.memory").unlink()
+        (tmp_path / f"site2.site2.{RUN}" / "memory").unlink()
         comes_back()
 
     away.comes_back = without_its_file  # type: ignore[method-assign]
     hub, _, said = played(words, files, fails=away)
     assert not present(hub)[5:, 2].any()
-    line = "a node is not taken in: site 2 has lost its memory of 5 rounds, and stays out"
+    line = "node 200 is not taken in: site 2 has lost its memory of 5 rounds, and stays out"
     assert line in said
+
+
+class Killed(Exception):
+    """The server has ended."""
+
+
+class Kills:
+    """Ends processes when messages are sent, and starts them again: of the server, or of the site that is asked.
+
+    Parameters
+    ----------
+    at : dict of int to str
+        By the number of a message to play a round, from 0: "server", "site" before it has played, or "played", the site
+        after it has, before anybody hears of it.
+    """
+
+    def __init__(self, at: dict[int, str]) -> None:
+        self.at, self.number, self.sessions = at, -1, 0
+        self.grid: Any = None
+
+    def __call__(self, node: int, message: Message) -> bool:
+        """Whether this message stays without an answer."""
+        if "round" not in message.content["about"]:
+            return False
+        self.number += 1
+        what = self.at.get(self.number)
+        if what == "server":
+            raise Killed
+        if what == "played":
+            self.grid.app(message, self.grid.nodes[node])
+        if what is not None:
+            self.sessions += 1
+            own = self.grid.nodes[node].node_config
+            self.grid.nodes[node] = self.grid.context(node, own["site"], Path(own["path"]), f"session {self.sessions}")
+        return what is not None
+
+
+def files_left(folder: Path) -> dict[str, bytes]:
+    """What a run has left, without seconds, and bytes of Flower's messages, some of which are digits of identities."""
+    rounds = pd.read_csv(folder / RUN / "rounds.csv", dtype=str).drop(columns=["seconds", "heard_by_flower"])
+    found = {"rounds": rounds.to_csv().encode()}
+    for file in sorted(folder.glob("**/*")):
+        if file.name in ("model.npz", "predictions.csv", "sites.csv"):
+            found[str(file.relative_to(folder))] = file.read_bytes()
+    return found
+
+
+@pytest.mark.parametrize("name", ["em_kofl", "pof_mkl-bins"])
+def test_kills_at_random_moments_change_nothing(name: str, tmp_path: Path) -> None:
+    """Server and sites end at thirty moments, the same project is started again, and all bytes are as undisturbed."""
+    words, left = words_of(name), []
+    rng = np.random.default_rng(5)
+    for folder, count in ((tmp_path / "calm", 0), (tmp_path / "killed", 30)):
+        folder.mkdir()
+        moments = rng.choice(150, count, replace=False)
+        kills = Kills({int(n): str(rng.choice(["server", "site", "played"])) for n in moments})
+        files, given = write_files(folder), configuration(*words) | {"timeout-s": 20.0, "report-every": 7}
+        kills.grid = grid = InProcess(client_app(), given, files, kills, session="session 0")
+        restarts = 0
+        while True:
+            hub = Hub(run_of(given["configuration"]), grid, given, folder / RUN, lambda line: None)
+            try:
+                hub.train()
+                break
+            except Killed:
+                restarts += 1
+                for node, k in zip(grid.nodes, range(3), strict=True):  # a new run of Flower has new contexts
+                    grid.nodes[node] = grid.context(node, k, files[k], grid.nodes[node].node_config["session"])
+                grid.answers.clear()
+        assert (restarts > 0) == (kills.sessions > 0) == bool(count)
+        left.append(files_left(folder))
+    assert left[0] == left[1]
+    assert hub.now.book.here[:17].all()
 
 
 def test_flower_alone_remembers_where_the_node_lives_on(tmp_path: Path) -> None:
@@ -216,7 +293,7 @@ def test_flower_alone_remembers_where_the_node_lives_on(tmp_path: Path) -> None:
     words, files = words_of("em_kofl"), write_files(tmp_path)
 
     def fails(node: int, message: Message) -> bool:
-        for file in tmp_path.glob("*.memory"):
+        for file in tmp_path.glob("*/memory"):
             file.unlink()
         return False
 
@@ -224,29 +301,33 @@ def test_flower_alone_remembers_where_the_node_lives_on(tmp_path: Path) -> None:
     require_equal(hub, words, files)
 
 
-def test_what_the_server_leaves(tmp_path: Path) -> None:
-    """Tables of rounds and sites, whose bytes are those of the arrays, beside Flower's own."""
+def test_what_the_server_and_its_sites_leave(tmp_path: Path) -> None:
+    """Tables whose bytes are those of the arrays, the errors of a simulation, and models that predict as it does."""
     words, files = words_of("pof_mkl"), write_files(tmp_path)
-    hub, _, _ = played(words, files)
-    told = hub.collect_results()
-    hub.write(tmp_path / "left", told)
-    rounds, sites = (
-        pd.read_csv(tmp_path / "left" / f"{name}.csv", dtype={"sites": str}) for name in ("rounds", "sites")
-    )
+    _, _, said = played(words, files)
+    rounds, sites = (pd.read_csv(tmp_path / RUN / f"{name}.csv", dtype={"sites": str}) for name in ("rounds", "sites"))
     assert rounds["sites"].tolist() == ["0 1 2"] * 17 + ["0 2"] * 3
     assert (
         rounds["uplink_bytes"].sum() == sites["uplink_bytes"].sum() == 57 * (8 * 8 + 7)
     )  # one bin of 8, and the bits that say which
     assert (rounds["heard_by_flower"] > rounds["uplink_bytes"]).all()
-    assert sites["rounds"].tolist() == list(ROWS)
-    errors = pd.concat(
-        pd.read_csv(tmp_path / f"site{k}.site{k}.{RUN}.predictions.csv").eval("(target - prediction) ** 2")
-        for k in range(3)
-    )
-    mse = (sites["mse"] * sites["rounds"]).sum() / sites["rounds"].sum()
-    assert mse == pytest.approx(errors.mean() / hub.known.scale.y_unit**2)
-    assert (tmp_path / "left" / "server.sealed").exists()
-    assert any(line.startswith("mse ") for line in hub.summary(told))
+    assert sites["rounds"].tolist() == sites["predicted"].tolist() == list(ROWS)
+    # Errors are those of a simulation of the same clients, each a site.
+    whole = tmp_path / "whole.csv"
+    pd.concat([pd.read_csv(file).assign(site=f"{k}-0") for k, file in enumerate(files)]).to_csv(whole, index=False)
+    same = (f"dataset.path={whole}", "dataset.site=site", f"paths.outputs={tmp_path}", "save_model=true")
+    run = fkl.run(*words, *same)
+    names = ["mse", "rmse_in_units", "r2", "mse_running_mean"]
+    np.testing.assert_allclose(
+        rounds[names].iloc[-1], run.summary[names].iloc[0], rtol=1e-9
+    )  # tables of a run have ten digits
+    of_sites = run.clients.groupby("site", sort=True)[["mse", "mse_running_mean"]].mean()
+    np.testing.assert_allclose(sites[of_sites.columns], of_sites, rtol=1e-9)
+    assert any(line.startswith("all sites: error ") for line in said)
+    # A site's model predicts as its client's part of the simulation's.
+    rows = pd.read_csv(files[1])
+    model = load_model(tmp_path / f"site1.site1.{RUN}" / "model.npz")
+    np.testing.assert_allclose(model.predict(rows), run.model.predict(rows, client="1-0"), rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -266,10 +347,10 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_line(
     words, said = words_of("pof_mkl"), []
     given = configuration(*words)
     grid = InProcess(client_app(), given, files)
-    hub = Hub(run_of(given["configuration"]), grid, 3, 1, 0.5, said.append)
+    hub = Hub(run_of(given["configuration"]), grid, given | {"timeout-s": 0.5}, tmp_path / RUN, said.append)
     hub._poll_sites()
     assert list(hub.members) == [0, 2]
-    [refused] = [one for one in said if one.startswith("a node is not taken in: ")]
+    [refused] = [one for one in said if "is not taken in" in one]
     assert refused.endswith("it cannot answer, and its own log says why")
     assert line in capsys.readouterr().err
     good.rename(files[1])
@@ -293,7 +374,7 @@ def test_a_node_that_does_not_say_who_it_is(
     given = configuration(*words_of("pof_mkl"))
     grid = InProcess(client_app(), given, files)
     grid.nodes[100].node_config = own | ({"path": str(files[0])} if own.get("path") == "" else {})
-    hub = Hub(run_of(given["configuration"]), grid, 3, 1, 0.5, said.append)
+    hub = Hub(run_of(given["configuration"]), grid, given | {"timeout-s": 0.5}, tmp_path / RUN, said.append)
     hub._poll_sites()
     assert line in "".join(said) + capsys.readouterr().err
     assert list(hub.members) == [1, 2]
@@ -306,13 +387,12 @@ NOISY = ("privacy.clip=1", "privacy.noise=2", "scaling=none")
 def test_noise_is_counted_message_by_message(condition: str, played_again: int, tmp_path: Path) -> None:
     """By the accountant of simulations; of local noise also what was sent in a round that did not count."""
     words = (*words_of("pof_mkl"), f"privacy={condition}", *NOISY)
-    hub, _, _ = played(words, write_files(tmp_path), fails=Away(2, 5, 0, 1))
-    told = hub.collect_results()
+    hub, _, said = played(words, write_files(tmp_path), fails=Away(2, 5, 0, 1))
     rounds, again = int(present(hub)[:, 0].sum()), played_again
     epsilon = float(accountant.epsilons(2.0, np.array([rounds + again]), 1e-5)[0])
     what = "sums" if condition == "central" else "messages"
-    assert next(iter(hub.summary(told))) == f"epsilon_client {epsilon:.6g} for delta 1e-05, of {rounds + again} {what}"
-    assert all(np.isnan(error) for _, error in told.values())
+    assert f"epsilon_client {epsilon:.6g} for delta 1e-05, of {rounds + again} {what}" in said
+    assert all(np.isnan(one.squared_error) for one in hub.now.book.last_errors.values())
 
 
 @pytest.mark.parametrize("condition", ["central", "local"])
@@ -337,34 +417,35 @@ def test_sites_must_have_the_same_features(tmp_path: Path) -> None:
     files, said = write_files(tmp_path), []
     pd.read_csv(files[1]).rename(columns={"a": "z"}).to_csv(files[1], index=False)
     given = configuration(*words_of("pof_mkl"))
-    hub = Hub(run_of(given["configuration"]), InProcess(client_app(), given, files), 3, 1, 0.5, said.append)
+    grid = InProcess(client_app(), given, files)
+    hub = Hub(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append)
     hub._poll_sites()
-    assert "a node is not taken in: its features are z, b, c, where the first site has a, b, c" in said
+    assert "node 101 is not taken in: its features are z, b, c, where the first site has a, b, c" in said
     assert list(hub.members) == [0, 2]
 
 
 def test_a_message_can_name_nothing_that_is_not_loaded() -> None:
     """Nor anything that is more than data."""
     for name in ("antigravity:Thing", "subprocess:Popen", "fkl.basics.plain_data:GENERATORS"):
-        form = json.dumps({"class": name, "parts": {}, "within": {}})
+        form = json.dumps([{"class": name, "parts": {}, "within": {}}])
         with pytest.raises(NotPlainError):
-            from_records(ArrayRecord(), form)
+            read_packets(b"", form)
 
 
 @pytest.mark.parametrize("name", each(*METHODS))
 def test_messages_come_back_as_they_were(name: str, tmp_path: Path) -> None:
-    """Whatever a method sends: packed, put into records, and unpacked again."""
+    """Whatever a method sends: packed, written as bytes, and unpacked again; equal arrays travel once."""
     seen: list[Packet | None] = []
 
-    def noted(packet: Packet | None) -> Any:
-        arrays, form = to_records(packet)
-        seen.append(packet)
-        assert from_records(arrays, form) == packet
-        assert size_of(arrays) == (0 if packet is None else packet.size)
-        return arrays, form
+    def noted(packets: list[Packet | None]) -> Any:
+        content, forms = write_packets(packets)
+        seen.extend(packets)
+        assert read_packets(content, forms) == packets
+        assert len(content) <= sum(one.size for one in packets if one is not None)
+        return content, forms
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fkl.engines.flower.hub.to_records", noted)
-        patch.setattr("fkl.engines.flower.site.to_records", noted)
+        patch.setattr("fkl.engines.flower.hub.write_packets", noted)
+        patch.setattr("fkl.engines.flower.site.write_packets", noted)
         played(words_of(name), write_files(tmp_path, (3, 2, 2)))
     assert any(packet is not None for packet in seen) == (name != "nco_oms")

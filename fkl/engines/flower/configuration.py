@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import yaml
-from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, key_prefix, require
 from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.conditions import wrap
 from fkl.conditions.privacy import Noise
 from fkl.config import Run, load
+from fkl.contract.batches import OnBatches
 from fkl.contract.world import Common
 from fkl.data import seals
 from fkl.data.normalise import normalise
@@ -24,7 +24,7 @@ from fkl.data.problem import Table
 from fkl.data.scale import Scale
 from fkl.data.store import Store
 from fkl.data.table_file import TableFile
-from fkl.engines.base import why_no_star_on_a_stream
+from fkl.engines.base import why_no_star, why_no_star_on_a_stream
 from fkl.network import Network
 
 
@@ -38,7 +38,8 @@ def run_of(configuration: str) -> Run:
 
 def require_fits(run: Run) -> None:
     """Refuse what sites cannot play, or what follows from all sites' rows."""
-    label, settings, why = run.algo.label, run.settings, why_no_star_on_a_stream(run.algo)
+    why_no = why_no_star if isinstance(run.algo, OnBatches) else why_no_star_on_a_stream
+    label, settings, why = run.algo.label, run.settings, why_no(run.algo)
     words = "a method whose clients, all at once, send a server what it adds up, round after round"
     require(why is None, "algo", label, f"{words}: {why}")
     # Data are a file of each site's own, read alike everywhere.
@@ -60,7 +61,7 @@ def require_fits(run: Run) -> None:
     require(settings.stop_when is None, "stop_when", settings.stop_when, "null: sites learn as long as they have rows")
     require(not settings.metrics, "metrics", settings.metrics, "null: predictions stay at the sites")
     require(settings.engine in ("numba", "numpy"), "engine", settings.engine, "numba or numpy, at every site")
-    require(not settings.save_model, "save_model", True, "false: a client's part of the model stays at its site")
+    require(not settings.save_model, "save_model", True, "false: every site writes its model in any case")
     noisy = noise_of(run) is not None
     told = "none with privacy.noise: for a common scale sites tell the ends of their rows, on which there is no noise"
     require(not noisy or settings.scaling == "none", "scaling", settings.scaling, told)
@@ -115,6 +116,11 @@ class Ends:
     high: tuple[float, ...] = ()
     norm: float = 0.0
 
+    def require_finite(self) -> None:
+        """Refuse ends that are no numbers."""
+        finite = bool(np.isfinite([*self.low, *self.high, self.norm]).all())
+        require(finite, "ranges", "with NaN or infinity", "finite numbers")
+
     @classmethod
     def from_table(cls, table: Table, scaling: str) -> "Ends":
         """Of one site's rows."""
@@ -166,17 +172,27 @@ class Known:
 
     Parameters
     ----------
+    run : str
+        Name of the run.
     sites, clients_per_site : int
         A site plays several clients, each with every so many-th of its rows: so a round learns from several rows of it.
-    rounds, dimension : int
+    rounds : int
+    columns : tuple of str
+        Names of the features, in their order.
     scale : Scale
     """
 
+    run: str
     sites: int
     clients_per_site: int
     rounds: int
-    dimension: int
+    columns: tuple[str, ...]
     scale: Scale
+
+    @property
+    def dimension(self) -> int:
+        """Number of features."""
+        return len(self.columns)
 
     @property
     def clients(self) -> int:
@@ -188,22 +204,9 @@ class Known:
         drawn = OfSites(run.settings.seed, (0,)), run.settings.precision, run.settings.engine
         return Common(run.kernels, self.dimension, self.rounds, *drawn, self.clients)
 
-    def present(self, site: int, rows: int, t: int) -> list[int]:
-        """Clients of a site of so many rows that have one left in round t."""
-        first, left = site * self.clients_per_site, rows - t * self.clients_per_site
-        return list(range(first, first + max(min(left, self.clients_per_site), 0)))
-
-    def row(self, client: int, t: int) -> int:
-        """Number of a client's row of round t, in the file of its site."""
-        return t * self.clients_per_site + client % self.clients_per_site
-
-    def samples(
-        self, run: Run, table: Table, client: int
-    ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_]]:
-        """A client's rows as it sees them, x (n, 1, d), y (n, 1) and present (n, 1)."""
-        own = slice(self.row(client, 0), None, self.clients_per_site)
-        x, y = self.scale.x(table.x[own]).astype(run.settings.precision), self.scale.y(table.y[own])
-        return x[:, None], y[:, None], np.ones((len(y), 1), np.bool_)
+    def numbers(self, site: int) -> range:
+        """Numbers of a site's clients."""
+        return range(site * self.clients_per_site, (site + 1) * self.clients_per_site)
 
 
 def method_of(run: Run) -> Any:

@@ -1,39 +1,51 @@
 """The server: it plays the server of the contract with messages of sites alone, and goes on without those that fail.
 
-A round counts whole or not at all. Where a site does not answer in time, the server forgets the round and plays it
-again without that site; the sites that were heard forget it, too. So a site that was away was absent, as clients of a
-simulation are, and nothing else.
+A round counts completely or not at all. Where a site does not answer in time, the server forgets the round and plays it
+again without that site; the other sites forget it, too. So a site that was away was absent, as clients of a simulation
+are, and nothing else. A site that has restarted meanwhile plays the round with the others.
 """
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
+from flwr.supercore.inflatable.inflatable_utils import pull_objects
 
 from fkl.basics.errors import FklError, plural, require
-from fkl.basics.files import write_sealed, write_text
+from fkl.basics.files import write_sealed
 from fkl.basics.plain_data import NotPlainError
 from fkl.conditions import accountant
 from fkl.conditions.privacy import Central
 from fkl.config import Run
 from fkl.contract.lone_party import LoneServer
+from fkl.engines.flower.clients import kind_of
 from fkl.engines.flower.configuration import Ends, Known, common_scale, method_of, noise_of, require_columns, run_of
-from fkl.engines.flower.memory import to_arrays
-from fkl.engines.flower.records import from_records, size_of, to_records
-from fkl.engines.flower.words import ABOUT, arrays_of, words_of
-from fkl.wire.packets import Packet
+from fkl.engines.flower.memory import read, to_arrays, to_bytes
+from fkl.engines.flower.records import read_packets, write_packets
+from fkl.engines.flower.tables import Book, Errors, Traffic
+from fkl.engines.flower.words import ABOUT, words_of
+from fkl.wire.packets import Packet, unpacked
 
-PAUSE_S = 0.2
-"""Between two looks for answers."""
-BROKEN = (NotPlainError, KeyError, ValueError, TypeError, AttributeError)
-"""What an answer that no site of ours has made leads to."""
-COLUMNS = ("round", "sites", "uplink_bytes", "downlink_bytes", "sent_by_flower", "heard_by_flower", "seconds")
-"""Of rounds.csv."""
+Words = dict[str, Any]
+"""Of a message."""
+PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
+"""Between two looks for answers: at first, and at most; a tenth of the time waited so far in between."""
+ASK_S = 5.0
+"""Between two questions who a node is, where it plays no site, or does not answer."""
+LOOK_S = 1.0
+"""Between two looks for nodes that are new."""
+TABLES_S = 5.0
+"""Between two writings of tables: a round that takes less does not write them."""
+SEALED = "server.sealed"
+MOST_ROUNDS = 1_000_000
+BROKEN = (NotPlainError, KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError, RecursionError)
+"""What an answer leads to that no site of ours has made."""
 
 
 @dataclass
@@ -45,38 +57,49 @@ class Member:
     node : int
         Of Flower.
     rows : int
+    session : str
+        Of the site's process, drawn when it starts; empty where every message has a process of its own.
     heard : int
-        The last round that it was heard in, from 0; -1 for none.
+        The last round that counted in which it took part, from 0; -1 for none.
     away : bool
         Whether it did not answer, and has not been back since.
     """
 
     node: int
     rows: int
+    session: str = ""
     heard: int = -1
     away: bool = False
 
 
 @dataclass
-class Traffic:
-    """Bytes and seconds of a round: of the arrays, which the ledger counts, and of Flower's messages in all.
+class Progress:
+    """All that a server needs to go on after it has ended.
 
     Parameters
     ----------
-    up, down : dict of int to int
-        Bytes of arrays by site.
-    sent, heard : int
-        Bytes of Flower's messages, serialised, the arrays among them, those that are equal once in each.
-    seconds, played : float
-        Of the round; of it those that the slowest site computed.
+    project : str
+        Digest of the run's configuration and of its sites.
+    known : Known
+    server : any
+        The server's state of the method.
+    members : dict of int to Member
+    book : Book
+    summed : dict of int to int
+        By client, sums that it was in, also those of rounds that did not count.
+    sent : dict of int to int
+        By site, messages that its clients have sent, as it reports.
+    finished : bool
     """
 
-    up: dict[int, int] = field(default_factory=dict)
-    down: dict[int, int] = field(default_factory=dict)
-    sent: int = 0
-    heard: int = 0
-    seconds: float = 0.0
-    played: float = 0.0
+    project: str
+    known: Known
+    server: Any
+    members: dict[int, Member]
+    book: Book
+    summed: dict[int, int]
+    sent: dict[int, int]
+    finished: bool = False
 
 
 class Hub:
@@ -86,76 +109,99 @@ class Hub:
     ----------
     run : Run
     grid : flwr.serverapp.Grid
-    sites : int
-        How many there are: the first round begins when all have said who they are.
-    clients_per_site : int
-        How many clients each of them plays.
-    timeout_s : float
-        How long an answer is waited for.
+    settings : mapping
+        Of the project: `sites` (the first round begins when so many have said who they are), `clients-per-site`,
+        `timeout-s` (how long an answer is waited for) and `report-every` (rounds between two reports of sites).
+    folder : Path
+        Of the server's files; its name is the run's, at all sites.
     say : callable
-        Told a line at a time.
+        Is given a line at a time.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        grid: Grid,
-        sites: int,
-        clients_per_site: int,
-        timeout_s: float,
-        say: Callable[[str], None] = print,
-    ) -> None:
-        self._run, self._grid, self._timeout, self._say = run, grid, timeout_s, say
-        self._sites, self._clients_per_site = sites, clients_per_site
+    def __init__(self, run: Run, grid: Grid, settings: Any, folder: Path, say: Callable[[str], None] = print) -> None:
+        self._run, self._grid, self._folder, self._say = run, grid, folder, say
+        self._sites, self._clients_per_site = int(settings["sites"]), int(settings["clients-per-site"])
+        self._timeout, self._report_every = float(settings["timeout-s"]), int(settings["report-every"])
+        self._kind, self._project = kind_of(run), project_of(settings)
         self.members: dict[int, Member] = {}
-        self._asked: dict[str, int] = {}  # by message, nodes that were asked who they are, and have not said yet
-        self._again: dict[int, float] = {}  # by node, when it is asked once more
+        self._asked: dict[str, int] = {}  # nodes that were asked who they are and have not said yet, by message
+        self._again: dict[int, float] = {}  # when a node is asked again
         self._refused: dict[int, str] = {}
+        self._nodes, self._next_look = list[int](), 0.0
         self._ends: dict[int, Ends] = {}
         self._columns: list[str] = []
-        self.rounds: list[tuple[list[int], Traffic]] = []
         self.lost = Traffic()
-        self._summed: dict[int, int] = {}  # by client, sums that it was in, of rounds that did not count, too
-        self._told = 0
+        self._written = -np.inf
 
-    def train(self, after: Callable[[], object] = lambda: None) -> None:
-        """Play all rounds, and call `after` at the end of each."""
-        # Wait until all sites have said who they are, and find what they have in common.
-        while len(self.members) < self._sites:
+    # --- a run
+
+    def train(self) -> None:
+        """Play all rounds that are left, ask sites for their results, and leave all files."""
+        self.now = now = self._begin()
+        method = method_of(self._run)
+        self.server = LoneServer(method, now.known.common(self._run), now.known.clients)
+        if now.book.rounds:
+            self.server.state = now.server
+        self._exchanges, self._hears_silence = method.exchanges, method.called_without_messages
+        self._example = self._kind.example(self._run, now.known)
+        for t in range(now.book.rounds, now.known.rounds):
+            self._say(self._play_round(t))
+            if t + 1 == now.known.rounds or (t + 1) % self._report_every == 0:
+                now.book.errors[t + 1] = self._collect_errors()
+            now.server, now.finished = self.server.state, t + 1 == now.known.rounds
+            write_sealed(self._folder / SEALED, to_arrays(now))
+            if now.finished or time.monotonic() > self._written + TABLES_S:
+                self._write_tables()
+        for line in self._summary():
+            self._say(line)
+
+    def _begin(self) -> Progress:
+        """Wait until all sites have said who they are, and find what they have in common; or go on with a run."""
+        now = read(self._folder / SEALED, Progress)
+        if now is not None:
+            self._columns, self.members = list(now.known.columns), now.members
+            for one in self.members.values():
+                one.away, one.session = True, ""
+            t = now.book.rounds  # the round that was under way: its sums may have been seen
+            for number in (c for k, one in now.members.items() for c in self._kind.present(now.known, k, one.rows, t)):
+                now.summed[number] = now.summed.get(number, 0) + method_of(self._run).exchanges
+        until = np.inf if now is None else time.monotonic() + self._timeout
+        while time.monotonic() < until and (
+            len(self.members) < self._sites or any(one.away for one in self.members.values())
+        ):
             self._poll_sites()
             time.sleep(PAUSE_S)
-        rows, ends = [one.rows for one in self.members.values()], list(self._ends.values())
-        scale = common_scale(ends, self._run.settings.scaling, len(self._columns))
-        length = -(-max(rows) // self._clients_per_site)
-        known = Known(self._sites, self._clients_per_site, length, len(self._columns), scale)
-        self._words, self.known = words_of(known), known
-        self.server = LoneServer(method := method_of(self._run), known.common(self._run), known.clients)
-        self._exchanges, self._hears_silence = method.exchanges, method.called_without_messages
-        there = f"{plural(self._sites, 'site')}, {plural(known.clients, 'client')}"
-        rounds = f"{plural(known.rounds, 'round')}, {plural(known.dimension, 'feature')}"
-        self._say(f"{self._run.algo.label}: {there}, {rounds}")
-        for t in range(known.rounds):
-            self._say(self._play_round(t))
-            after()
+        if now is None:
+            ends = list(self._ends.values())
+            scale = common_scale(ends, self._run.settings.scaling, len(self._columns))
+            rounds = self._kind.rounds(
+                self._run, max(one.rows for one in self.members.values()), self._clients_per_site
+            )
+            known = Known(self._folder.name, self._sites, self._clients_per_site, rounds, tuple(self._columns), scale)
+            now = Progress(self._project, known, None, self.members, Book.empty(rounds, self._sites), {}, {})
+        self._words, self.known = words_of(now.known), now.known
+        there = f"{plural(self._sites, 'site')}, {plural(self.known.clients, 'client')}"
+        rounds_ = f"{plural(self.known.rounds, 'round')}, {plural(self.known.dimension, 'feature')}"
+        done = f", of which {now.book.rounds} are played" if now.book.rounds else ""
+        self._say(f"{self._run.algo.label}: {there}, {rounds_}{done}")
+        return now
 
     # --- who is there
 
-    def _poll_sites(self) -> None:
-        """Ask nodes that play no site who they are, now and then, and take in the answers that there are by now."""
-        now, playing = time.monotonic(), {one.node for one in self.members.values() if not one.away}
-        due = [n for n in self._grid.get_node_ids() if n not in playing and now >= self._again.get(n, now)]
-        self._again |= dict.fromkeys(due, now + self._timeout)
-        self._asked = {message: node for message, node in self._asked.items() if node not in due}
-        self._asked |= self._push_messages(
-            {n: RecordDict({ABOUT: ConfigRecord()}) for n in due}, "query", self._timeout
-        )
+    def _poll_sites(self, silent: set[int] = frozenset()) -> None:  # type: ignore[assignment]
+        """Ask nodes that play no site, or are silent, who they are, now and then; take in the answers that came."""
+        now, playing = time.monotonic(), {one.node for one in self.members.values() if not one.away} - silent
+        if now >= self._next_look:
+            self._next_look, self._nodes = now + min(LOOK_S, self._timeout), list(self._grid.get_node_ids())
+        due = [n for n in self._nodes if n not in playing and now >= self._again.get(n, now)]
+        self._again |= dict.fromkeys(due, now + min(ASK_S, self._timeout))
+        question: dict[int, Words] = {n: {"run": self._folder.name} for n in due}
+        self._asked |= self._push_messages(question, "query", self._timeout)
         for node, answer in self._pull_answers(self._asked):
-            self._admit_site(
-                node, dict(answer.content[ABOUT]) if answer.has_content() else {"refused": str(answer.error)}
-            )
+            self._admit_site(node, words_of_answer(answer))
 
     def _admit_site(self, node: int, about: dict[str, Any]) -> None:
-        """Take in what a node says of itself."""
+        """Take in what a node says about itself."""
         try:
             if "refused" in about:
                 raise FklError(str(about["refused"]))
@@ -163,21 +209,29 @@ class Hub:
             require(0 <= k < self._sites, "site", k, f"a number from 0 to {self._sites - 1}")
             enough = f"at most {rows}, the rows of site {k}"
             require(self._clients_per_site <= rows, "clients-per-site", self._clients_per_site, enough)
-            self._columns = self._columns or columns
-            require_columns(columns, self._columns)
-            before = self.members.get(k, Member(node, rows))
+            require_columns(columns, self._columns or columns)
+            ends = Ends(tuple(map(float, about["low"])), tuple(map(float, about["high"])), float(about["norm"]))
+            ends.require_finite()
+            session, before = str(about["session"]), self.members.get(k, Member(node, rows, away=True))
+            if k in self.members and not before.away and before.node != node:
+                raise FklError(f"site {k} is node {before.node}, which is still there")
+            most = self._clients_per_site * MOST_ROUNDS
+            require(rows <= most, "rows", rows, f"at most {most}, or a larger clients-per-site")
             if rows != before.rows:
-                raise FklError(f"site {k} has {rows} rows, where it had {before.rows}")
-            if before.heard not in (about["heard"], about["played"]):
+                raise FklError(f"site {k} has {rows} rows, and had {before.rows}")
+            if before.heard not in (int(about["heard"]), int(about["played"])):
                 raise FklError(f"site {k} has lost its memory of {plural(before.heard + 1, 'round')}, and stays out")
-        except FklError as error:
-            if self._refused.get(node) != str(error):  # it is asked again, and may well say the same
-                self._say(f"a node is not taken in: {error}")
-            self._refused[node] = str(error)
+        except (FklError, *BROKEN) as error:
+            line = str(error) if isinstance(error, FklError) else f"its answer is not one of fkl ({error})"
+            if self._refused.get(node) != line:  # it is asked again, and may say the same
+                self._say(f"node {node} is not taken in: {line}")
+            self._refused[node] = line
             return
-        self._ends[k] = Ends(tuple(about["low"]), tuple(about["high"]), float(about["norm"]))
+        if (before.node, before.session, before.away) == (node, session, False):
+            return  # it is at work
+        self._columns, self._ends[k] = self._columns or columns, ends
         self._say(f"site {k} is {'back' if k in self.members else 'there'}, {plural(rows, 'row')}")
-        self.members[k] = Member(node, rows, before.heard)
+        self.members[k] = Member(node, rows, session, before.heard)
 
     def _await_sites(self, t: int) -> list[int]:
         """Sites that play round t; where all that have a row left are away, the first of them that is back."""
@@ -194,112 +248,136 @@ class Hub:
 
     def _present(self, k: int, t: int) -> list[int]:
         """Clients of a site that play round t."""
-        return self.known.present(k, self.members[k].rows, t)
+        return self._kind.present(self.known, k, self.members[k].rows, t)
 
     # --- a round
 
     def _play_round(self, t: int) -> str:
-        """Play one round, again and again without those that fail in it, and tell of it."""
+        """Play one round, again and again without those that fail in it; return a line about it."""
         begun, state = time.perf_counter(), self.server.state
         while True:
             here = self._await_sites(t)
+            asked = {k: replace(self.members[k]) for k in here}
             self.server.state, traffic = state, Traffic()
             failed = self._play_exchanges(t, here, traffic)
             if not failed:
                 break
             for k in failed:
-                self.members[k].away = True
-            self._say(f"round {t + 1}: no answer of {_names_of_sites(failed)}; it is played again without")
+                self.members[k].away |= self._is_same_process(k, asked[k])
+            gone = [k for k in failed if self.members[k].away]
+            without = f"no answer of {_names_of_sites(gone)}; it is played again without" if gone else ""
+            self._say(f"round {t + 1}: {without or f'{_names_of_sites(failed)} restarted; it is played again'}")
             self.lost.sent, self.lost.heard = self.lost.sent + traffic.sent, self.lost.heard + traffic.heard
         for k in here:
             self.members[k].heard = t
-        traffic.seconds = time.perf_counter() - begun
-        self.rounds.append((here, traffic))
-        return f"round {t + 1}: {_names_of_sites(here)}, {traffic.seconds:.1f} s"
+        self.now.book.enter(here, traffic, seconds := time.perf_counter() - begun)
+        return f"round {t + 1}: {_names_of_sites(here)}, {seconds:.1f} s"
+
+    def _is_same_process(self, k: int, before: Member) -> bool:
+        """Whether a site's process is the one that was asked before."""
+        return (self.members[k].node, self.members[k].session) == (before.node, before.session)
 
     def _play_exchanges(self, t: int, here: list[int], traffic: Traffic) -> list[int]:
-        """All exchanges of a round; those who do not answer, and then nothing of it counts."""
+        """Play all exchanges of a round; return sites that do not answer: then nothing of the round counts."""
         clients = [number for k in here for number in self._present(k, t)]
         share = np.full(len(clients), 1 / max(len(clients), 1))
         for exchange in range(self._exchanges):
             down = dict(zip(clients, self.server.broadcast(t, exchange, clients), strict=True))
-            answers = self._exchange(t, exchange, here, down, traffic)
+            like, _ = self._example.play(t, exchange, down[clients[0]], len(clients))
+            answers = self._exchange(t, exchange, here, down, like, traffic)
             failed = [k for k in here if k not in answers]
             if failed:
                 return failed
             up = [packet for k in here for packet in answers[k] if packet is not None]
             for number in clients if up else ():
-                self._summed[number] = self._summed.get(number, 0) + 1
+                self.now.summed[number] = self.now.summed.get(number, 0) + 1
             if here or self._hears_silence:
                 self.server.take(t, exchange, up, share, np.array(clients, np.int64))
         return []
 
     def _exchange(
-        self, t: int, exchange: int, here: list[int], down: dict[int, Packet | None], traffic: Traffic
+        self,
+        t: int,
+        exchange: int,
+        here: list[int],
+        down: dict[int, Packet | None],
+        like: Packet | None,
+        traffic: Traffic,
     ) -> dict[int, list[Packet | None]]:
-        """What comes up from each site, client by client, of what went down; without sites that are too late."""
-        said, of_node = {}, {self.members[k].node: k for k in here}
-        for node, k in of_node.items():
-            forms, content = [], RecordDict()
-            for number in self._present(k, t):
-                content[arrays_of(number)], form = to_records(down[number])
-                forms.append(form)
+        """What comes up from each site, client by client, of what went down; without sites that fail.
+
+        All that comes up must be of the form of the packet `like`, and its numbers finite.
+        """
+        said = {}
+        for k in here:
+            packets = [down[number] for number in self._present(k, t)]
+            arrays, forms = write_packets(packets)
             when = {"round": t, "exchange": exchange, "together": len(down), "heard": self.members[k].heard}
-            content[ABOUT] = ConfigRecord({**self._words, **when, "forms": forms})
-            traffic.down[k] = traffic.down.get(k, 0) + sum(map(size_of, content.array_records.values()))
-            said[node] = content
+            said[k] = {**self._words, **when, "arrays": arrays, "forms": forms}
+            traffic.down[k] = traffic.down.get(k, 0) + sum(one.size for one in packets if one is not None)
         found: dict[int, list[Packet | None]] = {}
         slowest = 0.0
-        for node, answer in self._answers(said, "train", traffic, str(t + 1)):
-            k = of_node[node]
+        for k, about in self._answers(said, "train", traffic, str(t + 1)):
             try:
-                about = dict(answer.content[ABOUT])
-                if "refused" in about:
-                    raise FklError(str(about["refused"]))
-                each = zip(self._present(k, t), about["forms"], strict=True)
-                found[k] = [from_records(answer.content[arrays_of(number)], form) for number, form in each]
+                packets = read_packets(about["arrays"], about["forms"])
+                if len(packets) != len(self._present(k, t)):
+                    raise ValueError("it does not have one message for each client")
+                for packet in packets:
+                    require_like(packet, like)
                 slowest = max(slowest, float(about["seconds"]))
-            except (FklError, *BROKEN) as error:
-                self._say(f"site {k}: {error}")
+            except BROKEN as error:
+                self._say(f"site {k}: its answer is not one of fkl ({error})")
                 continue
-            traffic.up[k] = traffic.up.get(k, 0) + sum(map(size_of, answer.content.array_records.values()))
+            found[k] = packets
+            traffic.up[k] = traffic.up.get(k, 0) + sum(one.size for one in packets if one is not None)
         traffic.played += slowest
         return found
 
-    def collect_results(self) -> dict[int, tuple[int, float]]:
-        """Rows predicted and summed squared error of each site that is there at the end, by its number."""
-        here = {one.node: k for k, one in self.members.items() if not one.away}
-        said = {
-            node: RecordDict({ABOUT: ConfigRecord({**self._words, "heard": self.members[k].heard})})
-            for node, k in here.items()
-        }
-        told = {}
-        for node, answer in self._answers(said, "evaluate", self.lost, "end"):
-            about = dict(answer.content[ABOUT]) if answer.has_content() else {}
-            if "rows" in about:
-                told[here[node]] = int(about["rows"]), float(about["squared_error"])
-                self._told = max(self._told, int(about["told"]))
-        return told
+    def _collect_errors(self) -> dict[int, Errors]:
+        """Ask the sites that are there for their errors so far, and let them write their predictions and models."""
+        words = self._words | {"played": self.now.book.rounds, "server": to_bytes(self.server.state)}
+        said = {k: words | {"heard": one.heard} for k, one in self.members.items() if not one.away}
+        found = {}
+        for k, about in self._answers(said, "evaluate", self.lost, "results"):
+            try:
+                names = ("squared_error", "baseline", "target", "target_squared")
+                found[k] = Errors(int(about["rows"]), *(float(about[name]) for name in names))
+                if not 0 <= found[k].rows <= self.members[k].rows:
+                    raise ValueError(f"{found.pop(k).rows} rows, and it has {self.members[k].rows}")
+                self.now.sent[k] = int(about["sent"])
+            except BROKEN as error:
+                self._say(f"site {k}: its report is not one of fkl ({error})")
+        return found
 
     # --- Flower
 
-    def _answers(
-        self, said: dict[int, RecordDict], kind: str, traffic: Traffic, group: str
-    ) -> Iterator[tuple[int, Message]]:
-        """Answers of nodes as they come, for as long as is waited for them."""
-        asked, until = self._push_messages(said, kind, self._timeout, traffic, group), time.monotonic() + self._timeout
-        while asked and time.monotonic() < until:
+    def _answers(self, said: dict[int, Words], kind: str, traffic: Traffic, group: str) -> Iterator[tuple[int, Words]]:
+        """Answers of sites as they come, until the time is up; those that refuse or have restarted give none."""
+        members = {k: replace(self.members[k]) for k in said}
+        site_of = {one.node: k for k, one in members.items()}
+        contents = {members[k].node: words for k, words in said.items()}
+        asked, begun = self._push_messages(contents, kind, self._timeout, traffic, group), time.monotonic()
+        self._again |= {node: begun + ASK_S for node in site_of}
+        while asked and (waited := time.monotonic() - begun) < self._timeout:
             for node, answer in self._pull_answers(asked, traffic):
-                if answer.has_content():
-                    yield node, answer
+                k = site_of[node]
+                about = words_of_answer(answer)
+                if "refused" in about:
+                    self._say(f"site {k}: {about['refused']}")
                 else:
-                    self._say(f"node {node}: {answer.error.reason.partition('. ')[0]}")
+                    yield k, about
             if asked:
-                time.sleep(PAUSE_S)
+                self._poll_sites({node for node in asked.values() if members[site_of[node]].session})
+                asked = {
+                    message: node
+                    for message, node in asked.items()
+                    if self._is_same_process(site_of[node], members[site_of[node]])
+                }
+                time.sleep(min(max(PAUSE_S, waited / 10), LONGEST_PAUSE_S))
 
     def _push_messages(
         self,
-        said: dict[int, RecordDict],
+        said: dict[int, Words],
         kind: str,
         ttl: float | None,
         traffic: Traffic | None = None,
@@ -307,7 +385,8 @@ class Hub:
     ) -> dict[str, int]:
         """Send each node what is for it; nodes by the identity of the message that they were sent."""
         traffic, messages = traffic or self.lost, []
-        for node, content in said.items():
+        for node, words in said.items():
+            content = RecordDict({ABOUT: ConfigRecord(words)})
             messages.append(Message(content, dst_node_id=node, message_type=kind, ttl=ttl, group_id=group))
         if not messages:
             return {}
@@ -325,56 +404,95 @@ class Hub:
                 came.append((node, answer))
         return came
 
-    # --- what is left of it
+    # --- files and words
 
-    def write(self, folder: Path, told: dict[int, tuple[int, float]]) -> None:
-        """Leave rounds.csv, sites.csv and server.sealed, what the server has learned, in a folder."""
-        rows = [
-            (t + 1, " ".join(map(str, here)), sum(one.up.values()), sum(one.down.values()), one.sent, one.heard)
-            for t, (here, one) in enumerate(self.rounds)
-        ]
-        seconds = [one.seconds for _, one in self.rounds]
-        lines = [",".join(map(str, (*row, f"{took:.3f}"))) for row, took in zip(rows, seconds, strict=True)]
-        write_text(folder / "rounds.csv", "\n".join([",".join(COLUMNS), *lines, ""]))
-        lines = ["site,rows,rounds,uplink_bytes,downlink_bytes,mse"]
-        for k, one in sorted(self.members.items()):
-            up, down = (sum(getattr(each, name).get(k, 0) for _, each in self.rounds) for name in ("up", "down"))
-            rounds = sum(k in here for here, _ in self.rounds)
-            mse = told[k][1] / max(told[k][0], 1) if k in told else float("nan")
-            lines.append(f"{k},{one.rows},{rounds},{up},{down},{mse!r}")
-        write_text(folder / "sites.csv", "\n".join([*lines, ""]))
-        write_sealed(folder / "server.sealed", to_arrays(self.server.state))
+    @property
+    def _columns_of_errors(self) -> tuple[str, str]:
+        return self._kind.error, self._kind.baseline
 
-    def summary(self, told: dict[int, tuple[int, float]]) -> Iterator[str]:
-        """What it came to, and beside it what Flower itself took."""
-        traffic = [one for _, one in self.rounds]
-        rows, error = sum(one[0] for one in told.values()), sum(one[1] for one in told.values())
+    def _write_tables(self) -> None:
+        rows, unit = {k: one.rows for k, one in self.members.items()}, float(self.known.scale.y_unit)
+        self.now.book.write(self._folder, rows, self._columns_of_errors, unit)
+        self._written = time.monotonic()
+
+    def _summary(self) -> Iterator[str]:
+        """The result, and the cost of it."""
+        book = self.now.book
         if noise_of(self._run) is not None:
             yield self._privacy_spent()
-        elif rows:
-            yield f"mse {error / rows:.6g}, of {plural(rows, 'prediction')} at {plural(len(told), 'site')}"
-        for what, name, whole in (("uplink", "up", "heard"), ("downlink", "down", "sent")):
-            arrays = sum(sum(getattr(one, name).values()) for one in traffic)
-            messages = sum(getattr(one, whole) for one in traffic)
-            beside = "bytes of Flower's messages, each with equal arrays once"
-            yield f"{what}: {arrays} bytes of arrays, {messages} {beside}"
-        seconds, played = sum(one.seconds for one in traffic), sum(one.played for one in traffic)
-        yield f"{seconds:.1f} s in {plural(len(traffic), 'round')}, of which the slowest site computed {played:.1f} s"
+        yield from book.summary(self._columns_of_errors, float(self.known.scale.y_unit))
+        for what, arrays, whole in (("uplink", book.up, book.heard), ("downlink", book.down, book.sent)):
+            yield f"{what}: {arrays.sum()} bytes of arrays, in {whole.sum()} bytes of Flower's messages"
+        yield (
+            f"{book.seconds.sum():.1f} s in {plural(book.rounds, 'round')}, "
+            f"of which the slowest site computed {book.played.sum():.1f} s"
+        )
+        yield f"files: {self._folder}"
 
     def _privacy_spent(self) -> str:
-        """What the noise is worth, of all that a client has sent: one mechanism for each sum, or for each message."""
+        """Epsilon of all that a client has sent: one mechanism for each sum, or for each message."""
         noise = noise_of(self._run)
         assert noise is not None
         if not accountant.INSTALLED:
             return accountant.MISSING
-        several = max(self._summed.values(), default=0) if isinstance(noise, Central) else self._told
+        is_central = isinstance(noise, Central)
+        several = max((self.now.summed if is_central else self.now.sent).values(), default=0)
         epsilon = float(accountant.epsilons(noise.noise, np.array([several]), noise.delta)[0])
-        what = "sum" if isinstance(noise, Central) else "message"
+        what = "sum" if is_central else "message"
         return f"epsilon_client {epsilon:.6g} for delta {noise.delta:g}, of {plural(several, what)}"
 
 
+def require_like(packet: Packet | None, like: Packet | None) -> None:
+    """Refuse a message that has another form than the one of an honest client, or numbers that are not finite."""
+    if packet is None or like is None:
+        if packet is not like:
+            raise ValueError("a message where there should be none, or none where there should be one")
+        return
+    if packet.form != like.form:
+        raise ValueError("its message has another form than the method's")
+    if not all(np.isfinite(array).all() for array in float_arrays(unpacked([packet]))):
+        raise ValueError("its message has numbers that are not finite")
+
+
+def float_arrays(value: Any) -> Iterator[np.ndarray]:
+    """All arrays of floats in a message."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind == "f":
+            yield value
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from float_arrays(item)
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from float_arrays(getattr(value, field.name))
+
+
+def project_of(settings: Any) -> str:
+    """Digest of the settings that make a project another one."""
+    words = [str(settings[name]) for name in ("configuration", "sites", "clients-per-site")]
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()
+
+
+def unfinished(out: Path, settings: Any) -> Path | None:
+    """The newest folder of a run of this project that has not ended."""
+    files = sorted(out.glob(f"*/{SEALED}"), key=lambda file: file.stat().st_mtime, reverse=True)
+    for file in files:
+        found = read(file, Progress)
+        if found is not None and found.project == project_of(settings) and not found.finished:
+            return file.parent
+    return None
+
+
+def words_of_answer(answer: Message) -> Words:
+    """The words of an answer, or under "refused" why it is none."""
+    if not answer.has_content():
+        return {"refused": str(answer.error.reason).partition(". ")[0]}
+    found = answer.content.get(ABOUT)
+    return dict(found) if isinstance(found, ConfigRecord) else {"refused": "its answer has no words"}
+
+
 def serialised(message: Any) -> int:
-    """Bytes of a message as Flower stores and sends it: of all that it holds, what is the same once."""
+    """Bytes of a message as Flower stores and sends it: of all that it holds, equal parts once."""
     return sum(_objects(message).values())
 
 
@@ -394,17 +512,12 @@ def server_app() -> ServerApp:
 
 
 def main(grid: Grid, context: Context) -> None:
-    """Play the run that the project's configuration says."""
-    given = context.run_config
-    run = run_of(str(given["configuration"]))
-    hub = Hub(run, grid, int(given["sites"]), int(given["clients-per-site"]), float(given["timeout-s"]), _say)
-    folder = Path(str(given["out"])) / str(context.run_id)
-    hub.train(after=lambda: hub.write(folder, {}))  # so that something is left of a run that is stopped
-    told = hub.collect_results()
-    hub.write(folder, told)
-    for line in hub.summary(told):
-        _say(line)
-    _say(f"files: {folder}")
+    """Play the run of the project's configuration, from its beginning or from where the last server ended."""
+    # Where an answer's head comes before its content, Flower waits a second, unless this default is another one.
+    pull_objects.__kwdefaults__["initial_backoff"] = PAUSE_S
+    given, out = context.run_config, Path(str(context.run_config["out"]))
+    folder = unfinished(out, given) or out / str(context.run_id)
+    Hub(run_of(str(given["configuration"])), grid, given, folder, _say).train()
 
 
 def _say(line: str) -> None:
@@ -414,4 +527,4 @@ def _say(line: str) -> None:
 def _names_of_sites(sites: list[int]) -> str:
     """Sites by their numbers."""
     words = f"site{'s' * (len(sites) > 1)} {', '.join(map(str, sites))}"
-    return words if sites else "nobody"
+    return words if sites else "no site"

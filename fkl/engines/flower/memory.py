@@ -1,19 +1,21 @@
-"""What a site remembers between two messages: arrays and words, in Flower's memory and in a file of its own."""
+"""What a site remembers between two messages, and how memories are written: as arrays and words."""
 
 import json
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
-from fkl.basics.files import DamagedError, read_sealed, write_sealed
+from fkl.basics.files import DamagedError, read_arrays, read_sealed, write_arrays
 from fkl.basics.plain_data import Reader, Writer
 
+Kind = TypeVar("Kind")
 TEXT = "text"
 """Name of the array that holds the JSON."""
 
@@ -39,8 +41,8 @@ class Memory:
         That were predicted in it.
     after : dict of int to any
         As `state`, after that.
-    told : dict of int to int
-        Messages that each client has sent so far, whether anybody heard them or not.
+    sent : dict of int to int
+        Messages that each client has sent so far, also those of rounds that did not count.
     """
 
     state: dict[int, Any]
@@ -50,7 +52,7 @@ class Memory:
     exchange: int = -1
     rows: list[int] = field(default_factory=list)
     after: dict[int, Any] = field(default_factory=dict)
-    told: dict[int, int] = field(default_factory=dict)
+    sent: dict[int, int] = field(default_factory=dict)
 
     def settle(self, heard: int) -> None:
         """Keep the round played last if the server has heard it, and forget it if not.
@@ -94,28 +96,39 @@ class Memory:
 
 
 def to_arrays(value: Any) -> dict[str, NDArray[Any]]:
-    """Arrays that say all of a value that is data, its JSON among them."""
+    """Arrays that hold all of a value that is data, its JSON among them."""
     writer = Writer({})
     words = json.dumps(writer.to_plain(value)).encode()
     return {TEXT: np.frombuffer(words, np.uint8), **writer.arrays}
 
 
-def memory_of(arrays: Mapping[str, NDArray[Any]]) -> Memory:
-    """The memory that `to_arrays` was given.
+def of_arrays(arrays: Mapping[str, NDArray[Any]], kind: type[Kind]) -> Kind:
+    """The value that `to_arrays` was given.
 
     Raises
     ------
     TypeError
-        For what is no memory, and whatever else arrays that it has not made lead to.
+        For a value of another kind; other errors, for arrays that `to_arrays` has not made.
     """
     found = Reader(dict(arrays), None).value(json.loads(arrays[TEXT].tobytes()))
-    if not isinstance(found, Memory):
+    if not isinstance(found, kind):
         raise TypeError(f"a {type(found).__name__}")
     return found
 
 
-def kept(file: Path) -> Memory | None:
-    """The memory that a file keeps; None where there is none.
+def to_bytes(value: Any) -> bytes:
+    """A value that is data, as bytes."""
+    write_arrays(stream := BytesIO(), to_arrays(value))
+    return stream.getvalue()
+
+
+def of_bytes(content: bytes, kind: type[Kind]) -> Kind:
+    """The value that `to_bytes` was given; raises as `of_arrays`, and DamagedError, which is a ValueError."""
+    return of_arrays(read_arrays(BytesIO(content)), kind)
+
+
+def read(file: Path, kind: type[Kind]) -> Kind | None:
+    """The value that a sealed file holds; None where there is no file.
 
     Raises
     ------
@@ -123,13 +136,8 @@ def kept(file: Path) -> Memory | None:
         For a file that cannot be read.
     """
     try:
-        return memory_of(read_sealed(file))
+        return of_arrays(read_sealed(file), kind)
     except FileNotFoundError:
         return None
     except (OSError, DamagedError, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise FklError(f"{file}: holds no memory of a site ({error})") from None
-
-
-def keep(file: Path, memory: Memory) -> None:
-    """Write the file, whole or not at all."""
-    write_sealed(file, to_arrays(memory))
+        raise FklError(f"{file}: cannot be read ({error}); remove it to start anew") from None

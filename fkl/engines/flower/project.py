@@ -40,6 +40,7 @@ clientapp = "sites.client_app:app"
 [tool.flwr.app.config]
 sites = {sites} # the first round begins when so many are there
 timeout-s = {timeout} # how long an answer is waited for
+report-every = 100 # rounds between two reports of errors, when sites also write their models
 clients-per-site = {clients} # each with every so many-th of the site's rows: a round learns from so many
 out = "flower" # folder of the server's files; a relative one begins where its SuperLink was started
 configuration = """
@@ -112,7 +113,7 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
     run = load(compose(*words))
     require_fits(run)
     with key_prefix("algo"):  # that the server would refuse, when all sites are there
-        known = Known(sites, clients_per_site, 1, 1, Scale())
+        known = Known("", sites, clients_per_site, 1, ("x",), Scale())
         LoneServer(method_of(run), known.common(run), known.clients)
     with writing(folder):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

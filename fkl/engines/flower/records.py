@@ -1,78 +1,69 @@
-"""Messages as records of Flower, and back: of every payload the bytes that the ledger books, and no more in arrays.
+"""Messages as bytes and words of Flower's messages, and back.
 
-What both ends know before anything is sent, such as shapes and classes, goes beside the arrays, as words. Classes are
-named and never imported: a message can name only what the method has loaded already.
+All arrays of a message between the server and a site are one string of bytes, in which equal arrays stand once. Facts
+that both ends know before anything is sent, such as shapes and classes, are words. Classes are named and never
+imported: a message can name only what the method has loaded already.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
-
-from flwr.app import Array, ArrayRecord
 
 from fkl.basics.plain_data import NotPlainError, class_of, name_of
 from fkl.wire.numbers import Part
 from fkl.wire.packets import Packet
 
-RAW = "bytes"
-"""How arrays are written: as they are, without numpy's header."""
 Form = dict[str, Any]
 
 
-def to_records(packet: Packet | None) -> tuple[ArrayRecord, str]:
-    """The arrays of a message, and what its receiver makes it of again, as JSON; None is no message."""
-    arrays = ArrayRecord()
-    return arrays, json.dumps(None if packet is None else _write_packet(packet, arrays, ""))
+def write_packets(packets: Sequence[Packet | None]) -> tuple[bytes, str]:
+    """The arrays of the messages of a site's clients, and the words that describe them, as JSON; None is no message."""
+    content: dict[bytes, int] = {}  # where each array begins
+    forms = [None if packet is None else _write_packet(packet, content) for packet in packets]
+    return b"".join(content), json.dumps(forms)
 
 
-def from_records(arrays: ArrayRecord, form: str) -> Packet | None:
-    """The message that `to_records` was given.
+def read_packets(content: bytes, forms: str) -> list[Packet | None]:
+    """The messages that `write_packets` was given.
 
     Raises
     ------
     fkl.basics.plain_data.NotPlainError
         For a class that is not loaded here, or is no data.
     """
-    read = json.loads(form)
-    return None if read is None else _read_packet(read, arrays, "")
+    return [None if form is None else _read_packet(form, content) for form in json.loads(forms)]
 
 
-def size_of(arrays: ArrayRecord) -> int:
-    """Bytes of the arrays, as the ledger counts them."""
-    return sum(len(array.data) for array in arrays.values())
-
-
-def _write_packet(packet: Packet, arrays: ArrayRecord, before: str) -> Form:
+def _write_packet(packet: Packet, content: dict[bytes, int]) -> Form:
     parts = {
-        name: [[_write_part(part, arrays, f"{before}{name}.{j}") for j, part in enumerate(several)], is_tuple]
+        name: [[_write_part(part, content) for part in several], is_tuple]
         for name, (several, is_tuple) in packet.parts.items()
     }
-    within = {name: _write_packet(one, arrays, f"{before}{name}/") for name, one in packet.within.items()}
+    within = {name: _write_packet(one, content) for name, one in packet.within.items()}
     return {"class": name_of(packet.kind), "parts": parts, "within": within}
 
 
-def _write_part(part: Part, arrays: ArrayRecord, name: str) -> Form:
-    arrays[name] = _raw_array(part.body)
-    if part.bits:
-        arrays[f"{name}.bits"] = _raw_array(part.bits)
-    return {"class": name_of(part.kind), "known": _known_as_words(part.known)}
+def _write_part(part: Part, content: dict[bytes, int]) -> Form:
+    places = []
+    for array in (part.body, part.bits):
+        last = next(reversed(content), b"")
+        begin = content.setdefault(array, content.get(last, 0) + len(last))
+        places.append([begin, begin + len(array)])
+    return {"class": name_of(part.kind), "known": _known_as_words(part.known), "at": places}
 
 
-def _read_packet(form: Form, arrays: ArrayRecord, before: str) -> Packet:
+def _read_packet(form: Form, content: bytes) -> Packet:
     parts = {
-        name: (tuple(_read_part(one, arrays, f"{before}{name}.{j}") for j, one in enumerate(several)), bool(is_tuple))
+        name: (tuple(_read_part(one, content) for one in several), bool(is_tuple))
         for name, (several, is_tuple) in form["parts"].items()
     }
-    within = {name: _read_packet(one, arrays, f"{before}{name}/") for name, one in form["within"].items()}
+    within = {name: _read_packet(one, content) for name, one in form["within"].items()}
     return Packet(class_of(form["class"]), parts, within)
 
 
-def _read_part(form: Form, arrays: ArrayRecord, name: str) -> Part:
-    bits = arrays[f"{name}.bits"].data if f"{name}.bits" in arrays else b""
-    return Part(class_of(form["class"]), _known_from_words(form["known"]), arrays[name].data, bits)
-
-
-def _raw_array(content: bytes) -> Array:
-    return Array(dtype="uint8", shape=(len(content),), stype=RAW, data=content)
+def _read_part(form: Form, content: bytes) -> Part:
+    body, bits = (content[begin:end] for begin, end in form["at"])
+    return Part(class_of(form["class"]), _known_from_words(form["known"]), body, bits)
 
 
 def _known_as_words(value: Any) -> Any:
@@ -83,7 +74,7 @@ def _known_as_words(value: Any) -> Any:
         return {"class": name_of(value)}
     if value is None or type(value) in (bool, int, float, str):
         return value
-    raise NotPlainError(f"a {type(value).__name__} beside a message's arrays")
+    raise NotPlainError(f"a {type(value).__name__} among the known facts of a message")
 
 
 def _known_from_words(words: Any) -> Any:

@@ -1,142 +1,163 @@
-"""A site: a SuperNode that plays one client, or several, with the rows of its own file, a message after another.
+"""A site: it plays one client, or several, with the rows of its own file, and answers message after message.
 
-Flower starts a process for every message, so nothing is kept but what `Memory` has: in Flower's own memory of the node,
-which a SuperNode that ends takes with it, and in a file beside the rows, from which the next one goes on.
+Between two messages nothing is kept but `Memory`: with Flower's context of the node, and in a file next to the rows,
+from which another process of the site goes on.
 """
 
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
+from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from fkl.basics.errors import FklError, require
-from fkl.basics.files import write_text
-from fkl.config import Run
-from fkl.contract.lone_party import LoneClient
+from fkl.basics.files import write_sealed, write_text
+from fkl.data.encoder import Encoder
 from fkl.data.problem import Table
-from fkl.engines.flower.configuration import Ends, Known, method_of, noise_of, own_table, run_of
-from fkl.engines.flower.memory import Memory, keep, kept, memory_of, to_arrays
-from fkl.engines.flower.records import from_records, to_records
-from fkl.engines.flower.words import ABOUT, MEMORY, arrays_of, known_of
+from fkl.engines.flower.clients import StreamClients, kind_of
+from fkl.engines.flower.configuration import Ends, Known, noise_of, own_table, run_of
+from fkl.engines.flower.memory import Memory, of_bytes, read, to_arrays, to_bytes
+from fkl.engines.flower.records import read_packets, write_packets
+from fkl.engines.flower.words import ABOUT, MEMORY, known_of
+from fkl.engines.rounds import Learned
+from fkl.results.model import About, Model
 from fkl.screen.messages import refuse
 
-Told = dict[str, Any]
+Words = dict[str, Any]
 """Plain words of a message."""
 
 
 class Site:
-    """What a SuperNode has when a message comes.
+    """What a site has when a message comes.
 
     Parameters
     ----------
     context : flwr.app.Context
-        Its node's configuration says `path`, of the rows, and `site`, its own number, from 0.
+        Its node's configuration has `path`, of the rows, `site`, its own number, from 0, and `session` where its
+        process is kept.
+    about : mapping
+        Words of the message.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, about: Mapping[str, Any]) -> None:
         own = context.node_config
-        self._context, self._run = context, run_of(str(context.run_config["configuration"]))
+        self._context, self.run = context, run_of(str(context.run_config["configuration"]))
         number, path = own.get("site"), own.get("path")
         fits = isinstance(number, int) and number >= 0
         require(fits, "site", number, "the site's number, from 0, in --node-config")
         require(isinstance(path, str), "path", path, "the file of the site's rows, in --node-config")
-        self.number, self._path = int(number), Path(str(path))
+        self.number, self._path, self.session = int(number), Path(str(path)), str(own.get("session", ""))
+        self._about = about
 
-    @property
-    def run(self) -> Run:
-        """The run that all sites play."""
-        return self._run
-
+    @cached_property
     def table(self) -> Table:
         """Its rows, as they are in the file."""
-        return own_table(self._run, str(self._path))
+        return own_table(self.run, str(self._path))
 
-    def memory(self, fresh: Callable[[], Memory]) -> Memory:
-        """What it remembers of this run; a fresh memory, where there is none."""
+    @cached_property
+    def known(self) -> Known:
+        """What the server has told all sites."""
+        return known_of(self._about)
+
+    @cached_property
+    def clients(self) -> StreamClients:
+        """Its clients and their rows."""
+        return kind_of(self.run)(self.run, self.known, self.table, self.number)
+
+    @cached_property
+    def memory(self) -> Memory:
+        """What it remembers of the run; a fresh memory where there is none."""
         held = self._context.state.get(MEMORY)
         if held is not None:
-            return memory_of({name: array.numpy() for name, array in held.items()})
-        return kept(self._file("memory")) or fresh()
+            return of_bytes(bytes(held["all"]), Memory)
+        return read(self._file("memory"), Memory) or Memory({}, np.full(len(self.table.y), np.nan))
 
-    def remember(self, memory: Memory) -> None:
-        """Keep it for the next message, here and in a file."""
-        self._context.state[MEMORY] = ArrayRecord({name: Array(array) for name, array in to_arrays(memory).items()})
-        keep(self._file("memory"), memory)
+    def remember(self) -> None:
+        """Keep the memory for the next message, with Flower and in a file."""
+        self._context.state[MEMORY] = ConfigRecord({"all": to_bytes(self.memory)})
+        write_sealed(self._file("memory"), to_arrays(self.memory))
 
-    def write_predictions(self, table: Table, y_hat: Any, known: Known) -> None:
-        """A line for each row that was learned from: what was predicted before its target was known, in its units."""
-        there = np.flatnonzero(~np.isnan(y_hat))
-        values = zip(there, table.y[there], known.scale.y_back(y_hat[there]), strict=True)
-        lines = [f"{row + 1},{float(y)!r},{float(guess)!r}" for row, y, guess in values]
+    def write_predictions(self, predicted: Any) -> None:
+        """A line for each row that has a prediction from before its target was known, in the target's units."""
+        y, there = self.table.y, np.flatnonzero(~np.isnan(predicted))
+        values = zip(there, y[there], self.known.scale.y_back(predicted[there]), strict=True)
+        lines = [f"{row + 1},{float(target)!r},{float(guess)!r}" for row, target, guess in values]
         write_text(self._file("predictions.csv"), "\n".join(["row,target,prediction", *lines, ""]))
 
+    def write_model(self, function: Any) -> None:
+        """What the site's clients have learned, as `fkl predict` and `fkl.load` read it."""
+        encoder = self.table.encoder or Encoder(self.known.columns)
+        sites = (str(self.number),) * self.known.clients_per_site
+        about = About(self.run.algo.label, self.run.dataset.name, sites, signs=False)
+        Model((Learned(function, self.known.scale),), encoder, about).save(self._file("model.npz"))
+
     def _file(self, kind: str) -> Path:
-        """A file of its own beside the rows, of this run."""
-        return self._path.with_name(f"{self._path.stem}.site{self.number}.{self._context.run_id}.{kind}")
+        """A file of its own of this run, in a folder next to the rows."""
+        return self._path.with_name(f"{self._path.stem}.site{self.number}.{self._about['run']}") / kind
 
 
-def hello(site: Site, message: Message) -> tuple[Told, RecordDict]:
-    """Who it is, and what all sites need to have in common."""
-    table = site.table()
-    ends = asdict(Ends.from_table(table, site.run.settings.scaling))
-    memory = site.memory(lambda: Memory({}, np.zeros(0)))
-    about = {"site": site.number, "rows": len(table.y), "columns": list(table.feature_names), "heard": memory.heard}
+def hello(site: Site, given: Words) -> Words:
+    """Say who the site is, and what all sites need to have in common."""
+    ends, memory = asdict(Ends.from_table(site.table, site.run.settings.scaling)), site.memory
+    about = {"site": site.number, "session": site.session, "rows": len(site.table.y)}
+    about |= {"columns": list(site.table.feature_names), "heard": memory.heard, "played": memory.round}
     # A record of Flower holds lists, and no tuples.
-    said = {name: list(value) if isinstance(value, tuple) else value for name, value in ends.items()}
-    return about | {"played": memory.round} | said, RecordDict()
+    return about | {name: list(value) if isinstance(value, tuple) else value for name, value in ends.items()}
 
 
-def turn(site: Site, message: Message) -> tuple[Told, RecordDict]:
-    """One exchange of a round: the function of the contract of each client, and what it sends up."""
-    begun = time.perf_counter()
-    about = dict(message.content[ABOUT])
-    known, t, exchange = known_of(about), int(about["round"]), int(about["exchange"])
-    common, method, table = known.common(site.run), method_of(site.run), site.table()
-    memory = site.memory(lambda: Memory({}, np.full(len(table.y), np.nan)))
-    states = memory.begin(t, exchange, int(about["heard"]))
-    forms, content = [], RecordDict()
-    for number, form in zip(known.present(site.number, len(table.y), t), about["forms"], strict=True):
-        client = LoneClient(method, common, number, *known.samples(site.run, table, number))
+def turn(site: Site, given: Words) -> Words:
+    """Play one exchange of a round: the function `client` of the contract of each client, and what it sends up."""
+    begun, t, exchange = time.perf_counter(), int(given["round"]), int(given["exchange"])
+    memory, numbers = site.memory, site.clients.present(site.known, site.number, len(site.table.y), t)
+    states, up = memory.begin(t, exchange, int(given["heard"])), []
+    for number, down in zip(numbers, read_packets(given["arrays"], given["forms"]), strict=True):
+        client = site.clients.client(number)
         client.state = states.get(number, client.state)
-        down = from_records(message.content[arrays_of(number)], form)
-        up, shown = client.play(t, exchange, down, int(about["together"]))
+        packet, shown = client.play(t, exchange, down, int(given["together"]))
         states[number] = client.state
-        memory.told[number] = memory.told.get(number, 0) + (up is not None)
+        memory.sent[number] = memory.sent.get(number, 0) + (packet is not None)
         if shown is not None and "y_hat" in shown:
-            memory.predicted(known.row(number, t), shown["y_hat"][0])
-        content[arrays_of(number)], said = to_records(up)
-        forms.append(said)
+            memory.predicted(site.clients.row(number, t), shown["y_hat"][0])
+        up.append(packet)
     memory.end(t, exchange, states)
-    site.remember(memory)
-    return {"forms": forms, "seconds": time.perf_counter() - begun}, content
+    site.remember()
+    arrays, forms = write_packets(up)
+    return {"arrays": arrays, "forms": forms, "seconds": time.perf_counter() - begun}
 
 
-def goodbye(site: Site, message: Message) -> tuple[Told, RecordDict]:
-    """The end: its predictions go into a file, and to the server their number, and how wrong they were.
+def results(site: Site, given: Words) -> Words:
+    """Write predictions and the model so far; report how many rows were predicted, and sums of their errors.
 
-    Of a run with noise on its messages, which hides what rows are like, the server is not told how wrong they were.
+    With noise on messages, which hides what rows are like, the sums are not reported.
     """
-    about = dict(message.content[ABOUT])
-    known, table = known_of(about), site.table()
-    memory = site.memory(lambda: Memory({}, np.full(len(table.y), np.nan)))
-    memory.settle(int(about["heard"]))
-    site.remember(memory)
-    site.write_predictions(table, memory.y_hat, known)
-    errors = (memory.y_hat - known.scale.y(table.y)) ** 2
-    counted = int((~np.isnan(errors)).sum())
-    error = float(np.nansum(errors)) if noise_of(site.run) is None else float("nan")
-    return {"rows": counted, "squared_error": error, "told": max(memory.told.values(), default=0)}, RecordDict()
+    memory, clients, scale = site.memory, site.clients, site.known.scale
+    memory.settle(int(given["heard"]))
+    site.remember()
+    function = None
+    if memory.state and hasattr(site.run.algo, "functions"):
+        server = of_bytes(given["server"], object)
+        function = clients.functions(server, memory.state, int(given["played"]))
+        site.write_model(function)
+    predicted = clients.predicted(memory.y_hat, function)
+    site.write_predictions(predicted)
+    there = ~np.isnan(predicted)
+    y = scale.y(site.table.y)[there]
+    sums = ((predicted[there] - y) ** 2).sum(), clients.baseline_errors(predicted).sum(), y.sum(), (y**2).sum()
+    noisy = noise_of(site.run) is not None
+    names = "squared_error", "baseline", "target", "target_squared"
+    said = {name: np.nan if noisy else float(value) for name, value in zip(names, sums, strict=True)}
+    return {"rows": int(there.sum()), **said, "sent": max(memory.sent.values(), default=0)}
 
 
-ANSWERS: Mapping[str, Callable[[Site, Message], tuple[Told, RecordDict]]] = {
+ANSWERS: Mapping[str, Callable[[Site, Words], Words]] = {
     "query": hello,
     "train": turn,
-    "evaluate": goodbye,
+    "evaluate": results,
 }
 """By type of message."""
 
@@ -149,16 +170,16 @@ def client_app() -> ClientApp:
     return app
 
 
-def _answering(answer: Callable[[Site, Message], tuple[Told, RecordDict]]) -> Callable[[Message, Context], Message]:
-    """What Flower calls; one line for what a site's owner can mend, at the site: it may quote a cell of the file."""
+def _answering(answer: Callable[[Site, Words], Words]) -> Callable[[Message, Context], Message]:
+    """The function that Flower calls. It prints an error at the site alone, since a message may quote a cell."""
 
     def reply(message: Message, context: Context) -> Message:
         try:
-            told, content = answer(Site(context), message)
+            given = dict(message.content[ABOUT])
+            words = answer(Site(context, given), given)
         except FklError as error:
-            told, content = {"refused": "it cannot answer, and its own log says why"}, RecordDict()
+            words = {"refused": "it cannot answer, and its own log says why"}
             refuse(error)
-        content[ABOUT] = ConfigRecord(told)
-        return Message(content, reply_to=message)
+        return Message(RecordDict({ABOUT: ConfigRecord(words)}), reply_to=message)
 
     return reply

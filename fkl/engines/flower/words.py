@@ -12,19 +12,15 @@ ABOUT, MEMORY = "about", "memory"
 """Names of records: of a message's words, and of what a site remembers."""
 
 
-def arrays_of(client: int) -> str:
-    """Name of the record of a client's arrays in a message."""
-    return f"arrays{client}"
-
-
 def words_of(known: Known) -> dict[str, Any]:
     """What all know, as a record of Flower holds it."""
     scale = known.scale
     return {
+        "run": known.run,
         "sites": known.sites,
         "clients-per-site": known.clients_per_site,
         "rounds": known.rounds,
-        "dimension": known.dimension,
+        "columns": list(known.columns),
         "x_low": np.ravel(scale.x_low).tolist(),
         "x_unit": np.ravel(scale.x_unit).tolist(),
         "y_low": float(scale.y_low),
@@ -36,7 +32,5 @@ def known_of(about: Mapping[str, Any]) -> Known:
     """What `words_of` was given."""
     low, unit = np.array(about["x_low"]), np.array(about["x_unit"])
     scale = Scale(low, unit, float(about["y_low"]), float(about["y_unit"]))
-    sites, per_site, rounds, dimension = (
-        int(about[name]) for name in ("sites", "clients-per-site", "rounds", "dimension")
-    )
-    return Known(sites, per_site, rounds, dimension, scale)
+    sites, per_site, rounds = (int(about[name]) for name in ("sites", "clients-per-site", "rounds"))
+    return Known(str(about["run"]), sites, per_site, rounds, tuple(map(str, about["columns"])), scale)

@@ -1,0 +1,159 @@
+"""The clients of a site and the rows that they learn from: those of a stream, and those of a batch."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.config import Run
+from fkl.contract.batches import OnBatches
+from fkl.contract.lone_party import LoneBatchClient, LoneClient
+from fkl.contract.star import Star
+from fkl.contract.world import World
+from fkl.data.baselines import baselines
+from fkl.data.problem import Problem, Table
+from fkl.engines.flower.configuration import Known, method_of
+from fkl.kernels.functions import Function
+from fkl.wire import Channel
+
+Numbers = NDArray[np.float64]
+
+
+class StreamClients:
+    """Clients that see one row in every round, predict it, and then learn from it.
+
+    Parameters
+    ----------
+    run : Run
+    known : Known
+    table : Table
+        Rows of the site, which its clients have in turn: row 1 belongs to the first, row 2 to the second, and so on.
+    site : int
+    """
+
+    error: ClassVar[str] = "mse"
+    baseline: ClassVar[str] = "mse_running_mean"
+
+    def __init__(self, run: Run, known: Known, table: Table, site: int) -> None:
+        n, B = len(table.y), known.clients_per_site
+        places = np.arange(-(-n // B) * B).reshape(-1, B)
+        row, present = np.minimum(places, n - 1), places < n
+        x, y = known.scale.x(table.x).astype(run.settings.precision), known.scale.y(table.y)
+        arrays = x[row], y[row], present, np.zeros(B, np.int64)
+        self.problem = Problem(*arrays, scale=known.scale, encoder=table.encoder, row=row)
+        self._known, self._common, self._method = known, known.common(run), method_of(run)
+
+    @staticmethod
+    def rounds(run: Run, rows: int, clients_per_site: int) -> int:
+        """Rounds of a run whose largest site has so many rows."""
+        return -(-rows // clients_per_site)
+
+    @staticmethod
+    def present(known: Known, site: int, rows: int, t: int) -> list[int]:
+        """Clients of a site of so many rows that have one left in round t."""
+        left = rows - t * known.clients_per_site
+        return list(known.numbers(site)[: max(left, 0)])
+
+    def row(self, number: int, t: int) -> int:
+        """Number of a client's row of round t, in the file of its site."""
+        return t * self._known.clients_per_site + number % self._known.clients_per_site
+
+    @staticmethod
+    def example(run: Run, known: Known) -> LoneClient:
+        """Client 0 with rows of zeros, whose messages have the form of everyone's."""
+        T, d = known.rounds, known.dimension
+        zeros = (np.broadcast_to(np.zeros((), run.settings.precision), shape) for shape in ((T, 1, d), (T, 1)))
+        return LoneClient(method_of(run), known.common(run), 0, *zeros, np.broadcast_to(np.True_, (T, 1)))
+
+    def client(self, number: int) -> LoneClient:
+        """A client with its own rows, before the first round."""
+        own = slice(j := number % self._known.clients_per_site, j + 1)
+        samples = (array[:, own] for array in (self.problem.x, self.problem.y, self.problem.present))
+        return LoneClient(self._method, self._common, number, *samples)
+
+    def functions(self, server: Any, states: Mapping[int, Any], t: int) -> Function:
+        """What the clients predict with in round t, by the states of the server and of each client."""
+        common, nothing = self._common, cast(Channel, None)  # through which nothing is sent
+        world = World(self.problem, common.dictionary, nothing, common.streams, common.precision, engine=common.engine)
+        vars(world).update(common=common)  # of all sites, and not of this one's rows
+        each = [self._method.functions(world, Star(server, state), t)[0] for _, state in sorted(states.items())]
+        return _joined(each)
+
+    def predicted(self, y_hat: Numbers, function: Function | None) -> Numbers:
+        """Predictions of the site's rows (n,), NaN where there is none: those made before their targets were known."""
+        return y_hat
+
+    def baseline_errors(self, y_hat: Numbers) -> Numbers:
+        """Squared errors of each client's mean target so far, on the rows that are predicted."""
+        there = self.problem.present & ~np.isnan(y_hat)[self.problem.row]
+        return baselines(replace(self.problem, present=there)).running_mean[there]
+
+
+class BatchClients(StreamClients):
+    """Clients that have all their rows from the start, learn from some of them and are tested on the others."""
+
+    error: ClassVar[str] = "test_mse"
+    baseline: ClassVar[str] = "test_mse_training_mean"
+
+    def __init__(self, run: Run, known: Known, table: Table, site: int) -> None:
+        super().__init__(run, known, table, site)
+        self._batch = run.algo.batch(self.problem, np.random.default_rng((run.settings.seed, site)))
+
+    @staticmethod
+    def rounds(run: Run, rows: int, clients_per_site: int) -> int:
+        """Rounds of the method."""
+        return int(run.algo.rounds)
+
+    @staticmethod
+    def present(known: Known, site: int, rows: int, t: int) -> list[int]:
+        """All clients of the site."""
+        return list(known.numbers(site))
+
+    @staticmethod
+    def example(run: Run, known: Known) -> LoneBatchClient:
+        """Client 0 with a few random rows, whose messages have the form of everyone's."""
+        x = np.random.default_rng(0).normal(size=(16, known.dimension)).astype(run.settings.precision)
+        return LoneBatchClient(method_of(run), known.common(run), 0, x, x[:, 0].astype(np.float64), "square")
+
+    def client(self, number: int) -> LoneBatchClient:
+        """A client with its own rows to learn from."""
+        own = self._batch.of_client(number % self._known.clients_per_site)
+        x, y, _ = own.part(True)
+        return LoneBatchClient(self._method, self._common, number, x, y, own.loss)
+
+    def predicted(self, y_hat: Numbers, function: Function | None) -> Numbers:
+        """Predictions (n,) of the rows to be tested on, each by its client's function."""
+        (x, _, client), tested = self._batch.part(False), ~self._batch.training
+        assert function is not None
+        f = function.predict(x)
+        found = np.full(len(y_hat), np.nan)
+        found[self._row[tested]] = f[client if len(f) > 1 else 0, np.arange(len(x))]
+        return found
+
+    def baseline_errors(self, y_hat: Numbers) -> Numbers:
+        """Squared errors of the mean of each client's targets to learn from, on the rows that are predicted."""
+        (_, y, client), (_, tested, whose) = self._batch.part(True), self._batch.part(False)
+        errors: Numbers = (tested - (np.bincount(client, y) / np.bincount(client))[whose]) ** 2
+        return errors
+
+    @property
+    def _row(self) -> NDArray[np.int64]:
+        assert self._batch.row is not None
+        return self._batch.row
+
+
+def kind_of(run: Run) -> type[StreamClients]:
+    """The kind of clients that a run's method has."""
+    return BatchClients if isinstance(run.algo, OnBatches) else StreamClients
+
+
+def _joined(functions: Sequence[Function]) -> Function:
+    """The function of several clients: the one that they share, or theirs, one after another."""
+    first, own = functions[0], {}
+    for field in fields(first):  # type: ignore[arg-type]
+        arrays = [np.asarray(getattr(one, field.name)) for one in functions]
+        if any(not np.array_equal(arrays[0], other) for other in arrays[1:]):
+            own[field.name] = np.concatenate(arrays)
+    return replace(first, **own)

@@ -1,0 +1,172 @@
+"""The server's tables: who took part in each round, the bytes and seconds of it, and the errors that sites report."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.basics.errors import plural
+from fkl.basics.files import write_text
+
+Integers = NDArray[np.int64]
+COLUMNS = ("round", "sites", "uplink_bytes", "downlink_bytes", "sent_by_flower", "heard_by_flower", "seconds")
+"""Of rounds.csv, before the columns of errors."""
+
+
+@dataclass(frozen=True)
+class Errors:
+    """What a site reports of the rows that it has predicted so far, on the common scale.
+
+    Parameters
+    ----------
+    rows : int
+        How many it has predicted.
+    squared_error, baseline : float
+        Sums of squared errors: of the method, and of predicting each client's mean target.
+    target, target_squared : float
+        Sums of the targets and of their squares.
+    """
+
+    rows: int
+    squared_error: float
+    baseline: float
+    target: float
+    target_squared: float
+
+    @classmethod
+    def total(cls, each: Mapping[int, "Errors"]) -> Self:
+        """Sums over sites."""
+        names = [one.name for one in fields(cls)]
+        return cls(*(sum(getattr(one, name) for one in each.values()) for name in names))
+
+    def columns(self, error: str, baseline: str, unit: float) -> dict[str, float]:
+        """Columns as of a simulation's summary, by name; `unit` of the target is 1 on the common scale."""
+        n = max(self.rows, 1)
+        mse, variance = self.squared_error / n, self.target_squared / n - (self.target / n) ** 2
+        r2 = 1 - mse / variance if variance > 0 else np.nan
+        return {error: mse, "rmse_in_units": unit * mse**0.5, "r2": r2, baseline: self.baseline / n}
+
+
+@dataclass
+class Traffic:
+    """Bytes and seconds of a round: of the arrays, which the ledger counts, and of Flower's messages in all.
+
+    Parameters
+    ----------
+    up, down : dict of int to int
+        Bytes of arrays by site.
+    sent, heard : int
+        Bytes of Flower's messages, serialised.
+    played : float
+        Seconds that the slowest site computed.
+    """
+
+    up: dict[int, int] = field(default_factory=dict)
+    down: dict[int, int] = field(default_factory=dict)
+    sent: int = 0
+    heard: int = 0
+    played: float = 0.0
+
+
+@dataclass
+class Book:
+    """Rounds that counted.
+
+    Parameters
+    ----------
+    here : (T, S) bool
+        Which sites took part.
+    up, down : (T, S) int64
+        Bytes of arrays.
+    sent, heard : (T,) int64
+        Bytes of Flower's messages.
+    seconds, played : (T,)
+        Of the round; of it those that the slowest site computed.
+    errors : dict of int to dict of int to Errors
+        By round, from 1, after which sites were asked, and by site.
+    rounds : int
+        How many were played.
+    """
+
+    here: NDArray[np.bool_]
+    up: Integers
+    down: Integers
+    sent: Integers
+    heard: Integers
+    seconds: NDArray[np.float64]
+    played: NDArray[np.float64]
+    errors: dict[int, dict[int, Errors]] = field(default_factory=dict)
+    rounds: int = 0
+
+    @classmethod
+    def empty(cls, rounds: int, sites: int) -> Self:
+        """Before the first of so many rounds."""
+        up, down = (np.zeros((rounds, sites), np.int64) for _ in range(2))
+        sent, heard = (np.zeros(rounds, np.int64) for _ in range(2))
+        return cls(np.zeros((rounds, sites), np.bool_), up, down, sent, heard, np.zeros(rounds), np.zeros(rounds))
+
+    def enter(self, here: list[int], traffic: Traffic, seconds: float) -> None:
+        """Book the next round."""
+        t = self.rounds
+        self.here[t, here] = True
+        for k in here:
+            self.up[t, k], self.down[t, k] = traffic.up.get(k, 0), traffic.down.get(k, 0)
+        self.sent[t], self.heard[t] = traffic.sent, traffic.heard
+        self.seconds[t], self.played[t] = seconds, traffic.played
+        self.rounds = t + 1
+
+    @property
+    def last_errors(self) -> dict[int, Errors]:
+        """The newest errors of each site."""
+        return {k: one for t in sorted(self.errors) for k, one in self.errors[t].items()}
+
+    def write(self, folder: Path, rows: Mapping[int, int], names: tuple[str, str], unit: float) -> None:
+        """Write rounds.csv and sites.csv.
+
+        Parameters
+        ----------
+        folder : Path
+        rows : dict of int to int
+            Of each site.
+        names : (str, str)
+            Columns of the error and of its baseline.
+        unit : float
+            Of the target, that is 1 on the common scale.
+        """
+        blank = dict.fromkeys(Errors(0, 0, 0, 0, 0).columns(*names, unit), "")
+        lines = [",".join([*COLUMNS, *blank])]
+        for t in range(self.rounds):
+            sites = " ".join(map(str, np.flatnonzero(self.here[t])))
+            bytes_ = self.up[t].sum(), self.down[t].sum(), self.sent[t], self.heard[t]
+            found = self.errors.get(t + 1)
+            errors = _as_text(Errors.total(found).columns(*names, unit)) if found else blank
+            lines.append(",".join(map(str, [t + 1, sites, *bytes_, f"{self.seconds[t]:.3f}", *errors.values()])))
+        write_text(folder / "rounds.csv", "\n".join([*lines, ""]))
+        lines = [",".join(["site", "rows", "rounds", "uplink_bytes", "downlink_bytes", "predicted", *blank])]
+        last = self.last_errors
+        for k, n in sorted(rows.items()):
+            predicted: int | str = last[k].rows if k in last else ""
+            errors = _as_text(last[k].columns(*names, unit)) if k in last else blank
+            took_part = self.here[:, k].sum(), self.up[:, k].sum(), self.down[:, k].sum()
+            lines.append(",".join(map(str, [k, n, *took_part, predicted, *errors.values()])))
+        write_text(folder / "sites.csv", "\n".join([*lines, ""]))
+
+    def summary(self, names: tuple[str, str], unit: float) -> Iterator[str]:
+        """The result in words: all sites together, and each."""
+        last = self.last_errors
+        if not last or not np.isfinite(Errors.total(last).squared_error):
+            return
+        for who, one in (("all sites", Errors.total(last)), *((f"site {k}", last[k]) for k in sorted(last))):
+            error, in_units, r2, baseline = one.columns(*names, unit).values()
+            always_mean = unit * baseline**0.5
+            yield (
+                f"{who}: error {in_units:.4g} in the target's units (predicting the mean: {always_mean:.4g}), "
+                f"R2 {r2:.3f}, {names[0]} {error:.4g}, {plural(one.rows, 'prediction')}"
+            )
+
+
+def _as_text(columns: Mapping[str, float]) -> dict[str, str]:
+    return {name: repr(float(value)) for name, value in columns.items()}

@@ -1,0 +1,218 @@
+"""`fkl flower try`: a server and its sites on this machine, each in a process of its own.
+
+There is a SuperLink, and a process for each site, on 127.0.0.1 alone, with TLS and with keys that the SuperLink knows
+the sites by. All of them end with the trial.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Self
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from fkl.basics.errors import FklError, require
+from fkl.basics.files import writing
+from fkl.screen.messages import say
+
+HERE = "127.0.0.1"
+PATIENCE_S = 60.0
+"""How long the SuperLink may take to listen, and a command of Flower's to end."""
+
+
+def play(project: Path, files: Sequence[Path], folder: Path) -> int:
+    """Play a project of `fkl flower init` to its end, and print what its server says.
+
+    Parameters
+    ----------
+    project : Path
+    files : sequence of Path
+        Rows of site 0, 1, ...
+    folder : Path
+        For logs, certificates, keys, and the server's files.
+
+    Returns
+    -------
+    int
+        Exit status of the run.
+    """
+    require((project / "pyproject.toml").is_file(), "project", project, "a folder that fkl flower init has written")
+    for file in files:
+        require(file.is_file(), "rows", file, "the file of a site's rows")
+    with Deployment(folder, files) as deployment:
+        deployment.run(project, lambda line: say(line) if _is_ours(line) else None)
+        return deployment.status
+
+
+def _is_ours(line: str) -> bool:
+    """Whether a line of a run's log is not Flower's own."""
+    return bool(line) and not line.startswith(
+        ("INFO", "WARNING", "\x1b", "Loading project", "Success", "Starting", "🎊")
+    )
+
+
+class Deployment:
+    """A SuperLink and sites on this machine.
+
+    Parameters
+    ----------
+    folder : Path
+        For logs, certificates, keys, Flower's own files, and those of the server.
+    files : sequence of Path
+        Rows of site 0, 1, ...
+
+    Attributes
+    ----------
+    status : int
+        Exit status of the last run.
+    """
+
+    def __init__(self, folder: Path, files: Sequence[Path]) -> None:
+        self.folder, self.files, self.status = folder.resolve(), [file.resolve() for file in files], 0
+        self._running: dict[str, subprocess.Popen[str]] = {}
+        home = self.folder / "home"
+        with writing(home):
+            home.mkdir(parents=True, exist_ok=True)
+        write_certificates(self.folder)
+        with socket.socket() as free:
+            free.bind((HERE, 0))
+            self.link = int(free.getsockname()[1])
+        connection = f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "{HERE}:{self.link}"\n'
+        (home / "config.toml").write_text(f'{connection}root-certificates = "{self.folder / "ca.crt"}"\n')
+        self.environment = os.environ | {
+            "FLWR_TELEMETRY_ENABLED": "0",
+            "FLWR_DISABLE_UPDATE_CHECK": "1",
+            "FLWR_HOME": str(home),
+            "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.1",  # s until the server of a run starts
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "PYTHONUNBUFFERED"), "1"),
+        }
+
+    def __enter__(self) -> Self:
+        try:
+            words = ["--ssl-ca-certfile", "ca.crt", "--ssl-certfile", "server.crt", "--ssl-keyfile", "server.key"]
+            words += ["--enable-supernode-auth", "--disable-runtime-dependency-installation"]
+            self.start("superlink", "flower-superlink", *words, "--host", HERE, "--port", str(self.link))
+            self._wait()
+            for k in range(len(self.files)):
+                write_key(self.folder / f"site{k}.key")
+                self._flwr("supernode", "register", f"site{k}.key.pub", "here")
+                self.start_site(k)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in [*self._running]:
+            self.kill(name, signal.SIGTERM)
+
+    def start(self, name: str, *words: str) -> None:
+        """Start a process, whose output goes into NAME.log; it and all that it starts are a group of their own."""
+        with (self.folder / f"{name}.log").open("a") as log:
+            self._running[name] = subprocess.Popen(
+                words, cwd=self.folder, env=self.environment, stdout=log, stderr=log, text=True, start_new_session=True
+            )
+
+    def start_site(self, k: int) -> None:
+        """Start the process of a site."""
+        words = ["--number", str(k), "--rows", str(self.files[k]), "--certificates", "ca.crt", "--key", f"site{k}.key"]
+        self.start(f"site{k}", sys.executable, "-m", "fkl", "flower", "site", f"{HERE}:{self.link}", *words)
+
+    def is_running(self, name: str) -> bool:
+        """Whether a process was started, and not ended by `kill`."""
+        return name in self._running
+
+    def kill(self, name: str, how: int = signal.SIGKILL) -> None:
+        """End a process that was started here, and all of its group."""
+        process = self._running.pop(name)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, how)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(20)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def run(self, project: Path, heard: Callable[[str], None]) -> str:
+        """Run a project to its end, pass each line of its log to `heard`, and return the number of the run."""
+        log, number = self.folder / "run.log", ""
+        begin = log.stat().st_size if log.exists() else 0
+        self.start("run", "flwr", "run", str(project.resolve()), "here", "--stream")
+        process = self._running["run"]
+        with log.open() as stream:
+            stream.seek(begin)
+            while True:
+                ended = process.poll() is not None
+                while line := stream.readline():
+                    if "started run " in line:
+                        number = line.split("started run ")[1].split()[0]
+                    heard(line.rstrip())
+                if ended:
+                    self.status = int(process.returncode)
+                    return number
+                time.sleep(0.05)
+
+    def _flwr(self, *words: str) -> None:
+        """Run a command of Flower's."""
+        given = {"cwd": self.folder, "env": self.environment, "capture_output": True, "text": True}
+        done = subprocess.run(["flwr", *words], check=False, timeout=PATIENCE_S, **given)  # type: ignore[call-overload]
+        if done.returncode:
+            raise FklError(f"flwr {' '.join(words)}: {done.stdout}{done.stderr}")
+
+    def _wait(self) -> None:
+        """Wait until the SuperLink listens."""
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            with suppress(OSError), socket.create_connection((HERE, self.link), timeout=1):
+                return
+            time.sleep(0.05)
+        raise FklError(f"Flower's SuperLink has not started: see {self.folder / 'superlink.log'}")
+
+
+def write_certificates(folder: Path) -> None:
+    """Write an authority of one day, ca.crt, and its certificate of this machine, server.crt and server.key."""
+    authority, server, now = ec.generate_private_key(ec.SECP384R1()), ec.generate_private_key(ec.SECP384R1()), _now()
+    own = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fkl's authority of one day")])
+    here = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HERE)])
+
+    def signed(name: x509.Name, key: Any, is_authority: bool) -> bytes:
+        made = x509.CertificateBuilder().subject_name(name).issuer_name(own).public_key(key.public_key())
+        made = made.serial_number(x509.random_serial_number()).not_valid_before(now - timedelta(hours=1))
+        made = made.not_valid_after(now + timedelta(days=1))
+        made = made.add_extension(x509.BasicConstraints(is_authority, None), critical=True)
+        if not is_authority:
+            made = made.add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(HERE))]), critical=False)
+        return made.sign(authority, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+    (folder / "ca.crt").write_bytes(signed(own, authority, True))
+    (folder / "server.crt").write_bytes(signed(here, server, False))
+    _write_secret(folder / "server.key", server, serialization.PrivateFormat.TraditionalOpenSSL)
+
+
+def write_key(file: Path) -> None:
+    """Write a site's key and, with .pub, the public key that the SuperLink knows it by."""
+    key = ec.generate_private_key(ec.SECP384R1())
+    _write_secret(file, key, serialization.PrivateFormat.OpenSSH)
+    openssh = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    file.with_name(f"{file.name}.pub").write_bytes(key.public_key().public_bytes(*openssh))
+
+
+def _write_secret(file: Path, key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat) -> None:
+    file.touch(mode=0o600)
+    file.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
