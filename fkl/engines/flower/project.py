@@ -1,4 +1,4 @@
-"""`fkl flower init`: a project that `flwr run` starts, of files that only call fkl."""
+"""`fkl flower init`: a project for `flwr run`, with files that only call fkl."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from fkl.engines.flower.configuration import Known, method_of, require_fits
 from fkl.engines.flower.masks import LEAST_OF_SUM
 
 TIMEOUT_S = 120.0
-"""That an answer is waited for, unless the project says otherwise."""
+"""Default time limit for an answer."""
 PYPROJECT = '''\
 [build-system]
 requires = ["hatchling"]
@@ -85,7 +85,7 @@ fkl's page on Flower says how to make certificates and keys, and what each site 
 
 
 def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int = 1) -> str:
-    """Write a project into a folder that is not there yet, or is empty.
+    """Write a project to a folder that does not exist yet, or is empty.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
     words : tuple of str
         As for ``fkl run``.
     clients_per_site : int
-        How many clients each of them plays.
+        Number of clients of each site.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
     Raises
     ------
     fkl.basics.errors.FklError
-        For what real sites cannot play, a folder with anything in it, or a want of Flower.
+        For configurations that real sites cannot play, a folder with content, or if Flower is missing.
     """
     with requires_extra("flower", "flower"):
         import flwr  # noqa: F401 - what follows is of no use without it

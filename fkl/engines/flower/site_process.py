@@ -31,7 +31,7 @@ from fkl.engines.flower.site import client_app
 PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 """Between two looks for messages: at first, and at most; a tenth of the time waited so far in between."""
 LOST = (httpx.HTTPError, RuntimeError, ValueError, KeyError, OSError, RunNotRunningException)
-"""What a message leads to that cannot be fetched or answered: its run has ended, or the server is gone."""
+"""Errors for a message that cannot be fetched or answered: its run has ended, or the server is gone."""
 
 
 def join(superlink: str, number: int, rows: Path, certificates: Path | None, key: Path | None) -> None:
@@ -42,13 +42,13 @@ def join(superlink: str, number: int, rows: Path, certificates: Path | None, key
     superlink : str
         HOST:PORT of the server.
     number : int
-        Of the site, from 0.
+        Number of the site, from 0.
     rows : Path
         File of the site's rows.
     certificates : Path or None
-        Certificates that the server's must be signed by; None for a connection without TLS.
+        Certificates that must have signed the server's; None for a connection without TLS.
     key : Path or None
-        The private key that the server knows the site by; None where the server admits all.
+        The private key by which the server knows the site; None if the server admits all.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""`fkl flower try`: a server and its sites on this machine, each in a process of its own.
+"""`fkl flower try`: a server and its sites on this machine, each in its own process.
 
-There is a SuperLink, and a process for each site, on 127.0.0.1 alone, with TLS and with keys that the SuperLink knows
-the sites by. All of them end with the trial.
+There is a SuperLink, and a process for each site, only on 127.0.0.1, with TLS and with keys by which the SuperLink
+knows the sites. All of them end with the trial.
 """
 
 import os
@@ -28,7 +28,7 @@ from fkl.screen.messages import say
 
 HERE = "127.0.0.1"
 PATIENCE_S = 60.0
-"""How long the SuperLink may take to listen, and a command of Flower's to end."""
+"""Time limits in seconds: for the SuperLink to listen, and for a Flower command to end."""
 
 
 def play(project: Path, files: Sequence[Path], folder: Path) -> int:
@@ -40,7 +40,7 @@ def play(project: Path, files: Sequence[Path], folder: Path) -> int:
     files : sequence of Path
         Rows of site 0, 1, ...
     folder : Path
-        For logs, certificates, keys, and the server's files.
+        Folder for logs, certificates, keys, and the server's files.
 
     Returns
     -------
@@ -119,7 +119,7 @@ class Deployment:
             self.kill(name, signal.SIGTERM)
 
     def start(self, name: str, *words: str) -> None:
-        """Start a process, whose output goes into NAME.log; it and all that it starts are a group of their own."""
+        """Start a process in a new process group, with its output in NAME.log."""
         with (self.folder / f"{name}.log").open("a") as log:
             self._running[name] = subprocess.Popen(
                 words, cwd=self.folder, env=self.environment, stdout=log, stderr=log, text=True, start_new_session=True
@@ -135,7 +135,7 @@ class Deployment:
         return name in self._running
 
     def kill(self, name: str, how: int = signal.SIGKILL) -> None:
-        """End a process that was started here, and all of its group."""
+        """End a process that was started here, with its group."""
         process = self._running.pop(name)
         with suppress(ProcessLookupError):
             os.killpg(process.pid, how)
@@ -182,7 +182,7 @@ class Deployment:
 
 
 def write_certificates(folder: Path) -> None:
-    """Write an authority of one day, ca.crt, and its certificate of this machine, server.crt and server.key."""
+    """Write a certificate authority for one day, ca.crt, and this machine's certificate, server.crt and server.key."""
     authority, server, now = ec.generate_private_key(ec.SECP384R1()), ec.generate_private_key(ec.SECP384R1()), _now()
     own = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fkl's authority of one day")])
     here = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HERE)])
