@@ -66,7 +66,7 @@ PEERS: dict[str, Peer] = {
 
 
 def compared(folder: Path) -> list[tuple[str, ...]]:
-    """Rows of a table, with `HEADINGS`; what cannot be installed or played is told, and left out.
+    """Rows of a table, with `HEADINGS`; a peer that cannot be installed or played is named, and left out.
 
     Parameters
     ----------
