@@ -37,7 +37,7 @@ Words = dict[str, Any]
 """Words of a message."""
 PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 """Between two looks for answers: at first, and at most; a tenth of the time waited so far in between."""
-ASK_S = 5.0
+ASK_S = 2.0
 """Seconds between two identity requests to a node that plays no site, or does not answer."""
 LOOK_S = 1.0
 """Between two looks for nodes that are new."""
@@ -526,12 +526,13 @@ def project_of(settings: Any) -> str:
 
 
 def unfinished(out: Path, settings: Any) -> Path | None:
-    """The newest folder of a run of this project that has not ended."""
-    files = sorted(out.glob(f"*/{SEALED}"), key=lambda file: file.stat().st_mtime, reverse=True)
-    for file in files:
-        found = read(file, Progress)
-        if found is not None and found.project == project_of(settings) and not found.finished:
-            return file.parent
+    """The newest folder of a run of this project that has not ended, whose method's classes are loaded already."""
+    project = project_of(settings)
+    for file in sorted(out.glob(f"*/{SEALED}"), key=lambda file: file.stat().st_mtime, reverse=True):
+        if project.encode() in file.read_bytes():  # others may have classes that are not loaded
+            found = read(file, Progress)
+            if found is not None and found.project == project and not found.finished:
+                return file.parent
     return None
 
 
@@ -565,12 +566,14 @@ def server_app() -> ServerApp:
 
 def main(grid: Grid, context: Context) -> None:
     """Play the run of the project's configuration, from its beginning or from the end of the last server."""
-    # Where an answer's head comes before its content, Flower waits a second, unless this default is another one.
-    pull_objects.__kwdefaults__["initial_backoff"] = PAUSE_S
     given, out = context.run_config, Path(str(context.run_config["out"]))
-    folder = unfinished(out, given) or out / str(context.run_id)
+    # Where an answer's head comes before its content, Flower waits a second, and three minutes if the site has ended
+    # in between. Only these defaults say how long.
+    pull_objects.__kwdefaults__ |= {"initial_backoff": PAUSE_S, "max_time": float(str(given["timeout-s"]))}
     try:
-        Hub(run_of(str(given["configuration"])), grid, given, folder, _say).train()
+        run = run_of(str(given["configuration"]))
+        folder = unfinished(out, given) or out / str(context.run_id)
+        Hub(run, grid, given, folder, _say).train()
     except FklError as error:
         _say(f"error: {error}")
         raise

@@ -50,6 +50,7 @@ def play(project: Path, files: Sequence[Path], folder: Path) -> int:
     require((project / "pyproject.toml").is_file(), "project", project, "a folder that fkl flower init has written")
     for file in files:
         require(file.is_file(), "rows", file, "the file of a site's rows")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all processes are ended on the way out
     with Deployment(folder, files) as deployment:
         deployment.run(project, lambda line: say(line) if _is_ours(line) else None)
         return deployment.status
@@ -101,10 +102,7 @@ class Deployment:
 
     def __enter__(self) -> Self:
         try:
-            words = ["--ssl-ca-certfile", "ca.crt", "--ssl-certfile", "server.crt", "--ssl-keyfile", "server.key"]
-            words += ["--enable-supernode-auth", "--disable-runtime-dependency-installation"]
-            self.start("superlink", "flower-superlink", *words, "--host", HERE, "--port", str(self.link))
-            self._wait()
+            self.start_link()
             for k in range(len(self.files)):
                 write_key(self.folder / f"site{k}.key")
                 self._flwr("supernode", "register", f"site{k}.key.pub", "here")
@@ -125,6 +123,13 @@ class Deployment:
                 words, cwd=self.folder, env=self.environment, stdout=log, stderr=log, text=True, start_new_session=True
             )
 
+    def start_link(self) -> None:
+        """Start the SuperLink, which keeps what it knows in a file, and wait until it listens."""
+        words = ["--ssl-ca-certfile", "ca.crt", "--ssl-certfile", "server.crt", "--ssl-keyfile", "server.key"]
+        words += ["--enable-supernode-auth", "--disable-runtime-dependency-installation", "--database", "superlink.db"]
+        self.start("superlink", "flower-superlink", *words, "--host", HERE, "--port", str(self.link))
+        self._wait()
+
     def start_site(self, k: int) -> None:
         """Start the process of a site."""
         words = ["--number", str(k), "--rows", str(self.files[k]), "--certificates", "ca.crt", "--key", f"site{k}.key"]
@@ -133,6 +138,10 @@ class Deployment:
     def is_running(self, name: str) -> bool:
         """Whether a process was started, and not ended by `kill`."""
         return name in self._running
+
+    def group(self, name: str) -> int:
+        """The number of a process's group."""
+        return self._running[name].pid
 
     def kill(self, name: str, how: int = signal.SIGKILL) -> None:
         """End a process that was started here, with its group."""
