@@ -66,21 +66,27 @@ README = """\
 
 Written by `fkl flower init {words}`.
 
-Where the server is, and at every site: `pip install -e '.[flower]'` in a checkout of fkl {version}. Then
+Where the server is, and at every site: `pip install -e '.[flower]'` in a checkout of fkl {version}.
+
+To try it on one machine, with a file of rows for each site:
+
+    fkl flower try . site0.csv site1.csv ...
+
+At the server:
 
     flower-superlink --ssl-ca-certfile ca.crt --ssl-certfile server.crt --ssl-keyfile server.key \\
-        --enable-supernode-auth --disable-runtime-dependency-installation --host 0.0.0.0 --port 8000
+        --enable-supernode-auth --disable-runtime-dependency-installation --database superlink.db \\
+        --host 0.0.0.0 --port 8000
 
-at the server, and at site 0, 1, ..., each with its own number and file,
+At site 0, 1, ..., each with its own number and file:
 
-    flower-supernode --root-certificates ca.crt --superlink SERVER:8000 --auth-supernode-private-key site0.key \\
-        --node-config 'site=0 path="/where/its/rows/are.csv"'
+    fkl flower site SERVER:8000 --number 0 --rows /where/its/rows/are.csv --certificates ca.crt --key site0.key
 
-and, from anywhere that reaches the server,
+From any machine that reaches the server; the same command goes on with a run that was stopped:
 
     flwr run . SERVER --stream
 
-fkl's page on Flower says how to make certificates and keys, and what each site gets to know.
+fkl's page on Flower says how to make certificates and keys, and what each site discloses.
 """
 
 

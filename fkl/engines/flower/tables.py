@@ -38,9 +38,9 @@ class Errors:
 
     @classmethod
     def total(cls, each: Mapping[int, "Errors"]) -> Self:
-        """Sums over sites."""
+        """Sums over sites, in their order."""
         names = [one.name for one in fields(cls)]
-        return cls(*(sum(getattr(one, name) for one in each.values()) for name in names))
+        return cls(*(sum(getattr(each[k], name) for k in sorted(each)) for name in names))
 
     def columns(self, error: str, baseline: str, unit: float) -> dict[str, float]:
         """Columns as in a simulation's summary, by name; `unit` of the target is 1 on the common scale."""
