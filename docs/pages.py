@@ -81,7 +81,7 @@ def _linked(text: str, source: str, page: str, pages: dict[str, str], known: set
         if path in pages:
             return f"[{words}]({posixpath.relpath(pages[path], here)}{part})"
         if (ROOT / path).exists():
-            return f"{words} (`{path}`)" if words.strip("`") != path else f"`{path}`"
+            return f"`{path}`" if path.endswith(words.strip("`")) else f"{words} (`{path}`)"
         return match[0]  # the strict build refuses it
 
     return LINK.sub(turned, text)
