@@ -49,7 +49,7 @@ def test_own_files_with_sites(fkl: Callable[..., Answer], tmp_path: Path) -> Non
 def test_own_method(fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It keeps its promises, and is OFMKL-Avg."""
     [method], [keys] = blocks("extending.md", "python"), blocks("extending.md", "yaml")
-    (tmp_path / "my_methods.py").write_text(method)
+    (tmp_path / "my_method.py").write_text(method)
     (tmp_path / "my_conf" / "algo").mkdir(parents=True)
     (tmp_path / "my_conf" / "algo" / "my_method.yaml").write_text(keys)
     monkeypatch.syspath_prepend(str(tmp_path))
