@@ -25,11 +25,24 @@ from fkl.engines.rounds import simulate
 from fkl.results.tables import TIMING_COLUMNS
 from fkl.runs.prepare import prepare
 
-WITHOUT = {"qc_odkla": ("~compression",)}
-"""Parts of a method's configuration that are left out."""
 NOTES: list[str] = []
 """Why engines cannot play methods: the footnotes of the table."""
 LONG = ("dataset=synthetic", "dataset.rows=2000", "precision=float32")
+ENGINES = ("numpy", "numba", "mpi", "jax")
+CLIP = ("privacy.clip=1", "privacy.noise=1")
+CONDITIONS = [
+    *(
+        ("algo=pof_mkl", *more)
+        for more in (["participation=share"], [*CLIP, "privacy=central"], [*CLIP, "privacy=local"])
+    ),
+    *(("algo=pof_mkl", one) for one in ("compression=uniform", "secure=pairwise", "late=labels", "late=updates")),
+    *(("algo=pof_mkl", one) for one in ("network.compute_s=1", "save_model=true")),
+    *(
+        ("algo=odkla", one)
+        for one in ("participation=share", "compression=uniform", "links=failing", "network.loss=0.1")
+    ),
+]
+"""Of which the last word is in the table."""
 PARTITION = ("partition.clients=4", "partition.rounds=500")
 
 
@@ -62,10 +75,10 @@ def apart(found: Mapping[str, Any], expected: Mapping[str, Any]) -> float:
 
 def cells(algo: str) -> list[str]:
     """numpy, numba, mpi, jax in float64 and in float32, of one method, and why Flower cannot play it."""
-    words = (f"algo={algo}", "precision=float64", *WITHOUT.get(algo, ()))
+    words = (f"algo={algo}", "precision=float64")
     run, reference = scenario(*words), None
     row = [f"{run.algo.label} (`{algo}`)"]
-    for name in ("numpy", "numba", "mpi", "jax"):
+    for name in ENGINES:
         if (why := engine(name).can_play(run)) is not None:
             row.append(noted(why))
         elif name == "mpi":
@@ -92,13 +105,22 @@ def in_float32(algo: str) -> str:
     alone = getattr(kind, "alone", False)
     streams = ("partition=stream", "partition.clients=1", "partition.rounds=500") if alone else PARTITION
     iterations = ("algo.iterations=500",) if issubclass(kind, Batched) else ()
-    words = (f"algo={algo}", *LONG, *streams, *iterations, *WITHOUT.get(algo, ()))
+    words = (f"algo={algo}", *LONG, *streams, *iterations)
     found, expected = (shown(scenario(*words, f"engine={engine}")) for engine in ("jax", "numba"))
     return f"{apart(found, expected):.1e}"
 
 
+def conditions() -> None:
+    """Print which engine can play which condition, of POF-MKL and, on a graph, of ODKLA."""
+    print("\n| condition |", " | ".join(ENGINES), "|\n|---|" + "---|" * len(ENGINES))
+    for words in CONDITIONS:
+        run = scenario(*words)
+        marks = ["—" if engine(name).can_play(run) else "✓" for name in ENGINES]
+        print(f"| {run.algo.label}, `{words[-1]}` |", " | ".join(marks), "|")
+
+
 def main() -> None:
-    """Print the table, then its footnotes."""
+    """Print the table, then its footnotes, then the table of conditions."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("methods", nargs="*", metavar="METHOD")
     print("| method | numpy | numba | mpi | jax, float64 | jax, float32, 500 rounds, compared with numba | Flower |")
@@ -108,6 +130,7 @@ def main() -> None:
     print()
     for number, why in enumerate(NOTES, 1):
         print(f"[^{number}]: Not possible: {why}.")
+    conditions()
 
 
 if __name__ == "__main__":

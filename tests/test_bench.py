@@ -1,12 +1,14 @@
 """`fkl bench`: what it prints, of a case made small."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import fkl
-from fkl.bench import BENCHES, ON_REQUEST, bench, pof_mkl
+from fkl.bench import BENCHES, ON_REQUEST, bench, frameworks, pof_mkl
 from fkl.bench.case import Case
+from fkl.bench.frameworks import PEERS
 from fkl.kernels import Dictionary
 
 
@@ -36,4 +38,36 @@ def test_pof_mkl_is_run_beside_its_floor(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_name_that_there_is_not_is_refused(fkl: Callable) -> None:
     answer = fkl("bench", "cook")
     assert (answer.code, answer.out) == (2, "")
-    assert answer.err.strip().endswith(f"bench cook: must be one of {', '.join((*BENCHES, *ON_REQUEST))}")
+    assert answer.err.strip().endswith(
+        f"bench cook: must be one of {', '.join((*BENCHES, *ON_REQUEST))}, or frameworks by itself"
+    )
+
+
+def test_other_frameworks_play_the_same_round(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Those that need nothing else come to fkl's weights; what cannot be installed is told in a line."""
+    for name, value in (("CLIENTS", (3,)), ("ROUNDS", 5), ("PLAYS", 1)):
+        monkeypatch.setattr(frameworks, name, value)
+    absent = {"absent": frameworks.Peer("in_absent", str(tmp_path / "absent"))}
+    monkeypatch.setattr(
+        frameworks, "PEERS", absent | {name: PEERS[name] for name in ("batched numpy", "loop over clients")}
+    )
+    ours, *others = frameworks.compared(tmp_path)
+    assert ours[:2] == ("fkl", "3")
+    assert [row[:2] for row in others] == [("batched numpy", "3"), ("loop over clients", "3")]
+    assert all(float(row[-1]) < 1e-6 for row in others)
+    assert "absent is left out, as it cannot be installed: " in capsys.readouterr().err
+
+
+def test_every_framework_has_its_script() -> None:
+    folder = Path(frameworks.__file__).parent / "peers"
+    assert {f"{peer.script}.py" for peer in PEERS.values()} | {"__init__.py", "work.py"} == {
+        file.name for file in folder.glob("*.py")
+    }
+
+
+def test_frameworks_need_a_folder(fkl: Callable) -> None:
+    answer = fkl("bench", "frameworks")
+    assert answer.code == 2
+    assert "bench frameworks: say where environments are made, --environments FOLDER" in answer.err

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.kernels import FeatureBank
-from fkl.kernels.traceable import namespace
-from fkl.wire.payloads import Array, Axes, PerClient, Size, Travelling, require_leading
+from fkl.kernels.client_tiles import tiles
+from fkl.kernels.traceable import namespace, of_each
+from fkl.wire.payloads import Array, Axes, PerClient, Size, Summable, require_leading
 
 
 def lower_triangle(gram: Array) -> Array:
@@ -37,7 +38,7 @@ def sum_of_outer_products(samples: Array, share: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Moments(Travelling):
+class Moments(Summable):
     """Every client's sum_b w_b z_i z_i' and sum_b w_b y_b z_i of each kernel, over the samples that it holds.
 
     On a wire it is dense, L = P (P + 1) / 2 + P scalars per kernel: the lower triangle row by row, and then the vector.
@@ -75,17 +76,25 @@ class Moments(Travelling):
 
     def dense(self) -> PerClient:
         """The moments themselves, (R, K, N, L)."""
-        every = [self.client(k)._sums_of_samples() for k in range(self.x.shape[1])]
-        return PerClient(np.stack(every, axis=1), self._chosen_by_client())
+        every = of_each(self._sums_of_client, self.x, self.y, self.weight)
+        return PerClient(namespace(every).moveaxis(every, 0, 1), self._chosen_by_client())
 
-    def mean(self, share: Array) -> NDArray[np.float64]:
-        """Sum over clients, weighted by their share (K,): (R, N, L)."""
-        return self.times(share)._sums_of_samples()
+    def tile_sums(self, share: Array) -> tuple[Array]:
+        """As `Summable.tile_sums`, of (R, N, L): the tiles are of samples, and a tile of clients has whole ones."""
+        x, y, weight = self.times(share)._samples()
+        return (np.stack([self._sums(x[:, rows], y[:, rows], weight[:, rows]) for rows in tiles(x.shape[1])]),)
+
+    def sums(self, share: Array) -> tuple[Array]:
+        """As `Summable.sums`; the bank goes through the tiles by itself."""
+        return (self.times(share)._sums_of_samples(),)
 
     def squared_norm(self) -> NDArray[np.float64]:
         """Squared length of each client's sums, one client after another, because all at once may not fit in memory."""
-        every = [PerClient(self.client(k)._sums_of_samples()[:, None]) for k in range(self.x.shape[1])]
-        return np.concatenate([one.squared_norm() for one in every], axis=1)
+
+        def of_client(*samples: Array) -> Array:
+            return PerClient(self._sums_of_client(*samples)[:, None]).squared_norm()[:, 0]
+
+        return of_each(of_client, self.x, self.y, self.weight).T
 
     def times(self, factor: Array) -> "Moments":
         """Each client's sums times a factor >= 0, (K,) or (R, K): the samples' weights are multiplied."""
@@ -97,7 +106,7 @@ class Moments(Travelling):
         return replace(self, x=self.x[:, mine], y=self.y[:, mine], weight=self.weight[:, mine])
 
     def low_rank_samples(self, rank: int) -> PerClient:
-        """Samples (R, K, N, rank, P + 1) whose outer products add up to, or best approximate, the moments of (z, y).
+        """Samples (R, K, N, rank, P + 1) whose outer products add up to those of (z, y), or to what is nearest.
 
         They belong to the largest eigenvalues of sum_b w_b (z, y) (z, y)'. No other matrix of this rank is as near in
         any unitarily invariant norm (Eckart and Young). The last entry, the target's, is >= 0.
@@ -126,9 +135,19 @@ class Moments(Travelling):
         R, N = self.chosen.shape
         return np.broadcast_to(self.chosen[:, None], (R, self.x.shape[1], N))
 
+    def _sums_of_client(self, x: Array, y: Array, weight: Array) -> NDArray[np.float64]:
+        return replace(self, x=x, y=y, weight=weight)._sums_of_samples()
+
     def _sums_of_samples(self) -> NDArray[np.float64]:
         """Sum over all clients and samples, (R, N, L)."""
+        return self._sums(*self._samples())
+
+    def _samples(self) -> list[Array]:
+        """x, y and weight with all samples of all clients along the second axis."""
         rows = self.x.shape[1] * self.x.shape[2]
-        x, y, weight = (part.reshape(len(part), rows, *part.shape[3:]) for part in (self.x, self.y, self.weight))
+        return [part.reshape(len(part), rows, *part.shape[3:]) for part in (self.x, self.y, self.weight)]
+
+    def _sums(self, x: Array, y: Array, weight: Array) -> NDArray[np.float64]:
+        """Over these samples, (R, N, L)."""
         gram, pull = self.bank.moments(x, y, weight, self.chosen)
         return namespace(gram).concatenate([lower_triangle(gram), pull], axis=-1)

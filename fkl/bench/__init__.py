@@ -22,6 +22,8 @@ from fkl.results.folder import processor_name
 BENCHES = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious", "rf_gp")
 ON_REQUEST = ("gpu",)
 """Benchmarks that run only when they are named; they need JAX."""
+FRAMEWORKS = "frameworks"
+"""The benchmark of `fkl.bench.frameworks`, which has a table of its own."""
 HEADINGS = ("method", "what is run", "time, s", "floor, s", "time / floor", "goal", "the floor")
 LIBRARIES = ("numpy", "scipy", "numba")
 
@@ -37,16 +39,21 @@ def bench(names: Iterable[str]) -> tuple[str, list[tuple[str, ...]]]:
     wanted = tuple(names) or BENCHES
     for name in wanted:
         if name not in (*BENCHES, *ON_REQUEST):
-            raise FklError(f"bench {name}: must be one of {', '.join((*BENCHES, *ON_REQUEST))}")
+            known = ", ".join((*BENCHES, *ON_REQUEST))
+            raise FklError(f"bench {name}: must be one of {known}, or {FRAMEWORKS} by itself")
     if {*ON_REQUEST} & {*wanted}:
         with requires_extra("jax", "bench gpu"):
             import jax  # noqa: F401
-    rows = [_row(case) for name in wanted for case in import_module(f"fkl.bench.{name}").cases()]
+    return this_machine(), [_row(case) for name in wanted for case in import_module(f"fkl.bench.{name}").cases()]
+
+
+def this_machine() -> str:
+    """A line about the day, the software and the processor."""
     versions = ", ".join(f"{library} {metadata.version(library)}" for library in LIBRARIES)
     today = datetime.now(UTC).strftime("%-d %B %Y")
     software = f"fkl {__version__}, Python {platform.python_version()}, {versions}"
     processor = processor_name() or platform.processor() or platform.machine()
-    return f"{today}: {software}; {processor}, {os.cpu_count()} cores.", rows
+    return f"{today}: {software}; {processor}, {os.cpu_count()} cores."
 
 
 def _row(case: Case) -> tuple[str, ...]:

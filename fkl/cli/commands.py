@@ -615,16 +615,24 @@ def audit(words: tuple[str, ...], verbose: bool, format: str) -> None:
 
 @commands.command("bench")
 @click.argument("names", nargs=-1, metavar="[NAME ...]")
+@click.option("--environments", metavar="FOLDER", help="Where frameworks makes an environment for each framework.")
 @_format
-def bench_command(names: tuple[str, ...], format: str) -> None:
+def bench_command(names: tuple[str, ...], environments: str | None, format: str) -> None:
     """Time methods beside the floor of their arithmetic; some minutes, on a machine that does nothing else.
 
-    NAME is pof_mkl, graph_omkl, coke, fdskl, parsimonious or rf_gp, all of them if there is none; or gpu, engine=jax.
+    NAME is pof_mkl, graph_omkl, coke, fdskl, parsimonious or rf_gp, all of them if there is none; or gpu, engine=jax;
+    or frameworks, which plays one round in fkl and in other frameworks.
     """
-    from fkl.bench import HEADINGS, bench
+    from fkl.bench import FRAMEWORKS, HEADINGS, bench, frameworks, this_machine
     from fkl.screen.messages import note, say
     from fkl.screen.tables import show_table
 
+    if names == (FRAMEWORKS,):
+        if environments is None:
+            raise FklError("bench frameworks: say where environments are made, --environments FOLDER")
+        rows = frameworks.compared(Path(environments))
+        note(this_machine())
+        return show_table(frameworks.HEADINGS, rows, format, numbers=range(1, 5))
     machine, rows = bench(names)
     if format == "table":
         say(machine, "")

@@ -21,6 +21,7 @@ from fkl.basics.random_streams import Role
 from fkl.conditions.wrapped import OnMessages
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
+from fkl.kernels.traceable import namespace, stable_order
 from fkl.wire.coded_payloads import OneCodeForAll, Quantised, Sparse
 from fkl.wire.ledger import Direction
 from fkl.wire.payloads import PerClient, SameForAll, kinds, with_axes_of
@@ -45,6 +46,9 @@ class Compression(OnMessages):
 
     Integers, such as a kernel's number, and single scalars travel uncompressed.
     """
+
+    called_without_messages = False
+    traceable = True
 
     up: bool = True
     down: bool = False
@@ -114,7 +118,7 @@ class Compression(OnMessages):
 
         def coded(name: str, values: Array, chosen: Any, draw: Callable[[], Array]) -> Quantised | Sparse:
             change = self._code_received(common, values - held[name], None, True, draw)
-            held[name] = np.where(with_axes_of(values, sends), change.added_to(held[name]), held[name])
+            held[name] = namespace(values).where(with_axes_of(values, sends), change.added_to(held[name]), held[name])
             return change
 
         return Memory(held), self._coded_message(message, turn, Role.COMPRESSION, coded, ""), sends
@@ -137,12 +141,13 @@ class Compression(OnMessages):
         ) -> Quantised | Sparse:
             if self.unbiased:
                 return self._code_received(common, values, chosen, False, draw)
-            left = held.get(name, np.zeros_like(values))
-            sent = with_axes_of(values, np.broadcast_to(present, values.shape[:2]))
-            travels = np.ones_like(sent) if chosen is None else with_axes_of(values, chosen)
-            p = np.where(travels, values + left, 0)  # Algorithm 1, line 4, the step gamma being the server's
+            xp = namespace(values)
+            left = held.get(name, xp.zeros_like(values))
+            sent = with_axes_of(values, xp.broadcast_to(present, values.shape[:2]))
+            travels = xp.ones_like(sent) if chosen is None else with_axes_of(values, chosen)
+            p = xp.where(travels, values + left, 0)  # Algorithm 1, line 4, the step gamma being the server's
             code = self._code_received(common, p, chosen, False, draw)  # line 5
-            held[name] = np.where(travels & sent, p - code.values, left)  # line 7
+            held[name] = xp.where(travels & sent, p - code.values, left)  # line 7
             return code
 
         message = self._coded_message(message, turn, role, coded, f"{turn.exchange} ")
@@ -256,15 +261,14 @@ class TopK(Compression):
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Sparse:
         """The largest of the entries that the message holds."""
-        R, K = values.shape[:2]
-        travels = np.broadcast_to(True if chosen is None else with_axes_of(values, chosen), values.shape).reshape(
-            R, K, -1
-        )
-        k = np.ceil(self.share * travels.sum(axis=2, keepdims=True) - 1e-9)  # 0.1 * 30 is a little above 3
-        size = np.where(travels, np.abs(values.reshape(R, K, -1)), -1)
-        rank = np.argsort(np.argsort(-size, axis=2, kind="stable"), axis=2)
+        xp, (R, K) = namespace(values), values.shape[:2]
+        travels = xp.broadcast_to(True if chosen is None else with_axes_of(values, chosen), values.shape)
+        travels = travels.reshape(R, K, -1)
+        k = xp.ceil(self.share * travels.sum(axis=2, keepdims=True) - 1e-9)  # 0.1 * 30 is a little above 3
+        size = xp.where(travels, xp.abs(values.reshape(R, K, -1)), -1)
+        rank = stable_order(stable_order(-size))
         kept = (rank < k).reshape(values.shape)
-        return Sparse(np.where(kept, values, 0), kept, adds)
+        return Sparse(xp.where(kept, values, 0), kept, adds)
 
 
 @dataclass(frozen=True)
@@ -285,8 +289,9 @@ class Sign(Compression):
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Quantised:
         """The signs, and the mean magnitude of each vector."""
-        travels = np.broadcast_to(True if chosen is None else with_axes_of(values, chosen), values.shape)
-        codes = (np.where(values >= 0, 1, -1) * travels).astype(np.int16)
-        d = np.maximum(travels.sum(axis=-1, keepdims=True), 1)
-        unit = (np.abs(values).sum(axis=-1, keepdims=True) / d).astype(values.dtype)
+        xp = namespace(values)
+        travels = xp.broadcast_to(True if chosen is None else with_axes_of(values, chosen), values.shape)
+        codes = (xp.where(values >= 0, 1, -1) * travels).astype(np.int16)
+        d = xp.maximum(travels.sum(axis=-1, keepdims=True), 1)
+        unit = (xp.abs(values).sum(axis=-1, keepdims=True) / d).astype(values.dtype)
         return Quantised(codes, unit, 1, chosen, adds)

@@ -102,6 +102,7 @@ class LateUpdates(OnMessages):
     """
 
     on_a_graph = False
+    means_only = False
 
     rounds: int = 5
     drawn: str = "all"

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from fkl.basics.errors import require
 from fkl.basics.random_streams import Role
@@ -20,6 +19,7 @@ from fkl.conditions import accountant
 from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
+from fkl.kernels.traceable import namespace, normal_quantile
 from fkl.wire.payloads import PerClient, payloads_of, rebuilt, with_axes_of
 
 PAYLOADS = 256
@@ -40,6 +40,9 @@ class Noise(OnMessages):
     delta : float
         Delta for which epsilon is reported.
     """
+
+    called_without_messages = False
+    traceable = True
 
     clip: float | None = None
     noise: float = 0.0
@@ -87,8 +90,10 @@ class Noise(OnMessages):
         if self.clip is None or message is None:
             return message
         payloads = payloads_of(message)
-        norm = np.sqrt(sum(payload.squared_norm() for payload in payloads))  # (R, K)
-        factor = np.minimum(1.0, np.divide(self.clip, norm, out=np.ones_like(norm), where=norm > 0))
+        squared: Any = sum(payload.squared_norm() for payload in payloads)
+        xp = namespace(squared)
+        norm = xp.sqrt(squared)  # (R, K)
+        factor = xp.minimum(1.0, self.clip / xp.where(norm > 0, norm, self.clip))
         return rebuilt(message, [payload.times(factor) for payload in payloads])
 
 
@@ -192,5 +197,4 @@ class Local(Noise):
 def gaussian(turn: Turn, role: Role, size: int, number: int) -> NDArray[np.float64]:
     """Independent numbers of N(0, 1) for each party, (R, K, size), for the payload of this number in an exchange."""
     uniform = turn.vectors(role, size, PAYLOADS * turn.exchange + number)
-    drawn: NDArray[np.float64] = ndtri(np.maximum(uniform, 2.0**-54))  # 0, with probability 2^-53, has no logarithm
-    return drawn
+    return normal_quantile(namespace(uniform).maximum(uniform, 2.0**-54))  # 0, with probability 2^-53, has no logarithm

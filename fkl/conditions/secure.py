@@ -58,6 +58,7 @@ class Pairwise(OnMessages):
     """
 
     on_a_graph = False
+    means_only = False
 
     bits: int = 32
     fraction: int = 16

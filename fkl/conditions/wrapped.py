@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from fkl.basics.errors import BadValue, require
 from fkl.contract.graph import Agents, Decentralized
 from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
+from fkl.kernels.traceable import cond
 from fkl.wire.inbox import Inbox
 
 
@@ -27,6 +29,14 @@ class OnMessages:
     """Whether the condition works on a star, and on graphs with one message to all neighbours."""
     on_lossy_links = True
     """Whether it works if messages between agents are lost."""
+    means_only = True
+    """Whether it asks of the clients' messages of a round for means alone, as `fkl.contract.star.Federated` states."""
+    called_without_messages = True
+    """Whether `server_takes` is called where no client has answered."""
+    traceable = False
+    """Whether JAX can trace its functions, as `not_traceable` of a method says. A memory that is None before the first
+    round is then one of zeros.
+    """
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse a method, or other conditions of the network, with a `BadValue`."""
@@ -155,8 +165,12 @@ class WrappedStar(Wrapped, Federated):
     method: Any
     condition: Any
 
-    called_without_messages: ClassVar[bool] = True
     facts: ClassVar[tuple[str, ...]] = ("label", "exchanges", "draws_for_clients", "given")
+
+    @property
+    def called_without_messages(self) -> bool:  # type: ignore[override]
+        """Whether the condition or the method is."""
+        return bool(self.condition.called_without_messages or self.method.called_without_messages)
 
     def start(self, common: Common, clients: int) -> tuple[Held, Held]:
         """The method's states, without memory."""
@@ -191,9 +205,10 @@ class WrappedStar(Wrapped, Federated):
     def server(self, common: Common, server: Held, up: Any, share: Array, turn: Turn) -> Held:
         """The server's step, with messages through the condition."""
         memory, up, share = self.condition.server_takes(common, server.memory, up, share, turn)
-        if up is None or not share.any():  # no message has arrived, so nothing is learned
+        if up is None:  # no message has arrived, so nothing is learned
             return Held(server.method, memory)
-        return Held(self.method.server(common, server.method, up, share, turn), memory)
+        learn = partial(self.method.server, common, server.method, up, share, turn)
+        return Held(cond(share.any(), learn, lambda: server.method), memory)
 
     def functions(self, world: World, state: Star, t: int) -> Any:
         """As the method's."""

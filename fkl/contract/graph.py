@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fkl.contract.held_samples import BatchSamples, OwnSamples
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common, Outcome, World
+from fkl.kernels.traceable import namespace, traced
 from fkl.network.topology import Neighbours, Topology
 from fkl.wire.inbox import Inbox
 
@@ -128,7 +129,7 @@ class Decentralized:
         inbox = inbox.after(message, arrived, self.keep)
         own, theta = self.receive(world.common, own, inbox, samples, turn)
         if world.changes:
-            own = _where_present(world.problem.present[t], own, state.own)
+            own = _where_present(world.present(t), own, state.own)
             theta = None if self.online else self.learned(own)
         return Agents(own, inbox.held), theta if outcome is None else outcome
 
@@ -173,9 +174,9 @@ def _where_present(here: NDArray[np.bool_], new: Any, old: Any) -> Any:
             part.name: _where_present(here, getattr(new, part.name), getattr(old, part.name)) for part in fields(new)
         }
         return replace(new, **parts)  # type: ignore[type-var]
-    if not isinstance(new, np.ndarray):
+    if not isinstance(new, np.ndarray) and not traced(new):
         return new
-    return np.where(here.reshape(-1, *[1] * (new.ndim - 2)), new, old)
+    return namespace(new).where(here.reshape(-1, *[1] * (new.ndim - 2)), new, old)
 
 
 def _topology_of(world: World) -> Topology:

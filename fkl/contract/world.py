@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fkl.basics.random_streams import Streams
 from fkl.contract.held_samples import BatchSamples, Held, OwnSamples
 from fkl.kernels import BANKS, Dictionary, FeatureBank
-from fkl.kernels.client_tiles import sums_in_order
+from fkl.kernels.client_tiles import as_they_are, sums_in_order
 from fkl.kernels.feature_rows import Rows
 from fkl.kernels.losses import LOSSES, Loss
 from fkl.network import Topology
@@ -84,6 +84,8 @@ class World:
         Library that computes the features.
     added : callable
         Adds up terms (tiles, ...) over all clients, tile after tile; other processes may have some of the clients.
+    of_all_clients : callable
+        Returns the values (R, K, ...) of all clients in the process that speaks, given those of this process.
     metrics : dict of str to str
         The user's own metrics, for the judge: names, and import paths of functions.
     """
@@ -96,11 +98,17 @@ class World:
     topology: Topology | None = None
     engine: str = "numba"
     added: Callable[[Sequence[Array]], list[Array]] = sums_in_order
+    of_all_clients: Callable[[Array], Array] = as_they_are
     metrics: Mapping[str, str] = field(default_factory=dict)
 
     def together(self, t: int) -> int:
         """Number of clients of all processes that take part in round t."""
         return int(self.problem.together[t])
+
+    def present(self, t: int) -> NDArray[np.bool_]:
+        """Which clients of this process, or agents, are present in round t, (K,)."""
+        here: NDArray[np.bool_] = self.problem.present[t]
+        return here
 
     @cached_property
     def common(self) -> Common:

@@ -214,24 +214,31 @@ class Slice(Problem):
         How many clients there are in all.
     together : (T,) int64
         How many of all are present in each round.
+    present_of_all : (T, everyone) bool
+        Whether each of all clients is present.
     """
 
     first: int = 0
     everyone: int = 0  # type: ignore[assignment]
     together: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))  # type: ignore[assignment]
+    present_of_all: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
 
     @classmethod
     def from_problem(cls, problem: Problem, numbers: range) -> "Slice":
         """Copies of what a run needs of the clients with these numbers, and of no others."""
         some = slice(numbers.start, numbers.stop)
         own = {name: getattr(problem, name)[:, some].copy() for name in ("x", "y", "present")}
-        own |= {"site": problem.site[some].copy(), "together": problem.together}
+        own |= {"site": problem.site[some].copy(), "together": problem.together, "present_of_all": problem.present}
         return cls(**own, scale=problem.scale, first=numbers.start, everyone=problem.clients)
 
     @property
     def numbers(self) -> range:
         """Numbers of these clients."""
         return range(self.first, self.first + self.clients)
+
+    def share_of_all(self, t: int) -> NDArray[np.float64]:
+        """The share of each of all clients in round t, (everyone,), as `Problem.round` has it."""
+        return self.present_of_all[t] / max(int(self.together[t]), 1)
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,14 @@ class Engine:
         """The sum over all clients of each term (tiles, ...), tile after tile."""
         return sums_in_order(terms)
 
+    def of_all_clients(self, values: Array) -> Array:
+        """Values (R, K, ...) of all clients in the process that speaks; in other processes those of its own clients."""
+        return values
+
+    def functions(self, algorithm: Any, world: World, state: Any, t: int) -> Any:
+        """What the process that speaks keeps as learned by all clients in t rounds, a function for each replicate."""
+        return algorithm.functions(world, state, t)
+
     def least(self, number: int) -> int:
         """The minimum of a number over all processes."""
         return number

@@ -79,5 +79,5 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     label = experiment.algorithm.label
     passing = network, ledger, np.dtype(precision), label, streams, experiment.links, times
     channel = engine.channel(problem, *passing)
-    known = problem, experiment.dictionary, channel, streams, precision, topology, engine.bank, engine.added
-    return World(*known, experiment.metrics), ledger
+    known = problem, experiment.dictionary, channel, streams, precision, topology
+    return World(*known, engine.bank, engine.added, engine.of_all_clients, experiment.metrics), ledger

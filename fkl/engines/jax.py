@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fkl.basics.errors import FklError, requires_extra
+from fkl.conditions import OnMessages
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
 from fkl.data.dealt_rows import is_judged
@@ -18,14 +19,14 @@ from fkl.kernels.threads import at_most
 
 
 class Jax(Engine):
-    """A device, by a scan that XLA has compiled of the method's own rounds."""
+    """A device, with a scan of the method's own rounds compiled by XLA."""
 
     name: ClassVar[str] = "jax"
     library: ClassVar[str] = "jax"
 
     def can_play(self, run: Run) -> str | None:
-        """What can be traced, in a network that changes nothing but who is there."""
-        method, network = run.algo, run.network
+        """It plays methods and conditions that JAX can trace."""
+        method = run.algo
         if is_judged(run.settings.rows):
             return f"it sums up losses as it goes, and rows={run.settings.rows} keeps the loss of each row"
         if run.settings.learners != "federated":
@@ -38,28 +39,24 @@ class Jax(Engine):
             return "its loops exist only compiled by numba"
         if why := getattr(method, "not_traceable", "its class does not say that its rounds can be traced"):
             return str(why)
-        inside = [name for name in run.conditions if name != "participation"]
-        inside += ["network.compute_s"] * getattr(network, "timed", False) + ["network.loss"] * (network.loss > 0)
-        if inside:
-            return f"a traced round has no {', '.join(inside)}"
-        if "participation" in run.conditions and getattr(method, "on_a_graph", False):
-            return "with participation its agents miss rounds, and a traced round has all links"
-        return None
+        inside = [name for name, one in run.conditions.items() if isinstance(one, OnMessages) and not one.traceable]
+        inside += ["network.compute_s"] * getattr(run.network, "timed", False)
+        return f"a traced round has no {', '.join(inside)}" if inside else None
 
     @contextmanager
     def opened(self) -> Iterator[Engine]:
-        """See that JAX is there."""
+        """Check that JAX is installed."""
         with requires_extra("jax", "engine=jax"):
             import jax  # noqa: F401
         yield self
 
     def own_part(self, experiment: Any, again: Callable[[], Any]) -> Any:
-        """All of it, and say which device plays it."""
+        """The whole experiment; prints the device."""
         print(f"engine=jax: on {device_name()}")
         return experiment
 
     def rounds(self, algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
-        """Play the rounds that are left, many in a scan, and pause after each scan."""
+        """Play the remaining rounds, many in a scan, and pause after each scan."""
         from fkl.engines.jax_world import play
 
         return play(algorithm, world, in_progress, watched)
@@ -69,7 +66,7 @@ class Jax(Engine):
         return {"device": device_name()}
 
     def forecast(self, experiment: Any, threads: int | None, sampled: Callable[..., float]) -> tuple[float, str] | None:
-        """By the first scan of one replicate; nothing of a graph whose data let agents miss rounds."""
+        """Estimate from the first scan of one replicate; None for a user's own method that cannot be traced."""
         from fkl.engines.jax_world import play
 
         with suppress(FklError), at_most(threads), np.errstate(all="ignore"):
@@ -83,8 +80,9 @@ class Jax(Engine):
 
 
 def device_name() -> str:
-    """The device that arrays are put on, JAX's first, for people."""
+    """Name of the device with the arrays, or of several of a kind."""
     import jax
 
-    found = jax.devices()[0]
-    return f"{found.platform} ({found.device_kind})"
+    [found, *others] = jax.devices()
+    several = f"{len(others) + 1} x " if others else ""
+    return f"{several}{found.platform} ({found.device_kind})"

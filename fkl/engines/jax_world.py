@@ -1,12 +1,13 @@
 """Rounds as one compiled scan: how `engine=jax` plays a method.
 
-The method's own `step` is traced once, in a world whose samples, random numbers and channel stand in for those of a
-round, and XLA compiles a loop over so many rounds of it. What decides a run stays on the host: random numbers are drawn
-there by the same streams, and messages are booked there by the same ledger, by the sizes that come back.
+The method's own `step` is traced once, in a world with placeholders for the samples, random numbers and channel of a
+round, and XLA compiles a loop over many rounds. The host still draws random numbers from the same streams, and books
+messages in the same ledger, with the sizes that the scan returns.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache, partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -20,36 +21,38 @@ from fkl.basics.errors import FklError
 from fkl.basics.random_streams import Role
 from fkl.contract.held_samples import BatchSamples
 from fkl.contract.world import Algorithm, Common, World
+from fkl.engines.devices import Devices
 from fkl.engines.divergence import NotFiniteError
 from fkl.kernels.client_tiles import sum_in_order
 from fkl.kernels.jax_bank import ELSEWHERE, HERE, JaxBank
-from fkl.kernels.traceable import parts, rebuilt, traced
-from fkl.network import Topology
+from fkl.kernels.traceable import filled, parts, rebuilt, traced
+from fkl.network.topology import Awake, Topology
 from fkl.tasks.stream import StreamJudge
 from fkl.tasks.task import require_shape
-from fkl.wire import Channel
-from fkl.wire.payloads import Size, kinds, on_links, wire_size
+from fkl.wire.channel import Channel, Delivery
+from fkl.wire.payloads import Size
 
 Array = Any
-"""Of JAX, or of numpy."""
+"""Array of JAX or numpy."""
 MOST_ROUNDS = 64
-"""Of a scan: progress and checkpoints wait for its end."""
+"""Maximum number of rounds in a scan, because progress and checkpoints wait for its end."""
 LEAST_ROUNDS = 2
-"""A loop of one round would be compiled as no loop, and might round otherwise."""
+"""Minimum number of rounds: one round would not be compiled as a loop, and might round differently."""
 SUMS = 3
 """Input of a `StreamJudge` about a round."""
 ROOM = 2**26
-"""Bytes of what goes into a scan and comes out of it, round by round."""
+"""Maximum bytes of a scan's inputs and results over its rounds."""
 ANGLES = 2**28
-"""Of a scan on a CPU: a few seconds."""
+"""Maximum number of angles of a scan on a CPU: a few seconds."""
 
 
 def play(algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
-    """Play the rounds that are left, and pause after each scan of them; see `fkl.engines.base.Engine.rounds`."""
+    """Play the remaining rounds, and pause after each scan; see `fkl.engines.base.Engine.rounds`."""
     problem, seconds = world.problem, in_progress.seconds
     # Setting of this block, not of the process, because a program that uses fkl may have its own precision.
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
         scan = Scan(algorithm, world, in_progress.state, in_progress.judge)
+        in_progress.state = scan.state
         try:
             for first in range(in_progress.t, problem.rounds, scan.length):
                 rounds = range(first, min(first + scan.length, problem.rounds))
@@ -76,7 +79,7 @@ def play(algorithm: Algorithm, world: World, in_progress: Any, watched: bool = F
 
 
 def _settle(in_progress: Any) -> None:
-    """Bring the state and what the judge has added up to the host, as arrays of numpy."""
+    """Copy the state and the judge's sums to the host, as numpy arrays."""
     in_progress.state = _of_numpy(in_progress.state)
     if isinstance(in_progress.judge, StreamJudge):
         in_progress.judge.sums = _of_numpy(in_progress.judge.sums)
@@ -87,15 +90,15 @@ def _of_numpy(value: Any) -> Any:
 
 
 class Told(NamedTuple):
-    """Results of a scan, with an entry of each round along the first axis.
+    """Results of a scan, with one entry per round along the first axis.
 
     Parameters
     ----------
     shown : tuple of (B, ...)
-        For a `StreamJudge` the three sums of its `add_sums` and, of a method that says how sure it is, predictions and
-        their variances; for another judge the outcome of a round.
+        For a `StreamJudge` the three sums of its `add_sums` and, for a method with predictive variances, predictions
+        and their variances; for another judge the outcome of a round.
     sizes : tuple of (B, ...)
-        Sizes of messages, and which clients sent them, where they may differ from round to round.
+        Sizes of messages, and the clients that sent them, if these may differ between rounds.
     """
 
     shown: tuple[Array, ...]
@@ -103,23 +106,23 @@ class Told(NamedTuple):
 
 
 class Given(NamedTuple):
-    """Input of a scan, with an entry of each round along the first axis.
+    """Input of a scan, with one entry per round along the first axis.
 
     Parameters
     ----------
     t : (B,) int64
     counts : (B,) bool
-        Whether the round exists: the last scan may be longer than the rounds that are left.
+        Whether the round exists: the last scan may be longer than the remaining rounds.
     samples : tuple of (B, K, d), (B, K), (B, K)
         x, y and each client's share in a mean; empty for a batch.
-    drawn : tuple of (B, R, ...)
-        Random numbers, in the order in which a round asks for them.
+    of_host : tuple of (B, ...)
+        Random numbers, and the links that are up, in the order of their use in a round.
     """
 
     t: Array
     counts: Array
     samples: tuple[Array, ...]
-    drawn: tuple[Array, ...]
+    of_host: tuple[Array, ...]
 
 
 class _Fixed(NamedTuple):
@@ -141,14 +144,14 @@ class _Fixed(NamedTuple):
 
 
 class Scan:
-    """A compiled scan over some rounds of a method, with all that it needs.
+    """A compiled scan over some rounds of a method, with its inputs.
 
     Parameters
     ----------
     algorithm : Algorithm
     world : World
     state : any
-        As `Algorithm.init` made it, or a later one.
+        From `Algorithm.init`, or a later one.
     judge : Judge
 
     Attributes
@@ -158,24 +161,22 @@ class Scan:
     """
 
     def __init__(self, algorithm: Algorithm, world: World, state: Any, judge: Any) -> None:
-        if world.topology is not None and world.changes:
-            why = "agents miss rounds, and a traced round has all links"
-            raise FklError(f"engine=jax: must be numba or numpy for {algorithm.label} here: {why}")
         self._algorithm, self._world, self._state, self._judge = algorithm, world, state, judge
         self._of_streams = isinstance(judge, StreamJudge)
         has_features = "kernels.D" not in getattr(algorithm, "idle", ())
         self._bank = bank = world.bank if has_features else None
-        self._asked: list[_Drawn] = []
+        self._devices = Devices(len(world.streams.replicates), world.problem.clients)
+        self._asked: list[Callable[[int], Array]] = []
         self._booked: list[_Booked] = []
         self._minimiser: Any = None
         self._fixed = _Fixed(
             () if bank is None else _on_device((bank.rho, bank.scale, bank.phase)),
             () if self._of_streams else _on_device(parts(world.samples.rows)),
         )
-        # Shapes of what a round shows; tracing it also tells what it asks for.
+        # Shapes of a round's results; tracing also finds its requests to the host.
         given = self.given(range(1), 1)
         try:
-            shown = jax.eval_shape(self._first_round, self._fixed, parts(state), given)
+            shown, made = jax.eval_shape(self._first_round, self._fixed, parts(state), given)
         except (JAXTypeError, JAXIndexError) as error:  # of a class of the user's own that says what it is not
             [why, *_] = str(error).splitlines()
             raise FklError(f"engine=jax: the rounds of {algorithm.label} cannot be traced: {why}") from None
@@ -185,6 +186,8 @@ class Scan:
             if loss is not None:
                 require_shape("Outcome.loss", loss, *judge.loss.shape, None)
                 judge.kernel_loss = np.zeros(loss.shape) if judge.kernel_loss is None else judge.kernel_loss
+        # A condition's memory consists of zeros before the first round
+        self._state = state = filled(state, rebuilt(self._state, [np.zeros(one.shape, one.dtype) for one in made]))
         self._fixed = self._fixed._replace(minimiser=_on_device(parts(self._minimiser)))
         # Scans have equal lengths, limited by memory and time, so few rounds of the last one are wasted.
         nbytes = 0 if self._of_streams else shown.size * shown.dtype.itemsize
@@ -195,11 +198,16 @@ class Scan:
         scans = -(-rounds // max(LEAST_ROUNDS, most))
         self.length = max(LEAST_ROUNDS, -(-rounds // scans))
         program, given = jax.jit(self._rounds, donate_argnums=1), self.given(range(1), self.length)
-        self._compiled = _compiled(program.lower(self._fixed, self._carried(state), given))
+        self._compiled = _compiled(program.lower(*self._placed(state, given)))
+
+    @property
+    def state(self) -> Any:
+        """The given state, with the memory of all conditions."""
+        return self._state
 
     def play(self, state: Any, given: Given) -> tuple[Any, Told]:
-        """The state after these rounds, and their results; a `StreamJudge` has added up their outcomes."""
-        (made, sums), told = self._compiled(self._fixed, self._carried(state), given)
+        """The state after these rounds, and their results; a `StreamJudge` has already added their outcomes."""
+        (made, sums), told = self._compiled(*self._placed(state, given))
         if self._of_streams:
             self._judge.sums = rebuilt(self._judge.sums, sums)
         return rebuilt(state, made), Told(*(tuple(map(np.asarray, values)) for values in told))
@@ -219,30 +227,30 @@ class Scan:
         if not fine:
             raise NotFiniteError
 
-    def _carried(self, state: Any) -> tuple[Any, Any]:
-        return parts(state), parts(self._judge.sums) if self._of_streams else ()
+    def _placed(self, state: Any, given: Given) -> tuple[Any, Any, Any]:
+        """The program's arguments, on its devices."""
+        carried = parts(state), parts(self._judge.sums) if self._of_streams else ()
+        return self._devices.placed(self._fixed), self._devices.placed(carried), self._devices.placed(given, 1)
 
     def given(self, rounds: range, length: int) -> Given:
-        """Input of a scan of these rounds, filled up with zeros."""
+        """Input of a scan of these rounds, padded with zeros."""
 
-        def filled(values: Sequence[Any]) -> Array:
+        def padded(values: Sequence[Any]) -> Array:
             one = np.asarray(values[0])
             made = np.zeros((length, *one.shape), one.dtype)
             made[: len(values)] = values
             return made
 
-        streams, problem = self._world.streams, self._world.problem
+        problem = self._world.problem
         samples = tuple(zip(*(problem.round(t) for t in rounds), strict=True)) if self._of_streams else ()
-        drawn = tuple(
-            filled([getattr(streams, asked.how)(asked.role, t, *asked.given) for t in rounds]) for asked in self._asked
-        )
-        return Given(filled(rounds), filled([True] * len(rounds)), tuple(map(filled, samples)), drawn)
+        of_host = tuple(padded([of_round(t) for t in rounds]) for of_round in self._asked)
+        return Given(padded(rounds), padded([True] * len(rounds)), tuple(map(padded, samples)), of_host)
 
     def _rounds(self, fixed: _Fixed, carried: Any, given: Given) -> Any:
-        """All of them, traced."""
+        """All rounds, traced."""
 
         def one(carried: Any, given: Given) -> Any:
-            state, outcome = self._step(fixed, rebuilt(self._state, carried[0]), given, iter(given.drawn))
+            state, outcome = self._step(fixed, rebuilt(self._state, carried[0]), given, iter(given.of_host))
             # The judge's sums, and its input about a round
             sums, shown = (), (outcome,)
             if self._of_streams:
@@ -259,29 +267,30 @@ class Scan:
 
     def _first_round(self, fixed: _Fixed, state: Any, given: Given) -> Any:
         one = jax.tree.map(lambda values: values[0], given)
-        _, outcome = self._step(fixed, rebuilt(self._state, state), one, None)
-        return (outcome.y_hat, outcome.loss) if self._of_streams else outcome
+        self._state, outcome = self._step(fixed, rebuilt(self._state, state), one, None)
+        return (outcome.y_hat, outcome.loss) if self._of_streams else outcome, parts(self._state)
 
-    def _step(self, fixed: _Fixed, state: Any, given: Given, drawn: Iterator[Array] | None) -> tuple[Any, Any]:
-        """A traced round of the method, in a world of stand-ins; without `drawn` it notes what the method asks for."""
+    def _step(self, fixed: _Fixed, state: Any, given: Given, of_host: Iterator[Array] | None) -> tuple[Any, Any]:
+        """A traced round of the method, in a world of placeholders; without `of_host` it records its requests."""
         world, common = self._world, self._world.common
+        host = _Host(of_host)
         standing: dict[str, Any] = {
             "problem": _Round(world.problem, given.samples),
-            "streams": _Streams(len(world.streams.replicates), drawn),
-            "channel": _Channel(world.channel, always=bool((world.problem.together > 0).all())),
+            "streams": _Streams(world.streams, host),
+            "channel": _Channel(world.channel, host, always=bool((world.problem.together > 0).all())),
         }
-        here = _WorldOfRound(**_fields(world) | standing)
+        here = _WorldOfRound(**_fields(world) | standing, host=host)
         known = vars(here)["common"] = _CommonOfRound(**_fields(common))
         if self._bank is not None:
             like, angles = JaxBank(*fixed.features), HERE if _on_cpu() else ELSEWHERE
             vars(known)["bank"] = replace(like, precision=self._bank.precision, at_once=angles)
         if not self._of_streams:
-            minimiser = None if drawn is None else rebuilt(self._minimiser, fixed.minimiser)
+            minimiser = None if of_host is None else rebuilt(self._minimiser, fixed.minimiser)
             vars(here)["samples"] = held = _Samples(world.samples, rebuilt(world.samples.rows, fixed.rows), minimiser)
         state, outcome = self._algorithm.step(here, state, given.t)
-        if drawn is None and not self._of_streams:
+        if of_host is None and not self._of_streams:
             self._minimiser = held.minimiser
-        self._asked, self._booked = standing["streams"].asked, standing["channel"].booked
+        self._asked, self._booked = host.asked, standing["channel"].booked
         return state, outcome
 
 
@@ -290,7 +299,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 _newest: dict[str, Any] = {}
-"""The program that was compiled last, by its text: later replicates mostly have the same program."""
+"""The last compiled program, by its text, because later replicates usually have the same program."""
 
 
 def _compiled(lowered: Any) -> Any:
@@ -309,32 +318,32 @@ def _on_device(values: tuple[Array, ...]) -> tuple[Array, ...]:
     return tuple(map(jax.device_put, values))
 
 
-class _Drawn(NamedTuple):
-    """A request of a round for random numbers."""
+class _Host:
+    """Values from the host for a traced round: records each request, and returns its value."""
 
-    how: str
-    role: Role
-    given: tuple[Any, ...]
+    def __init__(self, made: Iterator[Array] | None) -> None:
+        self.asked: list[Callable[[int], Array]] = []
+        self._made = made
+
+    def of_round(self, make: Callable[[int], Array]) -> Array:
+        """The array that `make` returns for a round's number, requested once and made for each round."""
+        self.asked.append(make)
+        return jnp.asarray(make(0)) if self._made is None else next(self._made)
 
 
 class _Streams:
-    """Replaces `Streams` in a traced round: notes each request, and returns the numbers that were drawn for it."""
+    """Replaces `Streams` in a traced round."""
 
-    def __init__(self, replicates: int, drawn: Iterator[Array] | None) -> None:
-        self.asked: list[_Drawn] = []
-        self._replicates, self._drawn = replicates, drawn
+    def __init__(self, streams: Any, host: _Host) -> None:
+        self._streams, self._host = streams, host
 
     def uniform(self, role: Role, t: Any, size: int, first: int = 0) -> Array:
-        """Numbers in [0, 1), (R, size), asked for once and drawn for each round."""
-        return self._numbers(_Drawn("uniform", role, (size, first)), size)
+        """As in `Streams`."""
+        return self._host.of_round(lambda t: self._streams.uniform(role, t, size, first))
 
     def vectors(self, role: Role, t: Any, clients: range, size: int, draw: int = 0) -> Array:
-        """Numbers in [0, 1), (R, K, size), asked for once and drawn for each round."""
-        return self._numbers(_Drawn("vectors", role, (clients, size, draw)), len(clients), size)
-
-    def _numbers(self, asked: _Drawn, *shape: int) -> Array:
-        self.asked.append(asked)
-        return jnp.zeros((self._replicates, *shape)) if self._drawn is None else next(self._drawn)  # type: ignore[return-value]
+        """As in `Streams`."""
+        return self._host.of_round(lambda t: self._streams.vectors(role, t, clients, size, draw))
 
 
 class _Booked(NamedTuple):
@@ -344,62 +353,51 @@ class _Booked(NamedTuple):
     given: tuple[Any, ...]
 
 
-class _Channel:
-    """Replaces `Channel` in a traced round: notes how large messages are, and passes them on.
+class _Channel(Channel):
+    """Replaces `Channel` in a traced round: records the sizes of messages, and passes them on.
 
     Parameters
     ----------
     channel : Channel
+    host : _Host
     always : bool
         Whether some client is present in every round.
     """
 
-    def __init__(self, channel: Any, always: bool) -> None:
-        self.network, self.links, self._channel = channel.network, channel.links, channel
-        self._always = always
+    def __init__(self, channel: Channel, host: _Host, always: bool) -> None:
+        vars(self).update(vars(channel), streams=_Streams(channel.streams, host))
+        self._channel, self._host, self._always = channel, host, always
         self.booked: list[_Booked] = []
 
-    def down(self, message: Any) -> Any:
-        """Notes the size of a message to clients, and passes it on."""
-        return self._passed("downlink", message)
+    def book(self, direction: Any, kind: str, size: Size) -> None:
+        """Records the call."""
+        self.booked.append(_Booked(Channel.book, (direction, kind, size)))
 
-    def up(self, message: Any) -> Any:
-        """Notes the size of a message of clients, and passes it on."""
-        return self._passed("uplink", message)
+    def book_to_neighbours(self, topology: Topology, delivery: Delivery, sizes: Sequence[tuple[str, Size]]) -> None:
+        """Records the call."""
 
-    def _passed(self, direction: str, message: Any) -> Any:
-        message = self._channel.receive(message)
-        self.booked += (_Booked(Channel.book, (direction, *size)) for size in self._sizes(message))
-        return message
+        def book(channel: Channel, delivery: Delivery, sizes: Any) -> None:
+            channel.book_to_neighbours(topology, delivery, sizes)
 
-    def _sizes(self, message: Any) -> list[tuple[str, Size]]:
-        return [(kind, wire_size(payloads, self._channel.width)) for kind, payloads in kinds(message)]
+        self.booked.append(_Booked(book, (delivery, sizes)))
 
-    def send_to_neighbours(
-        self, message: Any, sends: Array, topology: Topology, awake: None = None
-    ) -> tuple[Any, Array]:
-        """As `Channel.send_to_neighbours`, where all links are up and no message is lost."""
-        message = self._channel.receive(message, len(topology.links))
-        apart = on_links(message)
+    def awake(self, t: Any, topology: Topology, present: Any) -> Awake:
+        """As in `Channel`."""
+        made = lru_cache(MOST_ROUNDS)(partial(self._channel.awake, topology=topology, present=present))
 
-        def book(channel: Channel, sends: Array, sizes: Any) -> None:
-            channel.book_to_neighbours(topology, sends, apart, sizes)
+        def of_field(name: str) -> Array:
+            return self._host.of_round(lambda t: getattr(made(t), name))
 
-        self.booked.append(_Booked(book, (sends, self._sizes(message))))
-        return message, sends[:, topology.links[:, 1]] if apart else sends
-
-    def answered(self, share: Array) -> Array:
-        """As `Channel.answered`, where messages take no time."""
-        return share
+        return Awake(*(of_field(field.name) for field in fields(Awake)))
 
     def any_answer(self, heard: Array, together: Any) -> Any:
-        """Whether any client has answered: certain where some client is present in every round."""
+        """Whether any client has answered: certain if some client is present in every round."""
         return True if self._always else heard.any()
 
 
 @dataclass(frozen=True)
 class _Round:
-    """Replaces `Problem` in a traced round: it has the samples of this round, and all else from the problem."""
+    """Replaces `Problem` in a traced round: it has the samples of this round, and everything else from the problem."""
 
     problem: Any
     samples: tuple[Array, ...]
@@ -408,26 +406,26 @@ class _Round:
         return getattr(self.problem, name)
 
     def round(self, t: Any) -> tuple[Array, Array, Array]:
-        """Samples, targets and shares of the traced round, whatever its number."""
+        """Samples, targets and shares of the traced round, for any number."""
         x, y, share = self.samples
         return x, y, share
 
     def block(self, rounds: slice) -> tuple[Array, Array]:
-        """As `Problem.block`, of one round."""
+        """As `Problem.block`, for one round."""
         x, y, _ = self.samples
         return x[:1], y[:1]
 
 
 class _Samples:
-    """Replaces `BatchSamples` in a traced round; the minimiser over the samples is made once, on the host.
+    """Replaces `BatchSamples` in a traced round; the host makes the minimiser over the samples once.
 
     Parameters
     ----------
     held : BatchSamples
     rows : Rows
-        Of these samples, traced.
+        Traced rows of these samples.
     minimiser : Minimiser or None
-        None in the first round, in which the method asks for it.
+        None in the first round, in which the method requests it.
     """
 
     def __init__(self, held: BatchSamples, rows: Any, minimiser: Any) -> None:
@@ -439,7 +437,7 @@ class _Samples:
         return self._held.loss.gradient(self._rows, theta)
 
     def minimise(self, c: Any, v: Array, start: Array) -> Array:
-        """Apply the minimiser, which is made when the first round asks for it."""
+        """Apply the minimiser, which is made when the first round requests it."""
         if not self._knows:
             made = self._held.loss.minimiser(self._held.rows, c)
             self.minimiser = replace(made, ridge=made.ridge.as_arrays)
@@ -451,15 +449,21 @@ class _Samples:
 class _WorldOfRound(World):
     """The world of a traced round."""
 
+    host: Any = None
+
+    def present(self, t: Any) -> Any:
+        """As of `World`."""
+        return self.host.of_round(lambda t: self.problem.problem.present[t])
+
     def together(self, t: Any) -> Any:
-        """As of `World`, by the shares of this round."""
+        """As in `World`, from the shares of this round."""
         _, _, share = self.problem.samples
         return (share > 0).sum()
 
 
 @dataclass(frozen=True)
 class _CommonOfRound(Common):
-    """What all parties know of a traced round."""
+    """Common knowledge of all parties in a traced round."""
 
     @property
     def xp(self) -> Any:

@@ -1,7 +1,7 @@
-"""Clients on several processes, `engine=mpi`: a rank plays some of them, and what is asked of all is added up.
+"""Clients on several processes, `engine=mpi`: each rank plays some, and sums go over all ranks.
 
-A rank has whole tiles of `CLIENT_TILE` clients, and sums go from rank to rank, each adding its tiles to what those
-before it came to: the order of additions is that of one process, and so are the bytes.
+A rank has whole tiles of `CLIENT_TILE` clients, and sums go from rank to rank. Each rank adds its tiles to the sum of
+the earlier ranks. The order of additions, and therefore the bytes, are those of one process.
 """
 
 import os
@@ -11,9 +11,8 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,15 +20,21 @@ from numpy.typing import NDArray
 
 from fkl.basics.environment import variable
 from fkl.basics.errors import FklError, plural, requires_extra
+from fkl.conditions import Wrapped
+from fkl.conditions.wrapped import SumOnly
 from fkl.config import Run
+from fkl.contract.star import Star
+from fkl.contract.world import World
 from fkl.data.dealt_rows import is_judged
-from fkl.data.problem import Slice
+from fkl.data.problem import Problem, Slice
 from fkl.engines.base import Engine, why_no_star_on_a_stream
 from fkl.engines.checkpoint import CHECKPOINTS, Checkpoint, Follower
 from fkl.engines.experiment import Experiment
 from fkl.engines.local import Numba
 from fkl.engines.rounds import Chunk
 from fkl.kernels.client_tiles import CLIENT_TILE, sum_in_order
+from fkl.kernels.traceable import parts
+from fkl.kernels.traceable import rebuilt as rebuilt_state
 from fkl.network.response_times import CostModel
 from fkl.screen.messages import warning
 from fkl.wire.channel import Channel
@@ -38,12 +43,12 @@ from fkl.wire.payloads import PerClient, Selected, Summable, kinds, rebuilt, rec
 
 Array = NDArray[np.floating]
 GRACE_S = 2.0
-"""Seconds in which the other ranks may fail as well, before a rank that failed ends them."""
+"""Seconds for the other ranks to fail as well, before a failed rank ends them."""
 PAUSE_S = 0.01
 NUMBERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
-"""Where MPICH, those that speak PMIx, and Open MPI say which of its processes this is."""
+"""Environment variables with the number of this process in MPICH, in PMIx launchers and in Open MPI."""
 _LOUD = [2]
-"""File descriptors of stderr; the last one is heard."""
+"""File descriptors of stderr; output to the last one is shown."""
 
 
 class Ranks:
@@ -53,7 +58,7 @@ class Ranks:
     ----------
     number, size : int
     bytes_summed : int
-        Of all sums so far: what goes from each rank to the next, and then to all.
+        Bytes of all sums so far, from each rank to the next, and then to all.
     """
 
     def __init__(self, comm: Any) -> None:
@@ -63,11 +68,11 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """Whether this is the rank that writes and speaks."""
+        """Whether this is the rank that writes files and prints."""
         return self.number == 0
 
     def with_clients(self, clients: int) -> "Ranks | None":
-        """The ranks that have any of so many clients; None on a rank that has no client."""
+        """The ranks with some of this many clients; None on a rank without clients."""
         some = min(self.size, -(-clients // CLIENT_TILE))
         if some == self.size:
             return self
@@ -75,7 +80,7 @@ class Ranks:
         return Ranks(mine) if self.number < some else None
 
     def mine(self, clients: int) -> range:
-        """Numbers of this rank's clients: whole tiles, as many as other ranks have, or one tile less."""
+        """Indices of this rank's clients: complete tiles, as many as other ranks have, or one tile less."""
         count = -(-clients // CLIENT_TILE)
         begin, end = (count * number // self.size * CLIENT_TILE for number in (self.number, self.number + 1))
         return range(begin, min(end, clients))
@@ -86,10 +91,12 @@ class Ranks:
         Parameters
         ----------
         terms : sequence of (tiles, ...)
-            Of this rank, all of as many tiles; of the first rank, one term may be the sum of several.
+            Terms of this rank; on the first rank, one term may be the sum of several.
         """
-        count = len(terms[0])
-        rows = np.concatenate([np.reshape(one, (count, -1)) for one in terms], axis=1, dtype=np.float64)
+        rows = np.zeros((max(map(len, terms)), sum(one[0].size for one in terms)))
+        ends = np.cumsum([one[0].size for one in terms])[:-1]
+        for part, one in zip(np.split(rows, ends, axis=1), terms, strict=True):
+            part[: len(one)] = np.reshape(one, (len(one), -1))  # if others have more tiles, 0 is added
         if self.first:
             total = np.array(sum_in_order(rows))
         else:
@@ -102,15 +109,14 @@ class Ranks:
             self.comm.Send(total, self.number + 1)
         self.comm.Bcast(total, last)
         self.bytes_summed += total.nbytes
-        ends = np.cumsum([one[0].size for one in terms])[:-1]
         return [part.reshape(one.shape[1:]) for part, one in zip(np.split(total, ends), terms, strict=True)]
 
     def least(self, number: int) -> int:
-        """The smallest of a number that each rank has."""
+        """The minimum of a number over all ranks."""
         return int(min(self.comm.allgather(number)))
 
     def reduced(self, values: NDArray[Any], how: str) -> NDArray[Any]:
-        """Of each entry the SUM, or the MAX, over all ranks."""
+        """SUM, or MAX, of each entry over all ranks."""
         from mpi4py import MPI
 
         found = np.array(values)
@@ -126,7 +132,7 @@ class Ranks:
         return self.comm.allgather(words)
 
     def gather_clients(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values (R, K, ...) of the clients of all ranks, on the first rank; on other ranks those of its own."""
+        """Values (R, K, ...) of the clients of all ranks, on the first rank; on other ranks only its own."""
         own = np.ascontiguousarray(np.moveaxis(values, 1, 0))
         sizes = [int(size) for size in self.comm.allgather(own.size)]
         if not self.first:
@@ -137,7 +143,7 @@ class Ranks:
         return np.ascontiguousarray(np.moveaxis(found, 0, 1))
 
     def gather_ledger(self, ledger: Ledger) -> Ledger:
-        """On the first rank the ledger of all clients; elsewhere with the counts of all, and its own clients."""
+        """On the first rank the ledger of all clients; elsewhere the counts of all, with only its own clients."""
         rounds, (replicates, clients) = len(ledger.seconds), ledger.shape
         found = {name: self.gather_clients(tally.by_client) for name, tally in ledger.tallies.items()}
         everyone = max((tally.shape[1] for tally in found.values()), default=clients)
@@ -151,7 +157,7 @@ class Ranks:
         return made
 
     def gone_within(self, seconds: float) -> bool:
-        """Whether every rank comes to this line within so many seconds."""
+        """Whether every rank reaches this line within this many seconds."""
         if self.comm.size == 1:
             return True
         request, until = self.comm.Ibarrier(), time.monotonic() + seconds
@@ -163,27 +169,25 @@ class Ranks:
 
 
 class OverRanks(Channel):
-    """The channel of a rank, which has some of the clients; every rank plays the same server.
+    """The channel of a rank with some of the clients; every rank plays the same server.
 
     Parameters
     ----------
     ranks : Ranks
-    mine : range
-        Numbers of this rank's clients.
-    everyone : int
-        Clients of all ranks.
-    given : as of `Channel`
+    problem : Slice
+        The streams of this rank's clients.
+    given : as in `Channel`
     """
 
-    def __init__(self, ranks: Ranks, mine: range, everyone: int, *given: Any) -> None:
+    def __init__(self, ranks: Ranks, problem: Slice, *given: Any) -> None:
         super().__init__(*given)
-        self._ranks, self._mine, self._everyone = ranks, np.arange(mine.start, mine.stop), everyone
+        self._ranks, self._problem, self._mine = ranks, problem, np.array(problem.numbers)
 
     def down(self, message: Any) -> Any:
         """Pass the server's message on to the clients of this rank."""
         if message is None:
             return None
-        everyone = {"R": self.ledger.shape[0], "K": self._everyone, "L": 0}
+        everyone = {"R": self.ledger.shape[0], "K": self._problem.everyone, "L": 0}
         message = received_message(message, everyone, self.width)
         parts = [part for _, payloads in kinds(message) for part in payloads]
         own = [part.select_entries(self._mine) if isinstance(part, PerClient | Selected) else part for part in parts]
@@ -195,13 +199,28 @@ class OverRanks(Channel):
         if message is None:
             return None
         parts: list[Any] = [part for _, payloads in kinds(message) for part in payloads]
-        letter = _Letter(self._ranks, parts)
-        of_all: list[Any] = [SimpleNamespace(mean=partial(letter.mean, place)) for place in range(len(parts))]
-        return rebuilt(message, of_all)
+        letter = _Letter(self._ranks, self._mine, parts)
+        return rebuilt(message, [OfAllRanks(part, letter, place) for place, part in enumerate(parts)])
 
-    def any_answer(self, heard: Array, together: int) -> bool:
-        """Whether any client of all ranks has answered: every client that takes part is heard."""
-        return together > 0
+    def answered(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The shares (everyone,) of the clients of all ranks: every participating client has answered."""
+        return self._problem.share_of_all(self._t)
+
+
+@dataclass(frozen=True)
+class OfAllRanks(SumOnly):
+    """A payload of the clients of all ranks; the server can compute its mean."""
+
+    refusal: ClassVar[tuple[str, str, str]] = (
+        "engine", "mpi", "numba or numpy for a method whose server reads what each client sent",
+    )  # fmt: skip
+
+    letter: "_Letter"
+    place: int
+
+    def mean(self, share: Array) -> Array:
+        """Sum over the clients of all ranks, weighted by their share (everyone,)."""
+        return self.letter.mean(self.place, share)
 
 
 @dataclass(frozen=True)
@@ -217,19 +236,20 @@ class SlowestOfAll(CostModel):
 
 
 class _Letter:
-    """Payloads of all clients that came up together: one exchange makes the means of all when one is asked for."""
+    """Payloads of all clients that arrived together: one exchange computes the means of all when one is needed."""
 
-    def __init__(self, ranks: Ranks, payloads: Sequence[Summable]) -> None:
-        self._ranks, self._payloads = ranks, payloads
+    def __init__(self, ranks: Ranks, mine: NDArray[np.int64], payloads: Sequence[Summable]) -> None:
+        self._ranks, self._mine, self._payloads = ranks, mine, payloads
         self._share: Any = None
         self._means: list[Array] = []
 
     def mean(self, place: int, share: Array) -> Array:
         if share is not self._share:
+            own = share[self._mine]
             if self._ranks.first:  # nothing comes before its tiles
-                terms = [tuple(total[None] for total in payload.sums(share)) for payload in self._payloads]
+                terms = [tuple(total[None] for total in payload.sums(own)) for payload in self._payloads]
             else:
-                terms = [payload.tile_sums(share) for payload in self._payloads]
+                terms = [payload.tile_sums(own) for payload in self._payloads]
             sums = iter(self._ranks.added([term for of_one in terms for term in of_one]))
             parts = [[next(sums) for _ in of_one] for of_one in terms]
             self._share = share
@@ -238,16 +258,16 @@ class _Letter:
 
 
 class CommonCheckpoint(Checkpoint):
-    """What each rank of a run has done so far, in two files in turn: one of them is from a round that all have stored.
+    """State of each rank of a run, in two files in turn: one of them is from a round that all have stored.
 
-    Sums of every round go through all ranks: none keeps a round before all have kept the one before it that was due.
+    Sums of every round go through all ranks, so no rank stores a round before all have stored the previous due one.
 
     Parameters
     ----------
     folder : Path
-        For the files of all ranks.
+        Folder for the files of all ranks.
     ranks : Ranks
-    every, digest, follower : as of `Checkpoint`
+    every, digest, follower : as in `Checkpoint`
         The seconds are those of the first rank.
     """
 
@@ -260,11 +280,11 @@ class CommonCheckpoint(Checkpoint):
 
     @property
     def due(self) -> bool:
-        """Whether the first rank says that it is time to save."""
+        """Whether it is time to save, according to the first rank."""
         return not self._seldom and bool(self._ranks.say(self._two[self._turn].due))
 
     def place(self) -> tuple[int, int] | None:
-        """As of `Checkpoint`, of the last round that all ranks have kept; later ones are forgotten."""
+        """As in `Checkpoint`, for the last round that all ranks have stored; later ones are discarded."""
         kept = {found: turn for turn, file in enumerate(self._two) if (found := file.rounds()) is not None}
         common = set.intersection(*map(set, self._ranks.all_say(list(kept))))
         if not common:
@@ -273,7 +293,7 @@ class CommonCheckpoint(Checkpoint):
         return last[:2]
 
     def load(self, owner: Any, kind: type[Any]) -> Any:
-        """As of `Checkpoint`, on all ranks or on none."""
+        """As in `Checkpoint`, on all ranks or on none."""
         done = self._two[self._turn].load(owner, kind)
         if not all(self._ranks.all_say(done is not None)):
             return None
@@ -281,26 +301,27 @@ class CommonCheckpoint(Checkpoint):
         return done
 
     def save(self, place: tuple[int, int], done: Any, owned: Mapping[str, Any]) -> None:
-        """As of `Checkpoint`, over the older of the two files."""
+        """As in `Checkpoint`, overwriting the older of the two files."""
         self._two[self._turn].save(place, done, owned)
         self._turn = 1 - self._turn
         self._two[self._turn].wait()
 
 
 class Mpi(Numba):
-    """The processes that mpirun has started, which play clients in parts, by compiled loops."""
+    """The processes that mpirun has started; each plays some of the clients, with compiled loops."""
 
     name: ClassVar[str] = "mpi"
     library: ClassVar[str] = "mpi4py"
     threads: ClassVar[int | None] = 1
 
     def can_play(self, run: Run) -> str | None:
-        """Clients of a server that asks for means over them alone, in a network that does nothing to messages."""
+        """It plays clients of a server that needs only means over them, also in its conditions."""
         if why := why_no_star_on_a_stream(run.algo):
             return why
         if not getattr(run.algo, "means_only", False):
             return "its server asks for more than means over clients that are added up in a fixed order"
-        inside = [*run.conditions, *["network.compute_s"] * getattr(run.network, "timed", False)]
+        inside = [name for name, one in run.conditions.items() if not getattr(one, "means_only", True)]
+        inside += ["network.compute_s"] * getattr(run.network, "timed", False)
         if inside:
             return f"a process that has some of the clients knows no {', '.join(inside)}"
         if is_judged(run.settings.rows):
@@ -310,8 +331,6 @@ class Mpi(Numba):
         for name in ("stop_when", "metrics"):
             if getattr(run.settings, name):
                 return f"with {name} all clients have to be on one process"
-        if run.settings.save_model:
-            return "with save_model all clients have to be on one process"
         return None
 
     def before_run(self, *, multirun: bool) -> None:
@@ -322,13 +341,13 @@ class Mpi(Numba):
 
     @contextmanager
     def opened(self) -> Iterator[Engine]:
-        """Find the other processes, and end with them."""
+        """Find the other processes, and end together with them."""
         ranks = started()
         with ending_together(ranks):
             yield OnRanks(ranks)
 
     def forecast(self, experiment: Any, threads: int | None, sampled: Callable[..., float]) -> tuple[float, str] | None:
-        """By the first rounds on one thread; nothing where there is one process to be had."""
+        """Estimate from the first rounds on one thread; None if only one process is available."""
         some = min(os.cpu_count() or 1, -(-experiment.problem.clients // CLIENT_TILE))
         if some == 1:
             return None
@@ -343,7 +362,7 @@ class OnRanks(Mpi):
     ----------
     ranks : Ranks
     again : callable or None
-        Prepares the experiment of all clients again; None before this process has its own part of one.
+        Prepares the experiment of all clients again; None before this process has its part of it.
     """
 
     has_all_clients: ClassVar[bool] = False
@@ -353,11 +372,11 @@ class OnRanks(Mpi):
         self._again = None if again is None else cache(again)
 
     def broadcast(self, value: Any = None) -> Any:
-        """What the first rank says."""
+        """The first rank's value."""
         return self._ranks.say(value)
 
     def own_part(self, experiment: Experiment, again: Callable[[], Experiment]) -> Experiment | None:
-        """The clients of this rank alone; None where it has none."""
+        """Only the clients of this rank; None if it has none."""
         clients = experiment.problem.clients
         some = self._ranks.with_clients(clients)
         if some is None or some.size < self._ranks.size:
@@ -367,51 +386,78 @@ class OnRanks(Mpi):
             warning(f"engine=mpi: {of_all}: {idle}")
         if some is None:
             return None
-        own = Slice.from_problem(experiment.problem, some.mine(clients))
-        return replace(experiment, problem=own, engine=OnRanks(some, again))
+
+        def own(problem: Problem) -> Slice:
+            return Slice.from_problem(problem, some.mine(clients))
+
+        def own_in_replicate(replicate: int) -> tuple[Slice, None]:
+            assert experiment.redraw is not None
+            return own(experiment.redraw(replicate)[0]), None
+
+        redraw = None if experiment.redraw is None else own_in_replicate
+        return replace(experiment, problem=own(experiment.problem), redraw=redraw, engine=OnRanks(some, again))
 
     def channel(self, problem: Any, *given: Any) -> Channel:
-        """One through which the server hears the clients of all ranks."""
-        return OverRanks(self._ranks, problem.numbers, problem.everyone, *given)
+        """A channel with the messages of the clients of all ranks."""
+        return OverRanks(self._ranks, problem, *given)
 
     def cost(self, cost: CostModel | None) -> CostModel | None:
-        """The network's own, of the slowest client of all ranks."""
+        """The network's cost, with the slowest client of all ranks."""
         if cost is None:
             return None
         return SlowestOfAll(cost.latency_s, cost.bandwidth_bytes_per_s, self._ranks)
 
     def added(self, terms: Sequence[Array]) -> list[Array]:
-        """Over the tiles of all ranks, rank after rank."""
+        """Sum over the tiles of all ranks, rank after rank."""
         return self._ranks.added(terms)
+
+    def of_all_clients(self, values: Array) -> Array:
+        """The chunk of all ranks, on the first one."""
+        return self._ranks.gather_clients(values)
+
+    def functions(self, algorithm: Any, world: World, state: Any, t: int) -> Any:
+        """Functions from the state of the clients of all ranks, on the first one."""
+        server, client = state.server, state.client
+        while isinstance(algorithm, Wrapped):
+            algorithm, server, client = algorithm.method, server.method, client.method
+        gathered = []
+        of_one, of_two = (parts(algorithm.start(world.common, clients)[1]) for clients in (1, 2))
+        for values, one, two in zip(parts(client), of_one, of_two, strict=True):
+            along = [axis for axis, size in enumerate(two.shape) if size != one.shape[axis]]  # which has the clients
+            for axis in along:
+                values = np.moveaxis(self.of_all_clients(np.moveaxis(values, axis, 1)), 1, axis)
+            gathered.append(np.ascontiguousarray(values))
+        return algorithm.functions(world, Star(server, rebuilt_state(client, gathered)), t)
 
     def least(self, number: int) -> int:
         """Of all ranks."""
         return self._ranks.least(number)
 
     def gathered(self, chunk: Chunk) -> Chunk:
-        """On the first rank the judge and the ledger of all clients, and the judge with all their streams."""
+        """On the first rank the judge and the ledger of all clients, with the streams of all."""
         judge: Any = chunk.judge
         judge, ledger = judge.gathered(self._ranks.gather_clients), self._ranks.gather_ledger(chunk.ledger)
         if self.speaks and self._again is not None:
-            judge.problem = self._again().problem
+            whole = self._again()
+            judge.problem = whole.problem if whole.redraw is None else whole.redraw(chunk.first)[0]
         return replace(chunk, judge=judge, ledger=ledger)
 
     def checkpoint(self, folder: Path, every: float | None, digest: str, follower: Follower | None) -> Checkpoint:
-        """One that all ranks keep of the same round."""
+        """A checkpoint that all ranks store for the same round."""
         return CommonCheckpoint(folder / CHECKPOINTS, self._ranks, every, digest, follower)
 
     def with_all_clients(self, experiment: Experiment) -> Experiment:
-        """The experiment with all clients, prepared again when it is first asked for."""
+        """The experiment with all clients, prepared at the first use."""
         assert self._again is not None
         return self._again()
 
     def notes(self) -> dict[str, Any]:
-        """How many ranks had clients, and what they added up."""
+        """Number of ranks with clients, and the bytes of their sums."""
         return {"ranks": self._ranks.size, "bytes_summed_over_ranks": self._ranks.bytes_summed}
 
 
 def hush() -> None:
-    """Silence all processes that MPI has started but the first, until one of them ends all."""
+    """Silence all processes that MPI has started except the first, until one of them ends all."""
     number = next(filter(None, (variable(name, "") for name in NUMBERS)), "0")
     if number != "0" and len(_LOUD) == 1:
         _LOUD.append(os.dup(2))
@@ -426,7 +472,7 @@ def started() -> Ranks:
     Raises
     ------
     fkl.basics.errors.FklError
-        Where mpi4py is not installed, or finds no MPI.
+        If mpi4py is not installed, or finds no MPI.
     """
     with requires_extra("mpi", "engine=mpi"):
         import mpi4py
@@ -445,7 +491,7 @@ def ending_together(ranks: Ranks) -> Iterator[None]:
         yield
     except BaseException as error:
         if not ranks.gone_within(GRACE_S):
-            # One line for what the user can mend, and all there is to know of anything else
+            # One line for errors that the user can correct, and the full traceback for others
             print(end="", file=sys.stdout, flush=True)
             one_line = f"error: {' '.join(str(error).split())}\n"
             words = one_line if isinstance(error, FklError) else traceback.format_exc()

@@ -159,9 +159,8 @@ def simulate(
                 not_finite = first_not_finite(experiment, world.streams.replicates, in_progress.t + 1) if early else ""
                 raise DivergedError(experiment.algorithm, failed, in_progress.t, not_finite) from None
             if keep_functions:
-                algorithm: Any = experiment.algorithm
                 try:
-                    functions = algorithm.functions(world, in_progress.state, in_progress.t)
+                    functions = engine.functions(experiment.algorithm, world, in_progress.state, in_progress.t)
                     pairs = zip(functions, experiment.task.scales(world), strict=True)
                     played = replace(played, learned=tuple(Learned(*both) for both in pairs))
                 except (FklError, MemoryError) as error:  # the run itself is kept

@@ -1,7 +1,7 @@
-"""The random features of `engine=jax`: what `FeatureBank` says, as functions that can be traced.
+"""The random features of `engine=jax`: `FeatureBank` as functions that JAX can trace.
 
-Features are made of one tile of clients of some kernels at a time, and used up there: those of all clients are never in
-memory. Products of matrices are full ones: JAX would else take TF32 on a GPU.
+Features are computed for one tile of clients and some kernels at a time, and used at once: those of all clients are
+never in memory. Matrix products have full precision, because JAX would otherwise use TF32 on a GPU.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,16 +20,16 @@ from fkl.kernels.client_tiles import in_tiles
 from fkl.kernels.traceable import cond
 
 Array = Any
-"""Of JAX."""
+"""Array of JAX."""
 Stepped = tuple[Array, Array, Array]
 HERE, ELSEWHERE = 2**18, 2**28
-"""Angles at once: on a CPU so many that they stay in its cache, on a device of its own many more."""
+"""Angles at once: on a CPU as many as fit in its cache, on a separate device many more."""
 
 
 def sine_and_cosine(angle: Array, precision: np.dtype[np.floating]) -> tuple[Array, Array]:
     """In this precision, in float32 by the polynomials of the compiled bank: XLA's own take several times as long.
 
-    Angles in float64 are first brought to one turn in float64, also as there.
+    Angles in float64 are first reduced to one turn in float64, also as in that bank.
     """
     if precision == np.float64:
         return jnp.sin(angle), jnp.cos(angle)
@@ -48,12 +48,12 @@ def sine_and_cosine(angle: Array, precision: np.dtype[np.floating]) -> tuple[Arr
 
 @dataclass(frozen=True)
 class JaxBank(FeatureBank):
-    """As `FeatureBank`, of arrays that JAX traces.
+    """As `FeatureBank`, for arrays that JAX traces.
 
     Parameters
     ----------
     at_once : int
-        Angles whose sines and cosines are in memory at a time, about.
+        Approximate number of angles whose sines and cosines are in memory at a time.
     """
 
     at_once: int = HERE
@@ -61,7 +61,7 @@ class JaxBank(FeatureBank):
     xp: ClassVar[ModuleType] = jnp
 
     def features(self, x: Array) -> Array:
-        """As `FeatureBank.features`; of all clients, for methods whose states are as large."""
+        """As `FeatureBank.features`, for all clients, for methods with equally large states."""
         angle = self._exact_product(x.astype(self.rho.dtype), self.rho) * self.scale[:, None, None]
         return jnp.concatenate(self._maps_of(angle, self.phase[:, :, None, :]), axis=-1)
 
@@ -111,25 +111,26 @@ class JaxBank(FeatureBank):
         return f, squared_norm, theta
 
     def moments(self, x: Array, y: Array, weight: Array, chosen: Array | None = None) -> tuple[Array, Array]:
-        """As `FeatureBank.moments`, of samples that all replicates share, one tile of them after another."""
-        assert len(x) == len(y) == len(weight) == 1, "samples of each replicate's own"
+        """As `FeatureBank.moments`, for samples that all replicates share, tile by tile."""
+        assert len(x) == len(y) == 1, "samples of each replicate's own"
 
         def add(sums: tuple[Array, Array], tile: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], None]:
             x, y, weight = tile
-            root = jnp.sqrt(weight)
+            roots, shape = jnp.sqrt(weight), (self.replicates, self.kernels, len(y))
+            # Roots that all replicates share stay out of the arrays of kernels
+            of_replicates = [] if len(roots) == 1 else [jnp.broadcast_to(roots[:, None], shape)]
 
-            def work(z: Array) -> Sequence[Array]:
+            def work(z: Array, root: Array = roots[0]) -> Sequence[Array]:
                 rows, y_rows = root[:, None] * self._flat_features(z), root * y
                 return self._exact_product(rows.T, rows), self._exact_product(rows.T, y_rows)
 
-            gram, pull = (of_tile[:, :, 0] for of_tile in self._each_kernel_and_tile(work, x, []))
+            gram, pull = (of_tile[:, :, 0] for of_tile in self._each_kernel_and_tile(work, x, of_replicates))
             return (sums[0] + gram, sums[1] + pull), None
 
         shape = self.replicates, self.kernels, self.width
         nothing = jnp.zeros((*shape, self.width)), jnp.zeros(shape)
-        (gram, pull), _ = lax.scan(
-            add, nothing, tuple(in_tiles(jnp.asarray(values[0]), 0) for values in (x, y, weight))
-        )
+        cut = *(in_tiles(jnp.asarray(values[0]), 0) for values in (x, y)), in_tiles(jnp.asarray(weight), 1)
+        (gram, pull), _ = lax.scan(add, nothing, cut)
         if chosen is not None:
             gram, pull = chosen[..., None, None] * gram, chosen[..., None] * pull
         return gram, pull
@@ -169,7 +170,7 @@ class JaxBank(FeatureBank):
         return jnp.concatenate(list(z), axis=-1).astype(np.float64)
 
     def put(self, theta: Array, index: tuple[Any, ...], values: Array) -> Array:
-        """`theta`, which is used up, with other values at an index."""
+        """`theta`, which is overwritten, with other values at an index."""
         return theta.at[index].set(values.astype(theta.dtype))
 
     def _each_kernel_and_tile(
@@ -179,13 +180,13 @@ class JaxBank(FeatureBank):
         of_kernels: Sequence[Array],
         of_clients: Sequence[Array] = (),
     ) -> list[Array]:
-        """What is made of the features of each kernel and tile of clients, (R, N, tiles, ...).
+        """Results from the features of each kernel and tile of clients, (R, N, tiles, ...).
 
         Parameters
         ----------
         work : callable
-            Of features (maps, tile, D), of the kernel's values, and of those of its clients; the latter are 0, as is
-            their x, of those who fill up the last tile.
+            Function of features (maps, tile, D), the kernel's values, and those of its clients; the clients that pad
+            the last tile have values and x of 0.
         x : (K, d)
         of_kernels : arrays (R, N, ...)
         of_clients : arrays (R, N, K, ...)

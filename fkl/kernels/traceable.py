@@ -5,6 +5,7 @@ A traced value has a shape but no numbers, so an `if` of Python cannot use it.
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,36 @@ def namespace(array: Any) -> Any:
 def traced(value: Any) -> bool:
     """Whether a value is an array that an engine traces, or one of the engine's own arrays."""
     return type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
+
+
+def normal_quantile(probability: Any) -> Any:
+    """Quantiles of N(0, 1)."""
+    library = "jax.scipy" if traced(probability) else "scipy"
+    return import_module(f"{library}.special").ndtri(probability)
+
+
+def stable_order(values: Any) -> Any:
+    """The places of entries along the last axis, the smallest first, and of equal ones the first."""
+    stable = {} if traced(values) else {"kind": "stable"}  # JAX always sorts so
+    return namespace(values).argsort(values, axis=-1, **stable)
+
+
+def of_each(work: Callable[..., Any], *values: Any) -> Any:
+    """The results of `work` for each entry along the second axis of arrays (n, K, ...), stacked along a first axis."""
+    if any(map(traced, values)):  # a loop of Python would be as many copies of its body
+        from jax import lax
+
+        moved = tuple(namespace(one).moveaxis(one, 1, 0) for one in values)
+        return lax.map(lambda entry: work(*(one[:, None] for one in entry)), moved)
+    return np.stack([work(*(one[:, k : k + 1] for one in values)) for k in range(values[0].shape[1])])
+
+
+def filled(value: Any, other: Any) -> Any:
+    """A value made of dataclasses, tuples, lists and dictionaries, with what `other` has where it has None."""
+    if value is None or isinstance(value, np.ndarray) or traced(value):
+        return other if value is None else value
+    inside = map(filled, _inner_values(value), _inner_values(other))
+    return _with_inner_values(value, list(inside))
 
 
 def known_everywhere(flags: Any) -> bool:
@@ -91,7 +122,10 @@ def _inner_values(value: Any) -> list[Any]:
 def _rebuilt(value: Any, found: Any) -> Any:
     if isinstance(value, np.ndarray) or traced(value):
         return next(found)
-    inside = [_rebuilt(inner, found) for inner in _inner_values(value)]
+    return _with_inner_values(value, [_rebuilt(inner, found) for inner in _inner_values(value)])
+
+
+def _with_inner_values(value: Any, inside: list[Any]) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **dict(zip((field.name for field in fields(value)), inside, strict=True)))
     if isinstance(value, dict):

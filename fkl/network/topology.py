@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
-from fkl.kernels.traceable import traced
+from fkl.kernels.traceable import namespace, traced
 
 if TYPE_CHECKING:  # imported lazily: methods without a graph do not need these
     import networkx as nx
@@ -80,13 +80,16 @@ class Neighbours:
         if awake is None:
             return self.own[:, None] * own + self.neighbour_sum(self.between[:, None] * by_link)
         # Metropolis weights in the graph of links that are up, 0 for those that are down
-        degree = np.stack([self._by_receiver(up.astype(np.float64)) for up in awake.up])
-        between = np.where(awake.up, _metropolis(degree[:, self.receiver], awake.theirs), 0.0)
-        left = 1 - np.stack([self._by_receiver(weights) for weights in between])
+        xp = namespace(awake.up)
+        degree = xp.stack([self._by_receiver(up.astype(np.float64)) for up in awake.up])
+        between = xp.where(awake.up, _metropolis(degree[:, self.receiver], awake.theirs), 0.0)
+        left = 1 - xp.stack([self._by_receiver(weights) for weights in between])
         return left[..., None] * own + self.neighbour_sum(between[..., None] * by_link)
 
     def _by_receiver(self, on_links: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sums (K,) of numbers (links,)."""
+        if traced(on_links):
+            return self.neighbour_sum(on_links[None, :, None])[0, :, 0]  # type: ignore[return-value]
         return np.bincount(self.receiver, weights=on_links, minlength=len(self.degree)).astype(np.float64)
 
     def neighbour_sum(self, by_link: Array) -> Array:
@@ -250,7 +253,7 @@ class Topology:
 
 def _metropolis(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
     """Weights between agents of these degrees."""
-    weight: NDArray[np.float64] = 1 / (1 + np.maximum(one, other))
+    weight: NDArray[np.float64] = 1 / (1 + namespace(other).maximum(one, other))
     return weight
 
 

@@ -46,7 +46,8 @@ def play_along(run: Run, engine: Engine) -> bool:
         threads = run.settings.threads or experiment.engine.threads
         checkpoint = checkpoint_of(run, experiment, folder)
         with key_prefix("algo"):
-            for _ in simulate(experiment, threads, run.settings.chunk, checkpoint=checkpoint):
+            how = threads, run.settings.chunk, id, checkpoint, None, run.settings.save_model
+            for _ in simulate(experiment, *how):
                 pass
     return True
 

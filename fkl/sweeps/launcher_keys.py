@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,12 @@ JOBLIB = {
     "max_nbytes": (r"\d{1,15}[KMG]?", "bytes, for example 1M, or null"),
     "mmap_mode": (r"[rc]|[rw]\+", "r, r+, w+, c, null"),
 }
+RAY = {
+    "ray.init.address": (r"auto|local|(ray://)?[\w.-]+:\d+", "auto, local, HOST:PORT or ray://HOST:PORT, or null"),
+    "ray.init.num_cpus": AT_LEAST_1_OR_NULL,
+    "ray.remote.num_cpus": AT_LEAST_1,
+}
+"""Of the mappings that are passed on to Ray, these keys alone: others run commands on its machines."""
 OPTUNA = {
     "n_trials": AT_LEAST_1,
     "n_jobs": AT_LEAST_1,
@@ -50,10 +57,19 @@ OPTUNA = {
     ),
 }
 PLUGINS: dict[str, dict[str, dict[str, tuple[str, str]]]] = {
-    "launcher": {"basic": {}, "joblib": JOBLIB, "submitit_local": SUBMITIT, "submitit_slurm": SUBMITIT},
+    "launcher": {
+        "basic": {},
+        "joblib": JOBLIB,
+        "ray": RAY,
+        "submitit_local": SUBMITIT,
+        "submitit_slurm": SUBMITIT,
+    },
     "sweeper": {"basic": {"max_batch_size": AT_LEAST_1_OR_NULL}, "optuna": OPTUNA},
 }
-"""Launchers and sweepers, by choice, with the allowed values of their keys, as a pattern and as text."""
+"""Launchers and sweepers, by choice, with the allowed values of their keys, as a pattern and as text.
+
+A key with dots is one of a mapping inside, which then has no keys but these.
+"""
 
 
 def require_allowed(hydra: DictConfig) -> None:
@@ -83,13 +99,26 @@ def require_allowed(hydra: DictConfig) -> None:
         name = names[target]
         if name == "submitit_slurm":
             require(shutil.which("sbatch") is not None, group, name, "another one where there is no sbatch")
-        for key, value in node.items():
-            _require_value(f"hydra.{kind}.{key}", value, sorted(map(str, schemas[name])), plugins[name].get(key))
+        limits = plugins[name]
+        inside = {limit.partition(".")[0] for limit in limits if "." in limit}
+        known = sorted({*map(str, schemas[name])} - inside | {*limits})
+        for key, value in _entries(node, limits):
+            _require_value(f"hydra.{kind}.{key}", value, known, limits.get(key))
+
+
+def _entries(node: dict[str, Any], limits: Iterable[str], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Keys and values, also of the mappings inside whose keys are limited."""
+    for name, value in node.items():
+        key = f"{before}{name}"
+        if isinstance(value, dict) and any(limit.startswith(f"{key}.") for limit in limits):
+            yield from _entries(value, limits, f"{key}.")
+        else:
+            yield key, value
 
 
 def _require_value(path: str, value: Any, known: list[str], limit: tuple[str, str] | None) -> None:
     """Refuse a key that its plugin does not have, or a value that this key does not allow."""
-    key = path.rpartition(".")[2]
+    key = path.split(".", 2)[2]
     if key not in known:
         raise FklError(f"{path}: no such key; there are {', '.join(known)}")
     # Hydra makes an object of every mapping with a `_target_`, however deep.

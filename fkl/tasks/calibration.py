@@ -1,12 +1,14 @@
 """Calibration of methods that predict a distribution of the target."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from fkl.kernels.client_tiles import as_they_are
 from fkl.tasks.task import Panel, Values
 
 Array = NDArray[np.floating]
@@ -52,12 +54,28 @@ class Calibration:
         shape, unknown = (replicates, clients), np.full((len(cls.columns), rounds, replicates), np.nan)
         return cls(np.zeros((len(NOMINAL), *shape)), np.zeros(shape), unknown)
 
-    def enter(self, t: int, error: Array, variance: Array, present: NDArray[np.bool_], samples: float) -> None:
-        """Record round t: errors and variances (R, K) of the present clients (K,), and the number of samples so far."""
+    def enter(
+        self,
+        t: int,
+        error: Array,
+        variance: Array,
+        present: NDArray[np.bool_],
+        samples: float,
+        of_all_clients: Callable[[Array], Array] = as_they_are,
+    ) -> None:
+        """Record round t: errors and variances (R, K) of the present clients (K,), and the number of samples so far.
+
+        `of_all_clients` is that of `fkl.contract.world.World`: the order of additions is that of one process.
+        """
         for place, nominal in enumerate(NOMINAL.values()):
             self.inside[place] += present & (error**2 <= scipy.special.ndtri((1 + nominal) / 2) ** 2 * variance)
         self.log_density += np.where(present, -0.5 * (np.log(2 * np.pi * variance) + error**2 / variance), 0.0)
-        self.rounds[:, t] = self._sums().sum(axis=-1) / samples
+        self.rounds[:, t] = self.gathered(of_all_clients)._sums().sum(axis=-1) / samples
+
+    def gathered(self, of_all_clients: Callable[[Array], Array]) -> Self:
+        """The same with the clients of other processes as well."""
+        inside = np.stack([of_all_clients(one) for one in self.inside])
+        return replace(self, inside=inside, log_density=of_all_clients(self.log_density))
 
     def by_round(self) -> Values:
         """Columns of rounds, (T, R)."""

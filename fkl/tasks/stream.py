@@ -16,7 +16,7 @@ from fkl.contract.world import Algorithm, Array, Outcome, World
 from fkl.data.baselines import baselines, in_units
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
-from fkl.kernels.client_tiles import sums_in_order, tile_sums
+from fkl.kernels.client_tiles import as_they_are, sums_in_order, tile_sums
 from fkl.kernels.hindsight import hindsight_loss, linear_loss
 from fkl.kernels.traceable import traced
 from fkl.tasks import calibration
@@ -96,7 +96,8 @@ class StreamTask(Task):
     def judge(self, world: World, method: Algorithm) -> "StreamJudge":
         """Errors and regrets so far."""
         require_lam(method)
-        return StreamJudge(world.problem, len(world.streams.replicates), method.lam, world.added)
+        all_processes = world.added, world.of_all_clients
+        return StreamJudge(world.problem, len(world.streams.replicates), method.lam, *all_processes)
 
     def for_few_clients(self, clients: int) -> Problem:
         """The first clients."""
@@ -253,6 +254,8 @@ class StreamJudge:
     lam : float
     added : callable
         Adds up over all clients; other processes may judge some of them.
+    of_all_clients : callable
+        As in `World`.
     """
 
     def __init__(
@@ -261,8 +264,9 @@ class StreamJudge:
         replicates: int,
         lam: float,
         added: Callable[[Sequence[Array]], list[Array]] = sums_in_order,
+        of_all_clients: Callable[[Array], Array] = as_they_are,
     ) -> None:
-        self.problem, self.lam, self._added = problem, lam, added
+        self.problem, self.lam, self._added, self._of_all_clients = problem, lam, added, of_all_clients
         shape = (replicates, problem.clients)
         self.squared_error: Array = np.zeros(shape)
         self.loss: Array = np.zeros(shape)
@@ -300,7 +304,7 @@ class StreamJudge:
         if self.calibration is None:
             self.calibration = Calibration.before_any_round(self.problem.rounds, *self.loss.shape)
         error = y_hat - self.problem.y[t]
-        self.calibration.enter(t, error, variance, self.problem.present[t], self._samples[t])
+        self.calibration.enter(t, error, variance, self.problem.present[t], self._samples[t], self._of_all_clients)
 
     def add_sums(self, t: int, totals: Sequence[Array]) -> bool:
         """Record the sums (R,) over all clients after round t, see `Sums.terms`; return whether all are finite."""
@@ -344,6 +348,8 @@ class StreamJudge:
         judge.squared_error, judge.loss = beside(self.squared_error), beside(self.loss)
         if self.kernel_loss is not None:
             judge.kernel_loss = beside(self.kernel_loss.min(axis=-1, keepdims=True))
+        if self.calibration is not None:
+            judge.calibration = self.calibration.gathered(beside)
         return judge
 
     def by_round(self, best: Array) -> Values:

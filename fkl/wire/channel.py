@@ -1,6 +1,7 @@
 """The channel, through which all data leaves a party."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +18,28 @@ from fkl.wire.payloads import Size, kinds, on_links, received_message, wire_size
 
 Message = TypeVar("Message")
 Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What became of a message that agents sent to their neighbours.
+
+    Parameters
+    ----------
+    sends : (R, K) bool
+        Who sent it.
+    apart : bool
+        Whether each link has its own message.
+    passing : (R, links) bool, or None
+        Links on which it went; None where all links are up.
+    lost : (R, links) bool, or None
+        Links on which it was lost; None where no message is lost.
+    """
+
+    sends: NDArray[np.bool_]
+    apart: bool
+    passing: NDArray[np.bool_] | None = None
+    lost: NDArray[np.bool_] | None = None
 
 
 class Channel:
@@ -188,48 +211,42 @@ class Channel:
             When an agent has sent more scalars in this round than `Network.uplink_budget`.
         """
         message = self.receive(message, len(topology.links))
-        counted, arrived, apart = self._counted(sends, topology), sends, on_links(message)
-        if apart or awake is not None or self.network.loss > 0:
-            sender = topology.links[:, 1]
-            arrived = sends[:, sender]
-        if awake is not None:
-            arrived = arrived & awake.up
-            counted["link"] = topology.sent_by(arrived)
-            counted["broadcast"] = np.minimum(counted["link"], 1)
-        if self.network.loss > 0:
-            lost = arrived & (self.streams.uniform(Role.LOSS, self._t, len(sender)) < self.network.loss)
-            counted["lost"] = topology.sent_by(lost)
-            arrived = arrived & ~lost
-        self._book_on_graph(counted, [(kind, wire_size(parts, self.width)) for kind, parts in kinds(message)], apart)
+        arrived, delivery = self.deliver(message, sends, topology, awake)
+        sizes = [(kind, wire_size(parts, self.width)) for kind, parts in kinds(message)]
+        self.book_to_neighbours(topology, delivery, sizes)
         return message, arrived
 
-    def book_to_neighbours(
-        self, topology: Topology, sends: NDArray[np.bool_], apart: bool, sizes: Sequence[tuple[str, Size]]
-    ) -> None:
-        """Record messages of these sizes, kind by kind, to all neighbours, if all links are up and no message is lost.
+    def deliver(
+        self, message: Any, sends: NDArray[np.bool_], topology: Topology, awake: Awake | None
+    ) -> tuple[NDArray[np.bool_], "Delivery"]:
+        """Where a message of agents arrives, as `send_to_neighbours` returns it, and what became of it."""
+        apart, loss = on_links(message), self.network.loss
+        if not apart and awake is None and loss == 0:
+            return sends, Delivery(sends, apart)
+        arrived, passing, lost = sends[:, topology.links[:, 1]], None, None
+        if awake is not None:
+            arrived = passing = arrived & awake.up
+        if loss > 0:
+            lost = arrived & (self.streams.uniform(Role.LOSS, self._t, len(topology.links)) < loss)
+            arrived = arrived & ~lost
+        return arrived, Delivery(sends, apart, passing, lost)
 
-        Parameters
-        ----------
-        topology, sends : as in `send_to_neighbours` apart : bool
-            Whether each link has its own message.
-        sizes : pairs of a kind and (R, K) or (R, 1)
+    def book_to_neighbours(self, topology: Topology, delivery: "Delivery", sizes: Sequence[tuple[str, Size]]) -> None:
+        """Record messages of these sizes, (R, K) or (R, 1) for each kind, with this delivery.
 
         Raises
         ------
         fkl.basics.errors.FklError
             As `send_to_neighbours`.
         """
-        self._book_on_graph(self._counted(sends, topology), sizes, apart)
-
-    def _counted(self, sends: NDArray[np.bool_], topology: Topology) -> dict[Direction, NDArray[np.int64]]:
-        """Messages of each agent, (R, K), if all arrive."""
-        broadcasts, listeners = sends.astype(np.int64), topology.listeners.astype(np.int64)
-        return {"broadcast": broadcasts, "link": broadcasts * listeners}
-
-    def _book_on_graph(
-        self, counted: dict[Direction, NDArray[np.int64]], sizes: Sequence[tuple[str, Size]], apart: bool
-    ) -> None:
-        if apart:
+        broadcasts, listeners = delivery.sends.astype(np.int64), topology.listeners.astype(np.int64)
+        counted: dict[Direction, NDArray[np.int64]] = {"broadcast": broadcasts, "link": broadcasts * listeners}
+        if delivery.passing is not None:
+            counted["link"] = topology.sent_by(delivery.passing)
+            counted["broadcast"] = np.minimum(counted["link"], 1)
+        if delivery.lost is not None:
+            counted["lost"] = topology.sent_by(delivery.lost)
+        if delivery.apart:
             counted["broadcast"] = counted["link"]
         travelled, timed = self._nothing_sent(), self.times is None
         for kind, size in sizes:

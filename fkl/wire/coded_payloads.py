@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.kernels.traceable import namespace
 from fkl.wire.numbers import Part, from_bits, to_bits
 from fkl.wire.payloads import Array, Axes, Counts, PerClient, Size, Summable, Travelling, require_leading, with_axes_of
 
@@ -58,7 +59,7 @@ class Quantised(Coded):
     ) -> "Quantised":
         """Nearest of 2^bits - 1 even steps from -max |values| to max |values| of each vector, including 0."""
         unit, steps = _in_steps(values, bits)
-        return cls(np.rint(steps).astype(np.int16), unit, bits, chosen, adds)
+        return cls(namespace(steps).rint(steps).astype(np.int16), unit, bits, chosen, adds)
 
     @classmethod
     def stochastic(
@@ -66,7 +67,7 @@ class Quantised(Coded):
     ) -> "Quantised":
         """The step below or above, chosen by `uniform` in [0, 1), with probabilities that make it unbiased."""
         unit, steps = _in_steps(values, bits)
-        below = np.floor(steps)
+        below = namespace(steps).floor(steps)
         codes = below + (uniform >= 1 - (steps - below))  # floor(steps + uniform) may round up too far
         return cls(codes.astype(np.int16), unit, bits, chosen, adds)
 
@@ -79,7 +80,7 @@ class Quantised(Coded):
         """Codes (R, K, scalars) and units (R, K, vectors) that travel."""
         R, K, *rest = self.codes.shape
         chosen = np.ones((R, K, 1), np.bool_) if self.chosen is None else self.chosen
-        every = np.broadcast_to(with_axes_of(self.codes, chosen), self.codes.shape)
+        every = namespace(chosen).broadcast_to(with_axes_of(self.codes, chosen), self.codes.shape)
         return every.reshape(R, K, prod(rest)), every.any(axis=-1).reshape(R, K, prod(rest[:-1]))
 
     def wire_size(self, width: int) -> Size:
@@ -282,7 +283,7 @@ class Padding(Travelling):
 
 def position_bits(kept: Counts, size: int) -> Counts:
     """Bits for the positions of kept entries: a mask, or a number of ceil(log2 size) bits for each."""
-    return np.minimum(size * (kept > 0), kept * (size - 1).bit_length())
+    return namespace(kept).minimum(size * (kept > 0), kept * (size - 1).bit_length())
 
 
 def _by_mask(kept: int, size: int) -> tuple[bool, int]:
@@ -292,7 +293,8 @@ def _by_mask(kept: int, size: int) -> tuple[bool, int]:
 
 def _in_steps(values: Array, bits: int) -> tuple[Array, Array]:
     """The step in each vector, and the scalars in steps."""
-    largest, most = np.abs(values).max(axis=-1, keepdims=True), 2 ** (bits - 1) - 1
+    xp, most = namespace(values), 2 ** (bits - 1) - 1
+    largest = xp.abs(values).max(axis=-1, keepdims=True)
     unit = largest / most
-    share = np.divide(values, largest, out=np.zeros_like(values), where=unit > 0)  # exactly 1 for the largest
+    share = xp.where(unit > 0, values / xp.where(unit > 0, largest, 1), 0)  # exactly 1 for the largest
     return unit, share * most

@@ -57,7 +57,8 @@ class Inbox:
         """As `sum`, over neighbours whose links are up in this iteration."""
         if self.awake is None:
             return self.sum(kind)
-        return self._summed(np.where(with_axes_of(self.held[kind], self.awake.up), self.held[kind], 0.0))
+        held = self.held[kind]
+        return self._summed(namespace(held).where(with_axes_of(held, self.awake.up), held, 0.0))
 
     def mix(self, kind: str, own: Array) -> Array:
         """Average by Metropolis weights of agents' own arrays, own (R, K, ...), and their copies of neighbours."""

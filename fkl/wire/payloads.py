@@ -248,7 +248,7 @@ class PerClient(Summable):
     def squared_norm(self) -> NDArray[np.float64]:
         """Squared Euclidean norm of each client's array, (R, K)."""
         flat = self.values.reshape(*self.values.shape[:2], -1).astype(np.float64, copy=False)
-        return np.einsum("rkp,rkp->rk", flat, flat)
+        return namespace(flat).einsum("rkp,rkp->rk", flat, flat)
 
     def times(self, factor: Array) -> "PerClient":
         """Each client's array times its own number, (R, K)."""
@@ -446,16 +446,18 @@ class FeatureGradients(Summable):
         c, squared = self.coefficients, self.coefficients**2 * self.bank.squared_norms(self.x)
         if self.lam:
             w, f = 1.0 if self.weight is None else self.weight, self.bank.predict(self.x, self.theta)
-            theta = np.einsum("rnp,rnp->rn", self.theta, self.theta)[:, None]
+            theta = namespace(self.theta).einsum("rnp,rnp->rn", self.theta, self.theta)[:, None]
             squared = squared + 4 * self.lam * w * (c * f + self.lam * w * theta)
         if self.chosen is not None:
             squared = squared * self.chosen
-        return np.maximum(squared.sum(axis=-1), 0)  # rounding may make the sum of a gradient near 0 negative
+        # Of a gradient near 0, rounding may leave a sum below it
+        return namespace(squared).maximum(squared.sum(axis=-1), 0)
 
     def times(self, factor: Array) -> "FeatureGradients":
         """As `PerClient.times`, in factors: the coefficients and the weight are multiplied."""
         by = factor[..., None]
-        weight = np.broadcast_to(by, self.coefficients.shape) if self.weight is None else by * self.weight
+        shape = self.coefficients.shape
+        weight = namespace(by).broadcast_to(by, shape) if self.weight is None else by * self.weight
         return replace(self, coefficients=by * self.coefficients, weight=weight)
 
 

@@ -52,6 +52,6 @@ def test_a_method_that_states_nothing_is_played_in_one_process() -> None:
 
 
 def test_a_refusal_names_the_reason_and_the_engines_that_can() -> None:
-    said = r"^engine=jax: must be numba or numpy or mpi for eM-KOFL: a traced round has no network.loss$"
+    said = r"^engine=jax: must be numba or numpy for eM-KOFL: a traced round has no network.compute_s$"
     with pytest.raises(BadValue, match=said):
-        load(compose("algo=em_kofl", "engine=jax", "network.loss=0.1"))
+        load(compose("algo=em_kofl", "engine=jax", "network.compute_s=0.1"))

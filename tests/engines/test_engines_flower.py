@@ -24,9 +24,11 @@ from fkl.config import load
 from fkl.config.compose import compose
 from fkl.engines.flower.configuration import OfSites, run_of
 from fkl.engines.flower.hub import Hub
+from fkl.engines.flower.masks import residues
 from fkl.engines.flower.records import read_packets, write_packets
 from fkl.engines.flower.site import client_app
 from fkl.results.model import load as load_model
+from fkl.wire.numbers import to_bits
 from fkl.wire.packets import Packet
 
 RUN = "left"
@@ -236,6 +238,77 @@ def test_batches_at_sites(name: str, tmp_path: Path) -> None:
         rows = pd.read_csv(file)
         model = load_model(tmp_path / f"site{k}.site{k}.{RUN}" / "model.npz")
         np.testing.assert_allclose(model.predict(rows), run.model.predict(rows, client=str(k)), rtol=1e-7)
+
+
+SECURE = ("secure=pairwise", "secure.bits=48", "secure.fraction=30")
+
+
+class GoneInPhase:
+    """Sites that do not answer one phase of a secure sum, once."""
+
+    def __init__(self, gone: dict[int, int]) -> None:
+        self.gone = gone  # phase, by node
+
+    def __call__(self, node: int, message: Message) -> bool:
+        """Whether this message stays without an answer."""
+        about = message.content["about"]
+        if about.get("round") != 5 or about.get("phase") != self.gone.get(node):
+            return False
+        del self.gone[node]
+        return True
+
+
+@pytest.mark.parametrize("name", ["em_kofl", "vm_kofl"])
+def test_secure_sums_are_those_of_the_simulation(name: str, tmp_path: Path) -> None:
+    """Predictions, and the bytes of all letters: keys, shares, masked sums and what takes the masks off."""
+    words, files = (*words_of(name), *SECURE), write_files(tmp_path, (9, 9, 9))
+    hub, _, _ = played(words, files)
+    assert hub.now.book.rounds == 9
+    require_equal(hub, words, files)
+
+
+@pytest.mark.parametrize("phase", range(4))
+def test_a_site_that_drops_out_of_a_secure_sum(phase: int, tmp_path: Path) -> None:
+    """Before the last phase the round is played again with new masks; in the last the others' shares suffice."""
+    words, files = (*words_of("vm_kofl"), *SECURE), write_files(tmp_path, (9,) * 5)
+    given, said = configuration(*words) | {"sites": 5}, []
+    grid = InProcess(client_app(), given, files, GoneInPhase({102: phase}))
+    hub = Hub(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append)
+    hub.train()
+    assert ("round 6: no answer of site 2; it is played again without" in said) == (phase < 3)
+    assert present(hub).all()  # it answers again at once
+    largest, same, _ = compared(words, files, tmp_path / RUN, RUN)
+    assert largest < 1e-9
+    assert same == (phase < 3)  # the last letter of site 2 is missing
+
+
+@pytest.mark.parametrize("condition", [(), SECURE])
+def test_the_server_holds_no_single_message(
+    condition: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With secure sums neither what comes to it nor its files have a site's numbers; without them they do."""
+    vectors, seen = list[bytes](), list[bytes]()
+
+    def noted(packets: list[Packet | None]) -> Any:
+        vectors.extend(write_packets([packet])[0] for packet in packets)
+        return write_packets(packets)
+
+    def residues_noted(packet: Packet, bits: int) -> Any:
+        vector = residues(packet, bits)
+        vectors.append(to_bits(vector, bits))
+        return vector
+
+    def pulled(grid: InProcess, names: list[str]) -> list[Message]:
+        came = [grid.answers.pop(name) for name in names if name in grid.answers]
+        seen.extend(one.content["about"].deflate() for one in came)
+        return came
+
+    monkeypatch.setattr("fkl.engines.flower.site.write_packets", noted)
+    monkeypatch.setattr("fkl.engines.flower.site.residues", residues_noted)
+    monkeypatch.setattr(InProcess, "pull_messages", pulled)
+    played((*words_of("vm_kofl"), *condition), write_files(tmp_path, (4, 4, 4)))
+    whole = b"".join([*seen, *(file.read_bytes() for file in (tmp_path / RUN).iterdir())])
+    assert [vector in whole for vector in vectors] == [not condition] * 12
 
 
 class Killed(Exception):

@@ -1,24 +1,105 @@
-"""Three SuperNodes and a SuperLink, each in processes of its own: one site is killed, comes back, and was absent."""
+"""A server and three sites in processes of their own: killed and restarted, and among strangers on the network."""
 
+import os
+import signal
+import socket
+import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("flwr", reason="needs the extra flower")
-from engines.sites import script
+from engines.sites import PER_SITE, ROWS, WORDS, compared, write_files
+
+from fkl.engines.flower.project import init
+from fkl.engines.flower.trial import HERE, Deployment
+from fkl.results.model import load
+
+POF_MKL = ("algo=pof_mkl", "algo.M=5", "algo.xi=0.5", *WORDS)
+
+
+def project_in(folder: Path, timeout_s: float, rows: tuple[int, ...]) -> tuple[Path, list[Path]]:
+    """A project for three sites, and the files of their rows."""
+    (folder / "rows").mkdir(parents=True)
+    project, files = folder / "project", write_files(folder / "rows", [PER_SITE * n for n in rows])
+    init(project, len(files), POF_MKL, PER_SITE)
+    text = (project / "pyproject.toml").read_text()
+    (project / "pyproject.toml").write_text(text.replace("timeout-s = 120.0", f"timeout-s = {timeout_s}"))
+    return project, files
 
 
 @pytest.mark.slow
 def test_a_site_that_was_killed_was_absent_and_nothing_else(tmp_path: Path) -> None:
-    """20 rounds of POF-MKL with TLS and keys; predictions to 1e-9 and bytes exactly those of the simulation."""
-    said: list[str] = []
-    largest, same, there = script.deployed(tmp_path, said.append)
-    assert f"# site {script.KILLED} is started again" in said
-    missed = np.flatnonzero(~there[:, script.KILLED]) + 1
-    assert missed[0] > script.AFTER and len(missed) >= script.AWAY
-    assert f"site {script.KILLED} is back, 100 rows" in said
-    assert there[-1].tolist() == [True, False, True]
-    assert there[:, 0].all()
-    assert largest < 1e-9
-    assert same
+    """Predictions to 1e-9 and bytes exactly those of the simulation; strangers at the port change nothing."""
+    project, files = project_in(tmp_path, 5.0, (60, 51, 60))
+    said, strangers = [], []
+    with Deployment(tmp_path / "tried", files) as deployment:
+
+        def heard(line: str) -> None:
+            said.append(line)
+            if line.startswith("round 3: site"):  # connections that say nothing, or not what a site would
+                for n in range(20):
+                    strangers.append(socket.create_connection((HERE, deployment.link)))
+                    if n % 2:
+                        strangers[-1].sendall(os.urandom(1000))
+            if line.startswith("round 6: site") and deployment.is_running("site2"):
+                deployment.kill("site2")
+            elif line.startswith("round 9: site") and not deployment.is_running("site2"):
+                deployment.start_site(2)
+
+        number = deployment.run(project, heard)
+        for one in strangers:
+            one.close()
+    assert deployment.status == 0
+    assert any("no answer of site 2" in line for line in said)
+    largest, same, there = compared(POF_MKL, files, tmp_path / "tried" / "flower" / number, number, PER_SITE)
+    missed = np.flatnonzero(~there[:, 2]) + 1
+    assert missed[0] > 6 and "site 2 is back, 300 rows" in said
+    assert there[:, 0].all() and there[:51, 1].all()
+    assert largest < 1e-9 and same
+    rows = pd.read_csv(files[0])
+    assert np.isfinite(load(files[0].with_name(f"site0.site0.{number}") / "model.npz").predict(rows)).all()
+
+
+@pytest.mark.slow
+def test_kills_of_server_and_sites_change_no_byte(tmp_path: Path) -> None:
+    """The server's process, the SuperLink with it, and sites are killed; the same command goes on."""
+    left = []
+    for name, moments in (("calm", {}), ("killed", {4: "server", 7: "site1", 10: "link", 14: "site0"})):
+        project, files = project_in(tmp_path / name, 60.0, ROWS)
+        moments = dict(moments)
+        with Deployment(tmp_path / name / "tried", files) as deployment:
+
+            def heard(line: str, moments: dict[int, str] = moments, deployment: Deployment = deployment) -> None:
+                now = int(line.split()[1].rstrip(":")) if line.startswith("round ") else 0
+                due = [moment for moment in moments if moment <= now]  # lines of a server that is killed may be lost
+                if not due:
+                    return
+                what = moments.pop(due[0])
+                if what.startswith("site"):
+                    deployment.kill(what)
+                    deployment.start_site(int(what[-1]))
+                elif what == "server":
+                    subprocess.run(["pkill", "-KILL", "-g", str(deployment.group("superlink")), "-f", "serverapp"])
+                else:
+                    deployment.kill("superlink")
+                    deployment.kill("run", signal.SIGTERM)
+                    deployment.start_link()
+
+            for _ in range(5):
+                deployment.run(project, heard)
+                [folder] = (tmp_path / name / "tried" / "flower").iterdir()
+                if (folder / "sites.csv").exists() and len(pd.read_csv(folder / "rounds.csv")) == 20:
+                    break
+                time.sleep(1)
+        assert not moments
+        rounds = pd.read_csv(folder / "rounds.csv", dtype=str).drop(columns=["seconds", "heard_by_flower"])
+        found = {"rounds": rounds.to_csv(), "sites": (folder / "sites.csv").read_text()}
+        for file in files:
+            own = file.with_name(f"{file.stem}.{file.stem}.{folder.name}")
+            found |= {f"{file.stem} {one}": (own / one).read_bytes() for one in ("predictions.csv", "model.npz")}
+        left.append(found)
+    assert left[0] == left[1]

@@ -1,5 +1,6 @@
 """engine=jax: rounds as one compiled scan show what the readable reference does, and the ledger is the same."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import ALGORITHMS, Answer
 
-from fkl.basics.errors import BadValue, FklError, install_hint
+from fkl.basics.errors import BadValue, install_hint
 from fkl.basics.random_streams import Streams
 from fkl.config import load
 from fkl.config.compose import compose
@@ -34,7 +35,7 @@ CASES["rfomkr"] = (*CASES["raker"][1:], "algo=rfomkr", "algo.normalised=false")
 CASES |= {algo: (f"algo={algo}", *ONE_KERNEL, "algo.iterations=13") for algo in ("dkla", "coke", "cta", "link_dkla")}
 CASES["push_cta"] = ("algo=push_cta", *ONE_KERNEL, "algo.iterations=13", "topology=directed")
 CASES["odkla"] = ("algo=odkla", *ONE_KERNEL, "partition.rounds=13")
-CASES["qc_odkla"] = ("algo=qc_odkla", *ONE_KERNEL, "partition.rounds=13", "~compression")
+CASES["qc_odkla"] = ("algo=qc_odkla", *ONE_KERNEL, "partition.rounds=13")
 CASES["domkl"] = ("algo=domkl", *SMALL)
 CASES["rf_gp"] = ("algo=rf_gp", *SMALL, "kernels.N=2")
 SCANNED = tuple(CASES)
@@ -57,11 +58,26 @@ CASES["em_kofl-copy"] = (*CASES["em_kofl"], "algo.predictor=copy", "algo.losses=
 CASES["perfedavg-steps"] = (*CASES["perfedavg"], "algo.local_steps=2")
 CASES["nco_oms-balls"] = (*CASES["nco_oms"], "algo.U=0.01", "kernels.shared=true")
 CASES["fed_poe-absent"] = (*CASES["fed_poe"], "participation=share", "participation.share=0.3")
+NOISE = ("privacy.clip=0.5", "privacy.noise=0.1")
+RARELY = ("participation=share", "participation.share=0.2")
+CASES["pof_mkl-noise"] = (*CASES["pof_mkl"], "privacy=central", *NOISE, *RARELY)
+CASES["fed_poe-noise"] = (*CASES["fed_poe"], "privacy=local", *NOISE, "compression=sign")
+CASES["perfedavg-clipped"] = (*CASES["perfedavg"], "privacy=central", "privacy.clip=0.5")
+CASES["rf_gp-clipped"] = (*CASES["rf_gp"], "privacy=local", "privacy.clip=0.5")
+CASES["vm_kofl-bits"] = (*CASES["vm_kofl"], "compression=uniform", "compression.bits=4", "compression.down=true")
+CASES["ofmkl_avg-bits"] = (*CASES["ofmkl_avg"], "compression=uniform", "compression.rounding=nearest", *RARELY)
+CASES["em_kofl-top"] = (*CASES["em_kofl"], "compression=top_k", "compression.down=true")
+CASES["domkl-noise"] = (*CASES["domkl"], "privacy=local", *NOISE, "compression=sign")
+LOST = ("network.loss=0.2", "participation=share")
+CASES |= {f"{algo}-lost": (*CASES[algo], *LOST) for algo in ("odkla", "domkl", "dkla", "cta", "link_dkla", "coke-ring")}
+FAILING = ("links=failing",)
+CASES |= {f"{algo}-failing": (*CASES[algo], *FAILING) for algo in ("odkla", "coke", "cta", "push_cta", "link_dkla")}
 CASES["latency"] = (*CASES["vm_kofl"], "network.latency_s=0.01", "network.bandwidth_bytes_per_s=1e6")
 MANY = ("dataset=synthetic", "dataset.rows=9000", "partition=quantity_skew", "partition.rounds=5", "partition.alpha=5")
 CASES["tiles"] = ("algo=pof_mkl", *SMALL[1:4], *MANY, "partition.clients=700", "algo.xi=0.5")
 """Three tiles of clients, the last one shorter, most of whom are gone before the end."""
 TOLERANCE = 1e-9
+PATHS = os.pathsep.join(map(str, (Path(__file__).parent, Path(__file__).parents[1], Path(__file__).parents[2])))
 SOONEST = "jax_persistent_cache_min_compile_time_secs"
 
 
@@ -112,8 +128,10 @@ def alike(one: Any, other: Any) -> bool:
     return np.array_equal(one, other, equal_nan=True) if isinstance(other, np.ndarray) else bool(one == other)
 
 
-ALWAYS = ("pof_mkl-bins", "raker", "coke-ring", "tiles")
-"""Those of `make test`: a star, a learner alone, a sparse graph, more than a tile. All are `make test-all-methods`."""
+ALWAYS = ("pof_mkl-bins", "raker", "coke-ring", "tiles", "pof_mkl-noise", "vm_kofl-bits", "cta-lost")
+"""Those of `make test`: a star, a learner alone, a sparse graph, more than a tile, noise, few bits, lost messages. All
+are `make test-all-methods`.
+"""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -245,6 +263,30 @@ def test_without_jax_the_extra_is_named(fkl: Callable[..., Answer], monkeypatch:
     assert (answer.code, answer.err) == (2, f"error: engine=jax: needs jax, which comes with {install_hint('jax')}\n")
 
 
+EIGHT = """
+import sys
+import numpy as np
+from fkl.engines.devices import Devices
+from test_engines_jax import CASES, TOLERANCE, alike, played, require_near
+placed = Devices(4, 10).placed(np.zeros((3, 4, 10, 7)), 1)
+assert {shard.data.shape for shard in placed.addressable_shards} == {(3, 1, 5, 7)}
+assert len({shard.device for shard in placed.addressable_shards}) == 8
+for case in sys.argv[1:]:
+    words = (*CASES[case], "replicates=4", "precision=float64")
+    expected, found = (played((*words, f"engine={engine}")) for engine in ("numpy", "jax"))
+    require_near(found.columns, expected.columns, TOLERANCE)
+    assert all(alike(found.counts[name], counts) for name, counts in expected.counts.items())
+"""
+
+
+def test_eight_devices_show_what_the_reference_does() -> None:
+    """Each has one of four replicates, and half of the clients, who are three tiles."""
+    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "PYTHONPATH": PATHS}
+    command = [sys.executable, "-c", EIGHT, "tiles"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+
+
 def test_nobody_else_imports_jax() -> None:
     program = "import sys, fkl.runs.api, fkl.cli, fkl.runs.execute; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
@@ -257,14 +299,6 @@ def test_what_cannot_be_traced_is_refused_with_the_reason(algo: str) -> None:
         load(compose(f"algo={algo}", "engine=jax"))
 
 
-def test_agents_that_miss_rounds_are_refused() -> None:
-    """By the configuration before data are read; where the data alone decide it, when they are known."""
-    with pytest.raises(BadValue, match=r"^engine=jax: must be numba or numpy for ODKLA: .* its agents miss rounds"):
-        load(compose(*CASES["odkla"], "engine=jax", "participation=share"))
-    with pytest.raises(FklError, match=r"^engine=jax: must be numba or numpy for ODKLA here: agents miss rounds"):
-        played((*CASES["odkla"], *MANY, "partition.clients=10", "engine=jax"))
-
-
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -273,23 +307,21 @@ def test_agents_that_miss_rounds_are_refused() -> None:
     ],
 )
 def test_keys_with_which_a_method_cannot_be_traced_are_refused(words: tuple[str, ...], why: str) -> None:
-    with pytest.raises(BadValue, match=rf"^engine=jax: must be numba or numpy for {why}"):
+    with pytest.raises(BadValue, match=rf"^engine=jax: must be numba or numpy( or mpi)? for {why}"):
         load(compose(*words, "engine=jax"))
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ("compression=sign",),
-        ("privacy=local", "privacy.clip=1", "privacy.noise=1"),
         ("secure=pairwise",),
         ("late=updates",),
+        ("late=labels", "compression=sign"),
         ("network.compute_s=1",),
-        ("algo=odkla", "kernels=rbf_single", "network.loss=0.1"),
     ],
 )
 def test_conditions_of_the_network_are_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(
-        BadValue, match=r"^engine=jax: must be numba or numpy for [A-Z-]+: a traced round has no [a-z]+"
+        BadValue, match=r"^engine=jax: must be numba or numpy( or mpi)? for [A-Z-]+: a traced round has no [a-z]+"
     ):
         load(compose("algo=pof_mkl", "engine=jax", *words))

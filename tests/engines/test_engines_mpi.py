@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -23,7 +24,7 @@ from fkl.runs.execute import execute
 pytest.importorskip("mpi4py", reason="needs the extra mpi")
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
 WITH_MPI = pytest.mark.skipif(not MPIEXEC.exists(), reason="needs the mpiexec of the extra mpi")
-STAR = ("em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "vm_kofl")
+STAR = ("em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl")
 """Methods that ranks can play."""
 SMALL = ("dataset=synthetic", "dataset.rows=9000", "partition=quantity_skew", "partition.rounds=8", "kernels.D=6")
 SMALL += ("partition.clients=700", "partition.alpha=5", "replicates=2")
@@ -34,6 +35,19 @@ CASES["ofskl"] += ("kernels=rbf_single", "kernels.D=6")
 CASES["pof_mkl-steps"] = ("algo=pof_mkl", *SMALL, "algo.local_steps=3", "algo.xi=0.5", "precision=float64", *LATENCY)
 CASES["perfedavg-steps"] = ("algo=perfedavg", *SMALL, "algo.local_steps=2")
 CASES["fed_poe-drawn-once"] = ("algo=fed_poe", *SMALL, "kernels.shared=true", "kernels.map=cosine")
+CASES["em_kofl-sum"] = (*CASES["em_kofl"], "algo.losses=sum", "save_model=true")
+GAUSSIAN = ("algo=rf_gp", *SMALL, "kernels.N=3", "save_model=true")
+CASES["rf_gp"] = GAUSSIAN
+CASES["rf_gp-kept"] = (*GAUSSIAN, "algo.flush=null", "algo.M=2", "algo.personal=true", "participation=share")
+CASES["rf_gp-each-third"] = (*GAUSSIAN, "algo.flush=3", "algo.forget=0.9", "compression=uniform")
+FEW = ("participation=share", "participation.share=0.3", "save_model=true")
+CASES["pof_mkl-few"] = ("algo=pof_mkl", *SMALL, *FEW, "privacy=central", "privacy.clip=0.5", "privacy.noise=1")
+CASES["fed_poe-few"] = ("algo=fed_poe", *SMALL, *FEW, "privacy=local", "privacy.clip=1", "privacy.noise=0.1")
+CASES["nco_oms-few"] = ("algo=nco_oms", *SMALL, "participation=markov", "save_model=true")
+CASES["vm_kofl-bits"] = ("algo=vm_kofl", *SMALL, "compression=uniform", "compression.down=true", "save_model=true")
+CASES["em_kofl-top"] = ("algo=em_kofl", *SMALL, "compression=top_k", "save_model=true")
+CASES["perfedavg-sign"] = ("algo=perfedavg", *SMALL, "compression=sign", "participation=share", "save_model=true")
+CASES["ofmkl_avg-late"] = ("algo=ofmkl_avg", *SMALL[:2], "partition=iid", *SMALL[3:6], "late=labels", "late.rounds=2")
 CASES["one-tile"] = ("algo=pof_mkl", *SMALL, "partition.clients=4")
 EXCHANGED = {
     f"{K}x{T}": ("algo=pof_mkl", *SMALL, f"partition.clients={K}", f"partition.rounds={T}")
@@ -65,10 +79,11 @@ def fkl(*words: str) -> tuple[str, ...]:
     return ("-m", "fkl", "run", "engine=mpi", *words)
 
 
-def tables(folder: Path) -> dict[str, str]:
-    """The three CSVs without the columns of time."""
+def tables(folder: Path) -> dict[str, Any]:
+    """The three CSVs without the columns of time, and the bytes of the model, where there is one."""
     read = {name: pd.read_csv(folder / f"{name}.csv", dtype=str) for name in ("rounds", "clients", "summary")}
-    return {name: table.drop(columns=list(TIMING_COLUMNS), errors="ignore").to_csv() for name, table in read.items()}
+    told = {name: table.drop(columns=list(TIMING_COLUMNS), errors="ignore").to_csv() for name, table in read.items()}
+    return told | {file.name: file.read_bytes() for file in folder.glob("model.npz")}
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +110,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_ranks_come_to_the_bytes_of_one_process(case: str, ranks: int, played: Path) -> None:
     """Every table but for times, whatever the method sends up and down; and every rank that had clients is told of."""
     assert tables(played / str(ranks) / case) == tables(played / "numba" / case)
+    assert (played / str(ranks) / case / "model.npz").exists() == ("save_model=true" in CASES[case])
     told, alone = (provenance(played / where / case) for where in (str(ranks), "numba"))
     assert told["ranks"] == (1 if case == "one-tile" else ranks)
     assert told["scalars_by_kind"] == alone["scalars_by_kind"]
@@ -109,13 +125,10 @@ def test_what_ranks_cannot_play_is_refused(algo: str) -> None:
 
 
 REFUSED = [
-    (("participation=share",), "knows no participation"),
-    (("compression=sign", "privacy=local", "privacy.clip=1", "privacy.noise=1"), "knows no privacy, compression"),
     (("secure=pairwise",), "knows no secure"),
-    (("late=updates",), "knows no late"),
+    (("late=updates", "participation=share"), "knows no late"),
     (("network.compute_s=1",), "knows no network.compute_s"),
-    (("save_model=true",), "with save_model"),
-    (("algo=em_kofl", "algo.losses=sum"), "for eM-KOFL: its server asks for more than means"),
+    (("algo=rf_gp", "algo.rank=2"), "for RF-GP: its server asks for more than means"),
 ]
 
 
@@ -164,7 +177,7 @@ def test_a_rank_that_is_killed_ends_all_and_the_same_command_goes_on(tmp_path: P
         process.communicate(timeout=TIMEOUT_S)
         assert process.returncode != 0, "the run ended before it could be killed: make it longer"
         assert not (tmp_path / "killed").exists()
-        assert sorted(file.name for file in kept.glob("*of*")) == ["1of2.a", "1of2.b", "2of2.a", "2of2.b"]
+        assert sorted(file.name for file in kept.glob("*of2.?")) == ["1of2.a", "1of2.b", "2of2.a", "2of2.b"]
     rounds = _rounds_played(tmp_path)
     assert 0 < rounds < 2 * 60
     assert tables(tmp_path / "killed") == tables(tmp_path / "whole")

@@ -1,16 +1,22 @@
 """Sweeps: wherever their jobs run, whatever fails in between, and what they leave to read."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from conftest import SMALL, small
+from hydra.core.config_store import ConfigStore
+from hydra.core.plugins import Plugins
+from omegaconf import OmegaConf
 
+from fkl.basics.errors import FklError
 from fkl.conformance import scenario
 from fkl.engines.rounds import simulate
 from fkl.results import tables as records
 from fkl.results.tables import TIMING_COLUMNS
 from fkl.runs.prepare import prepare
+from fkl.sweeps.launcher_keys import require_allowed
 
 SWEEP = ("run", "-m", *SMALL, "algo=pof_mkl,vm_kofl", "kernels.N=5")
 THREE = ("run", "-m", *SMALL, "kernels.N=5", "algo.eta=0.1,-1,0.2")
@@ -37,16 +43,47 @@ def contents(folder: Path) -> dict[str, str]:
     [
         ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2"),
         ("hydra/launcher=submitit_local", "hydra.launcher.timeout_min=10"),
+        ("hydra/launcher=ray", "+hydra.launcher.ray.init.num_cpus=2"),
     ],
-    ids=["joblib", "submitit_local"],
+    ids=["joblib", "submitit_local", "ray"],
 )
 def test_results_do_not_depend_on_who_runs_the_jobs(fkl, tmp_path, launcher):
+    if launcher[0].endswith("ray"):
+        pytest.importorskip("hydra_plugins.hydra_ray_launcher", reason="needs hydra-ray-launcher")
     assert fkl(*SWEEP, "paths.outputs=serial").code == 0
     answer = fkl(*SWEEP, "paths.outputs=workers", *launcher)
     assert answer.code == 0, answer.err
     assert "2 runs: 2 finished" in answer.out
     assert len(contents(tmp_path / "serial")) == 6
     assert contents(tmp_path / "workers") == contents(tmp_path / "serial")
+
+
+@pytest.mark.parametrize(
+    ("ray", "refused"),
+    [
+        ({"init": {"address": "ray://head:10001", "num_cpus": 2}, "remote": {"num_cpus": 1}}, None),
+        ({"init": {"address": None}, "remote": {}}, None),
+        ({"init": {"address": "rm -r"}}, "hydra.launcher.ray.init.address=rm -r: must be auto"),
+        ({"init": {"runtime_env": {"worker_process_setup_hook": "own.hook"}}}, "ray.init.runtime_env: no such key"),
+        ({"remote": {"num_cpus": 0}}, "hydra.launcher.ray.remote.num_cpus=0: must be an integer >= 1"),
+        ({"init": "local"}, "hydra.launcher.ray.init: no such key"),
+        ("local", "hydra.launcher.ray: no such key"),
+    ],
+)
+def test_of_ray_s_keys_only_those_that_run_nothing_are_passed_on(monkeypatch, ray, refused):
+    """Hydra's launcher leaves both mappings open; the launcher itself is not needed for this."""
+    target = "hydra_plugins.hydra_ray_launcher.ray_launcher.RayLauncher"
+    schema = OmegaConf.create({"_target_": target, "ray": {"init": {}, "remote": {}}})
+    Plugins.instance()  # which registers launchers
+    registered = ConfigStore.instance().repo["hydra"]["launcher"]
+    monkeypatch.setitem(registered, "ray.yaml", SimpleNamespace(node=schema))
+    basic = {"_target_": "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"}
+    node = OmegaConf.create({"launcher": {"_target_": target, "ray": ray}, "sweeper": basic})
+    if refused is None:
+        return require_allowed(node)
+    with pytest.raises(FklError) as error:
+        require_allowed(node)
+    assert refused in str(error.value)
 
 
 def test_a_sweep_goes_on_past_failures_and_lists_them(fkl, tmp_path):

@@ -113,11 +113,6 @@ class EmKofl(Descent):
         require(self.losses in LOSSES, "losses", self.losses, "mean or sum")
         require(0 < self.weight_factor < np.inf, "weight_factor", self.weight_factor, "a number > 0")
 
-    @property
-    def means_only(self) -> bool:  # type: ignore[override]
-        """Not with the sum of losses, because the server then counts the clients from which it has messages."""
-        return self.losses == "mean"
-
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
         """theta_ik = 0, w_i = 1."""
         bank, xp = common.bank, common.xp

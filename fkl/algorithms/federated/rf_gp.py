@@ -154,10 +154,14 @@ class RfGp(GaussianProcesses, Federated):
 
     label: ClassVar[str] = "RF-GP"
     uses_sample_once: ClassVar[bool] = True
-    means_only: ClassVar[bool] = False  # its moments are not added up in a fixed order
 
     M: int | None = None
     rank: int | None = None
+
+    @property
+    def means_only(self) -> bool:  # type: ignore[override]
+        """Not with `rank`, where the server reads the samples that each message is summed up by."""
+        return self.rank is None
 
     @property
     def message_of_one_sample(self) -> bool:  # type: ignore[override]

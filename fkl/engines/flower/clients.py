@@ -29,7 +29,7 @@ class StreamClients:
     run : Run
     known : Known
     table : Table
-        Rows of the site, which its clients have in turn: row 1 belongs to the first, row 2 to the second, and so on.
+        Rows of the site, which its clients get in turn: row 1 belongs to the first, row 2 to the second, and so on.
     site : int
     """
 
@@ -47,12 +47,12 @@ class StreamClients:
 
     @staticmethod
     def rounds(run: Run, rows: int, clients_per_site: int) -> int:
-        """Rounds of a run whose largest site has so many rows."""
+        """Number of rounds if the largest site has this many rows."""
         return -(-rows // clients_per_site)
 
     @staticmethod
     def present(known: Known, site: int, rows: int, t: int) -> list[int]:
-        """Clients of a site of so many rows that have one left in round t."""
+        """Clients of a site with this many rows that have one left in round t."""
         left = rows - t * known.clients_per_site
         return list(known.numbers(site)[: max(left, 0)])
 
@@ -74,15 +74,15 @@ class StreamClients:
         return LoneClient(self._method, self._common, number, *samples)
 
     def functions(self, server: Any, states: Mapping[int, Any], t: int) -> Function:
-        """What the clients predict with in round t, by the states of the server and of each client."""
-        common, nothing = self._common, cast(Channel, None)  # through which nothing is sent
+        """The clients' functions for predictions in round t, from the states of the server and of each client."""
+        common, nothing = self._common, cast(Channel, None)  # nothing is sent through it
         world = World(self.problem, common.dictionary, nothing, common.streams, common.precision, engine=common.engine)
-        vars(world).update(common=common)  # of all sites, and not of this one's rows
+        vars(world).update(common=common)  # for all sites, not only this site's rows
         each = [self._method.functions(world, Star(server, state), t)[0] for _, state in sorted(states.items())]
         return _joined(each)
 
     def predicted(self, y_hat: Numbers, function: Function | None) -> Numbers:
-        """Predictions of the site's rows (n,), NaN where there is none: those made before their targets were known."""
+        """Predictions of the site's rows (n,), made before their targets were known; NaN if there is none."""
         return y_hat
 
     def baseline_errors(self, y_hat: Numbers) -> Numbers:
@@ -92,7 +92,7 @@ class StreamClients:
 
 
 class BatchClients(StreamClients):
-    """Clients that have all their rows from the start, learn from some of them and are tested on the others."""
+    """Clients with all rows from the start, divided into training and test rows."""
 
     error: ClassVar[str] = "test_mse"
     baseline: ClassVar[str] = "test_mse_training_mean"
@@ -118,13 +118,13 @@ class BatchClients(StreamClients):
         return LoneBatchClient(method_of(run), known.common(run), 0, x, x[:, 0].astype(np.float64), "square")
 
     def client(self, number: int) -> LoneBatchClient:
-        """A client with its own rows to learn from."""
+        """A client with its own training rows."""
         own = self._batch.of_client(number % self._known.clients_per_site)
         x, y, _ = own.part(True)
         return LoneBatchClient(self._method, self._common, number, x, y, own.loss)
 
     def predicted(self, y_hat: Numbers, function: Function | None) -> Numbers:
-        """Predictions (n,) of the rows to be tested on, each by its client's function."""
+        """Predictions (n,) of the test rows, each by its client's function."""
         (x, _, client), tested = self._batch.part(False), ~self._batch.training
         assert function is not None
         f = function.predict(x)
@@ -133,7 +133,7 @@ class BatchClients(StreamClients):
         return found
 
     def baseline_errors(self, y_hat: Numbers) -> Numbers:
-        """Squared errors of the mean of each client's targets to learn from, on the rows that are predicted."""
+        """Squared errors of the mean of each client's training targets, on the predicted rows."""
         (_, y, client), (_, tested, whose) = self._batch.part(True), self._batch.part(False)
         errors: Numbers = (tested - (np.bincount(client, y) / np.bincount(client))[whose]) ** 2
         return errors
@@ -145,12 +145,12 @@ class BatchClients(StreamClients):
 
 
 def kind_of(run: Run) -> type[StreamClients]:
-    """The kind of clients that a run's method has."""
+    """The class of clients for a run's method."""
     return BatchClients if isinstance(run.algo, OnBatches) else StreamClients
 
 
 def _joined(functions: Sequence[Function]) -> Function:
-    """The function of several clients: the one that they share, or theirs, one after another."""
+    """The function of several clients: the shared one, or their own ones in order."""
     first, own = functions[0], dict[str, Any]()
     for axis in "KT":  # of weights and coefficients, and of theta
         names = [name for name, (_, axes) in first.arrays.items() if axes.startswith(axis)]

@@ -1,4 +1,4 @@
-"""What a run of real sites may be configured to, and what follows from it at the server and at a site alike."""
+"""Allowed configurations of a run with real sites, and their consequences for the server and for sites."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,12 +37,12 @@ def run_of(configuration: str) -> Run:
 
 
 def require_fits(run: Run) -> None:
-    """Refuse what sites cannot play, or what follows from all sites' rows."""
+    """Refuse configurations that sites cannot play, or that depend on all sites' rows."""
     why_no = why_no_star if isinstance(run.algo, OnBatches) else why_no_star_on_a_stream
     label, settings, why = run.algo.label, run.settings, why_no(run.algo)
     words = "a method whose clients, all at once, send a server what it adds up, round after round"
     require(why is None, "algo", label, f"{words}: {why}")
-    # Data are a file of each site's own, read alike everywhere.
+    # Each site has its own data file; all sites read their files in the same way.
     data = run.dataset
     require(isinstance(data, TableFile), "dataset", type(data).__name__, "file: each site reads rows of its own")
     require(data.target != "", "dataset.target", data.target, "the name of the column to predict")
@@ -73,15 +73,14 @@ def require_fits(run: Run) -> None:
 
 REFUSED = {
     "participation": "null: who takes part is who is there",
-    "secure": "null: a simulation adds up the bytes of that protocol, whose messages sites do not exchange yet",
     "late": "null: what comes late is not heard",
     "links": "null: there is no graph of agents",
 }
-"""Why a condition cannot be, in words that say what can."""
+"""Why a condition is not possible, with the allowed values."""
 
 
 def noise_of(run: Run) -> Noise | None:
-    """The privacy of a run whose messages, or their means, have noise on them."""
+    """The privacy of a run with noise on messages, or on their means."""
     privacy = run.conditions.get("privacy")
     return privacy if isinstance(privacy, Noise) and privacy.noise > 0 else None
 
@@ -92,7 +91,7 @@ def own_table(run: Run, path: str) -> Table:
     Raises
     ------
     fkl.basics.errors.FklError
-        Names the file, and what is wrong with it.
+        Names the file, and the error.
     """
     dataset: Any = replace(run.dataset, path=path)
     with key_prefix("dataset"):
@@ -122,7 +121,7 @@ class Ends:
     columns : tuple of str
         Features in the site's order.
     low, high : tuple of float
-        Of the target; with ``unit_box`` then of each feature.
+        Ends of the target; with ``unit_box`` also of each feature.
     norm : float
         With ``unit_ball`` the largest norm of a row.
     """
@@ -133,13 +132,13 @@ class Ends:
     norm: float = 0.0
 
     def require_finite(self) -> None:
-        """Refuse ends that are no numbers."""
+        """Refuse ends that are not numbers."""
         finite = bool(np.isfinite([*self.low, *self.high, self.norm]).all())
         require(finite, "ranges", "with NaN or infinity", "finite numbers")
 
     @classmethod
     def from_table(cls, table: Table, scaling: str) -> "Ends":
-        """Of one site's rows."""
+        """Facts about one site's rows."""
         if scaling == "none":
             return cls(table.feature_names)
         columns = [table.y, *(table.x.T if scaling == "unit_box" else ())]
@@ -155,19 +154,19 @@ class Ends:
 
 
 def common_scale(ends: Sequence[Ends], scaling: str) -> Scale:
-    """The scale of all sites' rows, which are asked for nothing but their ends; features in the first one's order.
+    """The scale of all sites' rows; sites report only their ends. Features are in the first site's order.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        As `fkl.data.normalise.normalise` of all rows would.
+        As in `fkl.data.normalise.normalise` with all rows.
     """
     if scaling == "none":
         return Scale()
     ends = [one.in_order(ends[0].columns) for one in ends]
     low, high = np.min([one.low for one in ends], axis=0), np.max([one.high for one in ends], axis=0)
     dimension = len(ends[0].columns)
-    x = np.zeros((2, dimension))  # two rows that have the same scale as all rows of all sites
+    x = np.zeros((2, dimension))  # two rows with the same scale as all rows of all sites
     if scaling == "unit_box":
         x[:] = low[1:], high[1:]
     else:
@@ -179,11 +178,12 @@ def common_scale(ends: Sequence[Ends], scaling: str) -> Scale:
 class OfSites(Streams):
     """Streams that follow from the seed, which all sites know, except for noise, which must stay secret.
 
-    It never comes again, not even when a round is played again: of two sums with one noise, the difference has none.
+    Noise is never repeated, not even when a round is played again: the difference of two sums with the same noise has
+    none.
     """
 
     def replicate(self, r: int) -> "OfSites":
-        """Those of one of these replicates, the one at place r."""
+        """Streams of one of these replicates, with index r."""
         return OfSites(self.seed, (self.replicates[r],))
 
     def _sequence(self, replicate: int, role: Role) -> np.random.SeedSequence:
@@ -193,14 +193,14 @@ class OfSites(Streams):
 
 @dataclass(frozen=True)
 class Known:
-    """What the server tells every site, and all know: how many sites and rounds there are, and the common scale.
+    """Facts that the server sends every site: the numbers of sites and rounds, and the common scale.
 
     Parameters
     ----------
     run : str
         Name of the run.
     sites, clients_per_site : int
-        A site plays several clients, each with every so many-th of its rows: so a round learns from several rows of it.
+        A site plays several clients, which get its rows in turn, so a round learns from several of its rows.
     rounds : int
     columns : tuple of str
         Features in the order of site 0.
@@ -221,11 +221,11 @@ class Known:
 
     @property
     def clients(self) -> int:
-        """Of all sites."""
+        """Clients of all sites."""
         return self.sites * self.clients_per_site
 
     def common(self, run: Run) -> Common:
-        """What all parties of the contract know."""
+        """Common knowledge of all parties in the contract."""
         drawn = OfSites(run.settings.seed, (0,)), run.settings.precision, run.settings.engine
         return Common(run.kernels, self.dimension, self.rounds, *drawn, self.clients)
 
@@ -240,6 +240,6 @@ def method_of(run: Run) -> Any:
 
 
 def require_columns(columns: Sequence[str], first: Sequence[str]) -> None:
-    """Refuse a site whose features are others than the first site's; their order may be another."""
+    """Refuse a site with other features than the first site's; their order may differ."""
     if sorted(columns) != sorted(first):
         raise FklError(f"its features are {', '.join(columns)}, where the first site has {', '.join(first)}")

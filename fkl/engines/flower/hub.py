@@ -1,8 +1,8 @@
-"""The server: it plays the server of the contract with messages of sites alone, and goes on without those that fail.
+"""The server: it plays the server of the contract, sees only messages of sites, and continues without failed ones.
 
-A round counts completely or not at all. Where a site does not answer in time, the server forgets the round and plays it
-again without that site; the other sites forget it, too. So a site that was away was absent, as clients of a simulation
-are, and nothing else. A site that has restarted meanwhile plays the round with the others.
+A round counts completely or not at all. If a site does not answer in time, the server discards the round and plays it
+again without that site; the other sites also discard it. A missing site is then simply absent, like an absent client in
+a simulation. A site that has restarted in the meantime plays the round with the others.
 """
 
 import hashlib
@@ -26,6 +26,7 @@ from fkl.config import Run
 from fkl.contract.lone_party import LoneServer
 from fkl.engines.flower.clients import kind_of
 from fkl.engines.flower.configuration import Ends, Known, common_scale, method_of, noise_of, require_columns, run_of
+from fkl.engines.flower.masks import LEAST_OF_SUM, PHASES, Sum, without_padding
 from fkl.engines.flower.memory import read, to_arrays, to_bytes
 from fkl.engines.flower.records import read_packets, write_packets
 from fkl.engines.flower.tables import Book, Errors, Traffic
@@ -33,19 +34,19 @@ from fkl.engines.flower.words import ABOUT, words_of
 from fkl.wire.packets import Packet, unpacked
 
 Words = dict[str, Any]
-"""Of a message."""
+"""Words of a message."""
 PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 """Between two looks for answers: at first, and at most; a tenth of the time waited so far in between."""
-ASK_S = 5.0
-"""Between two questions who a node is, where it plays no site, or does not answer."""
+ASK_S = 2.0
+"""Seconds between two identity requests to a node that plays no site, or does not answer."""
 LOOK_S = 1.0
 """Between two looks for nodes that are new."""
 TABLES_S = 5.0
-"""Between two writings of tables: a round that takes less does not write them."""
+"""Seconds between two writes of the tables."""
 SEALED = "server.sealed"
 MOST_ROUNDS = 1_000_000
 BROKEN = (NotPlainError, KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError, RecursionError)
-"""What an answer leads to that no site of ours has made."""
+"""Errors caused by an answer that does not come from one of our sites."""
 
 
 MEND = "its steps are too large, or a site has sent numbers that are"
@@ -57,19 +58,19 @@ class NotFiniteError(ValueError):
 
 @dataclass
 class Member:
-    """A site that has said who it is.
+    """A site that has reported its identity.
 
     Parameters
     ----------
     node : int
-        Of Flower.
+        Flower's node.
     rows : int
     session : str
-        Of the site's process, drawn when it starts; empty where every message has a process of its own.
+        Random session of the site's process; empty if every message has its own process.
     heard : int
-        The last round that counted in which it took part, from 0; -1 for none.
+        The last completed round in which it took part, from 0; -1 for none.
     away : bool
-        Whether it did not answer, and has not been back since.
+        Whether it did not answer, and has not returned since.
     """
 
     node: int
@@ -81,7 +82,7 @@ class Member:
 
 @dataclass
 class Progress:
-    """All that a server needs to go on after it has ended.
+    """State with which a server can continue after it has ended.
 
     Parameters
     ----------
@@ -93,9 +94,9 @@ class Progress:
     members : dict of int to Member
     book : Book
     summed : dict of int to int
-        By client, sums that it was in, also those of rounds that did not count.
+        Number of sums with each client, including those of discarded rounds.
     sent : dict of int to int
-        By site, messages that its clients have sent, as it reports.
+        Number of messages of each site's clients, as reported by the site.
     finished : bool
     """
 
@@ -122,7 +123,7 @@ class Hub:
     folder : Path
         Of the server's files; its name is the run's, at all sites.
     say : callable
-        Is given a line at a time.
+        Receives one line at a time.
     """
 
     def __init__(self, run: Run, grid: Grid, settings: Any, folder: Path, say: Callable[[str], None] = print) -> None:
@@ -130,6 +131,7 @@ class Hub:
         self._sites, self._clients_per_site = int(settings["sites"]), int(settings["clients-per-site"])
         self._timeout, self._report_every = float(settings["timeout-s"]), int(settings["report-every"])
         self._kind, self._project = kind_of(run), project_of(settings)
+        self._least = LEAST_OF_SUM if "secure" in run.conditions else 1
         self.members: dict[int, Member] = {}
         self._asked: dict[str, int] = {}  # nodes that were asked who they are and have not said yet, by message
         self._again: dict[int, float] = {}  # when a node is asked again
@@ -143,7 +145,7 @@ class Hub:
     # --- a run
 
     def train(self) -> None:
-        """Play all rounds that are left, ask sites for their results, and leave all files."""
+        """Play the remaining rounds, request the sites' results, and write all files."""
         self.now = now = self._begin()
         method = method_of(self._run)
         self.server = LoneServer(method, now.known.common(self._run), now.known.clients)
@@ -163,13 +165,13 @@ class Hub:
             self._say(line)
 
     def _begin(self) -> Progress:
-        """Wait until all sites have said who they are, and find what they have in common; or go on with a run."""
+        """Wait until all sites have reported their identity, and find the common facts; or continue a run."""
         now = read(self._folder / SEALED, Progress)
         if now is not None:
             self._columns, self.members = list(now.known.columns), now.members
             for one in self.members.values():
                 one.away, one.session = True, ""
-            t = now.book.rounds  # the round that was under way: its sums may have been seen
+            t = now.book.rounds  # the interrupted round: its sums may have been seen
             for number in (c for k, one in now.members.items() for c in self._kind.present(now.known, k, one.rows, t)):
                 now.summed[number] = now.summed.get(number, 0) + method_of(self._run).exchanges
         until = np.inf if now is None else time.monotonic() + self._timeout
@@ -181,9 +183,8 @@ class Hub:
         if now is None:
             ends = [self._ends[k] for k in sorted(self._ends)]
             scale = common_scale(ends, self._run.settings.scaling)
-            rounds = self._kind.rounds(
-                self._run, max(one.rows for one in self.members.values()), self._clients_per_site
-            )
+            rows = sorted(one.rows for one in self.members.values())
+            rounds = self._kind.rounds(self._run, rows[-self._least], self._clients_per_site)
             known = Known(self._folder.name, self._sites, self._clients_per_site, rounds, ends[0].columns, scale)
             now = Progress(self._project, known, None, self.members, Book.empty(rounds, self._sites), {}, {})
         self._words, self.known = words_of(now.known), now.known
@@ -196,7 +197,7 @@ class Hub:
     # --- who is there
 
     def _poll_sites(self, silent: set[int] = frozenset()) -> None:  # type: ignore[assignment]
-        """Ask nodes that play no site, or are silent, who they are, now and then; take in the answers that came."""
+        """Request the identity of nodes that play no site, or are silent, from time to time; process the answers."""
         now, playing = time.monotonic(), {one.node for one in self.members.values() if not one.away} - silent
         if now >= self._next_look:
             self._next_look, self._nodes = now + min(LOOK_S, self._timeout), list(self._grid.get_node_ids())
@@ -208,7 +209,7 @@ class Hub:
             self._admit_site(node, words_of_answer(answer))
 
     def _admit_site(self, node: int, about: dict[str, Any]) -> None:
-        """Take in what a node says about itself."""
+        """Process a node's report on itself."""
         try:
             if "refused" in about:
                 raise FklError(str(about["refused"]))
@@ -242,15 +243,15 @@ class Hub:
         self.members[k] = Member(node, rows, session, before.heard)
 
     def _await_sites(self, t: int) -> list[int]:
-        """Sites that play round t; where all that have a row left are away, the first of them that is back."""
+        """Sites that play round t; waits while too few of those that have a row left are there."""
         said = False
         while True:
             self._poll_sites()
             here = sorted(k for k, one in self.members.items() if not one.away and self._present(k, t))
-            if here:
+            if len(here) >= self._least:
                 return here
             if not said:
-                self._say(f"round {t + 1}: no site with rows left is connected; waiting")
+                self._say(f"round {t + 1}: waiting for {plural(self._least - len(here), 'more site')} with rows left")
             said = True
             time.sleep(PAUSE_S)
 
@@ -261,7 +262,7 @@ class Hub:
     # --- a round
 
     def _play_round(self, t: int) -> str:
-        """Play one round, again and again without those that fail in it; return a line about it."""
+        """Play one round, repeated without the sites that fail in it; return a line about it."""
         begun, state = time.perf_counter(), self.server.state
         while True:
             here = self._await_sites(t)
@@ -282,11 +283,11 @@ class Hub:
         return f"round {t + 1}: {_names_of_sites(here)}, {seconds:.1f} s"
 
     def _is_same_process(self, k: int, before: Member) -> bool:
-        """Whether a site's process is the one that was asked before."""
+        """Whether a site's process is the same as before."""
         return (self.members[k].node, self.members[k].session) == (before.node, before.session)
 
     def _play_exchanges(self, t: int, here: list[int], traffic: Traffic) -> list[int]:
-        """Play all exchanges of a round; return sites that do not answer: then nothing of the round counts."""
+        """Play all exchanges of a round; return sites that do not answer; the round is then discarded."""
         clients = [number for k in here for number in self._present(k, t)]
         share = np.full(len(clients), 1 / max(len(clients), 1))
         for exchange in range(self._exchanges):
@@ -316,13 +317,17 @@ class Hub:
 
         All that comes up must be of the form of the packet `like`, and its numbers finite.
         """
-        said = {}
+        said, is_secret = {}, like is not None and "secure" in self._run.conditions
         for k in here:
             packets = [down[number] for number in self._present(k, t)]
+            if is_secret:
+                packets = [None if one is None else without_padding(one) for one in packets]
             arrays, forms = write_packets(packets)
             when = {"round": t, "exchange": exchange, "together": len(down), "heard": self.members[k].heard}
             said[k] = {**self._words, **when, "arrays": arrays, "forms": forms}
             traffic.down[k] = traffic.down.get(k, 0) + sum(one.size for one in packets if one is not None)
+        if is_secret and like is not None:
+            return self._sum_in_secret(t, exchange, here, said, like, traffic)
         found: dict[int, list[Packet | None]] = {}
         slowest, diverged = 0.0, 0
         for k, about in self._answers(said, "train", traffic, str(t + 1)):
@@ -345,8 +350,43 @@ class Hub:
             raise FklError(f"round {t + 1}: no site has finite numbers any more, so {label} has diverged; {MEND}")
         return found
 
+    def _sum_in_secret(
+        self, t: int, exchange: int, here: list[int], said: dict[int, Words], like: Packet, traffic: Traffic
+    ) -> dict[int, list[Packet | None]]:
+        """As `_exchange`, with the sum of all messages as the message of the first client, and nothing as the others'.
+
+        What comes and goes is of no method, but of `fkl.engines.flower.masks`.
+        """
+        secret = Sum(self._run.conditions["secure"], here, like)
+        letters = dict.fromkeys(here, b"")
+        for phase in range(PHASES):
+            when = {"round": t, "exchange": exchange, "phase": phase, "threshold": secret.threshold}
+            words = {k: {**(said[k] if phase == 0 else self._words), **when, "letter": letters[k]} for k in here}
+            up: dict[int, bytes] = {}
+            for k, about in self._answers(words, "train", traffic, str(t + 1)):
+                try:
+                    secret.require_size(k, phase, letter := about["letter"])
+                    traffic.played += float(about["seconds"]) / len(here)
+                except BROKEN as error:
+                    self._say(f"site {k}: its answer is not one of fkl ({error})")
+                    continue
+                up[k] = letter
+            for k in here:
+                traffic.down[k] = traffic.down.get(k, 0) + len(letters[k])
+                traffic.up[k] = traffic.up.get(k, 0) + len(up.get(k, b""))
+            if phase < PHASES - 1:
+                if len(up) < len(here):
+                    return {k: [] for k in up}
+                letters = secret.pass_on(phase, up)
+        try:
+            packets = iter(secret.packets(up, sum(len(self._present(k, t)) for k in here)))
+        except FklError as error:
+            self._say(f"round {t + 1}: {error}")
+            return {k: [] for k in up}
+        return {k: [next(packets) for _ in self._present(k, t)] for k in here}
+
     def _collect_errors(self) -> dict[int, Errors]:
-        """Ask the sites that are there for their errors so far, and let them write their predictions and models."""
+        """Request the errors so far from the available sites, and let them write their predictions and models."""
         words = self._words | {"played": self.now.book.rounds, "server": to_bytes(self.server.state)}
         said = {k: words | {"heard": one.heard} for k, one in self.members.items() if not one.away}
         found = {}
@@ -364,7 +404,7 @@ class Hub:
     # --- Flower
 
     def _answers(self, said: dict[int, Words], kind: str, traffic: Traffic, group: str) -> Iterator[tuple[int, Words]]:
-        """Answers of sites as they come, until the time is up; those that refuse or have restarted give none."""
+        """Answers of sites as they arrive, until the time limit; sites that refuse or have restarted give none."""
         members = {k: replace(self.members[k]) for k in said}
         site_of = {one.node: k for k, one in members.items()}
         contents = {members[k].node: words for k, words in said.items()}
@@ -395,7 +435,7 @@ class Hub:
         traffic: Traffic | None = None,
         group: str = "",
     ) -> dict[str, int]:
-        """Send each node what is for it; nodes by the identity of the message that they were sent."""
+        """Send each node its message; return nodes by message id."""
         traffic, messages = traffic or self.lost, []
         for node, words in said.items():
             content = RecordDict({ABOUT: ConfigRecord(words)})
@@ -407,7 +447,7 @@ class Hub:
         return sent
 
     def _pull_answers(self, asked: dict[str, int], traffic: Traffic | None = None) -> list[tuple[int, Message]]:
-        """Answers that have come, which are asked for no more."""
+        """Answers that have arrived; they are not requested again."""
         traffic, came = traffic or self.lost, []
         for answer in self._grid.pull_messages(list(asked)) if asked else ():
             node = asked.pop(answer.metadata.reply_to_message_id, None)
@@ -442,7 +482,7 @@ class Hub:
         yield f"files: {self._folder}"
 
     def _privacy_spent(self) -> str:
-        """Epsilon of all that a client has sent: one mechanism for each sum, or for each message."""
+        """Epsilon of all messages of a client: one mechanism for each sum, or for each message."""
         noise = noise_of(self._run)
         assert noise is not None
         if not accountant.INSTALLED:
@@ -480,23 +520,24 @@ def float_arrays(value: Any) -> Iterator[np.ndarray]:
 
 
 def project_of(settings: Any) -> str:
-    """Digest of the settings that make a project another one."""
+    """Digest of the settings that identify a project."""
     words = [str(settings[name]) for name in ("configuration", "sites", "clients-per-site")]
     return hashlib.sha256("\0".join(words).encode()).hexdigest()
 
 
 def unfinished(out: Path, settings: Any) -> Path | None:
-    """The newest folder of a run of this project that has not ended."""
-    files = sorted(out.glob(f"*/{SEALED}"), key=lambda file: file.stat().st_mtime, reverse=True)
-    for file in files:
-        found = read(file, Progress)
-        if found is not None and found.project == project_of(settings) and not found.finished:
-            return file.parent
+    """The newest folder of a run of this project that has not ended, whose method's classes are loaded already."""
+    project = project_of(settings)
+    for file in sorted(out.glob(f"*/{SEALED}"), key=lambda file: file.stat().st_mtime, reverse=True):
+        if project.encode() in file.read_bytes():  # others may have classes that are not loaded
+            found = read(file, Progress)
+            if found is not None and found.project == project and not found.finished:
+                return file.parent
     return None
 
 
 def words_of_answer(answer: Message) -> Words:
-    """The words of an answer, or under "refused" why it is none."""
+    """The words of an answer, or under "refused" the reason why it is not valid."""
     if not answer.has_content():
         return {"refused": str(answer.error.reason).partition(". ")[0]}
     found = answer.content.get(ABOUT)
@@ -504,12 +545,12 @@ def words_of_answer(answer: Message) -> Words:
 
 
 def serialised(message: Any) -> int:
-    """Bytes of a message as Flower stores and sends it: of all that it holds, equal parts once."""
+    """Bytes of a message as Flower stores and sends it, with equal parts counted once."""
     return sum(_objects(message).values())
 
 
 def _objects(holder: Any) -> dict[str, int]:
-    """Bytes of an object of Flower and of all that it holds, by what tells objects apart."""
+    """Bytes of a Flower object and of its content, by object id."""
     found = {holder.object_id: len(holder.deflate())}
     for child in (holder.children or {}).values():
         found |= _objects(child)
@@ -524,13 +565,15 @@ def server_app() -> ServerApp:
 
 
 def main(grid: Grid, context: Context) -> None:
-    """Play the run of the project's configuration, from its beginning or from where the last server ended."""
-    # Where an answer's head comes before its content, Flower waits a second, unless this default is another one.
-    pull_objects.__kwdefaults__["initial_backoff"] = PAUSE_S
+    """Play the run of the project's configuration, from its beginning or from the end of the last server."""
     given, out = context.run_config, Path(str(context.run_config["out"]))
-    folder = unfinished(out, given) or out / str(context.run_id)
+    # Where an answer's head comes before its content, Flower waits a second, and three minutes if the site has ended
+    # in between. Only these defaults say how long.
+    pull_objects.__kwdefaults__ |= {"initial_backoff": PAUSE_S, "max_time": float(str(given["timeout-s"]))}
     try:
-        Hub(run_of(str(given["configuration"])), grid, given, folder, _say).train()
+        run = run_of(str(given["configuration"]))
+        folder = unfinished(out, given) or out / str(context.run_id)
+        Hub(run, grid, given, folder, _say).train()
     except FklError as error:
         _say(f"error: {error}")
         raise

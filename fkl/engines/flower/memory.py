@@ -1,4 +1,4 @@
-"""What a site remembers between two messages, and how memories are written: as arrays and words."""
+"""A site's memory between two messages, stored as arrays and words."""
 
 import json
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError
 from fkl.basics.files import DamagedError, read_arrays, read_sealed, write_arrays
 from fkl.basics.plain_data import Reader, Writer
+from fkl.engines.flower.masks import Mask
 
 Kind = TypeVar("Kind")
 TEXT = "text"
@@ -22,27 +23,29 @@ TEXT = "text"
 
 @dataclass
 class Memory:
-    """Its clients' states after the last round that counted, and after the one that they played since, if any.
+    """Its clients' states after the last completed round, and after a newer one, if any.
 
-    A round counts when the server has heard all of those that take part in it. One that does not is forgotten, as if
-    the site had not been there.
+    A round is completed when the server has the answers of all its sites. Other rounds are discarded, as if the site
+    had been absent.
 
     Parameters
     ----------
     state : dict of int to any
-        By client, after round `heard`; without those that have played none.
+        By client, after round `heard`; without clients that have not played.
     y_hat : (n,)
-        Predictions of all rows of rounds that counted, and of `round`; NaN where there is none.
+        Predictions of all rows in completed rounds, and in `round`; NaN if there is none.
     heard : int
-        Last round that counted, from 0; -1 for none.
+        Last completed round, from 0; -1 for none.
     round, exchange : int
         Played since; -1 for none.
     rows : list of int
-        That were predicted in it.
+        Rows predicted in it.
     after : dict of int to any
-        As `state`, after that.
+        As `state`, after that round.
     sent : dict of int to int
-        Messages that each client has sent so far, also those of rounds that did not count.
+        Number of messages of each client so far, including those of discarded rounds.
+    mask : Mask or None
+        Of the secure sum that is under way.
     """
 
     state: dict[int, Any]
@@ -53,14 +56,15 @@ class Memory:
     rows: list[int] = field(default_factory=list)
     after: dict[int, Any] = field(default_factory=dict)
     sent: dict[int, int] = field(default_factory=dict)
+    mask: Mask | None = None
 
     def settle(self, heard: int) -> None:
-        """Keep the round played last if the server has heard it, and forget it if not.
+        """Keep the last played round if the server has completed it, and discard it otherwise.
 
         Raises
         ------
         fkl.basics.errors.FklError
-            Where the server has heard a round that is not remembered here.
+            If the server has completed a round that is not in this memory.
         """
         if heard == self.round >= 0:
             self.state, self.heard = self.after, heard
@@ -71,12 +75,12 @@ class Memory:
         self.after, self.rows, self.round, self.exchange = {}, [], -1, -1
 
     def begin(self, t: int, exchange: int, heard: int) -> dict[int, Any]:
-        """The states, to be used up, with which an exchange of a round is played.
+        """The states for an exchange of a round; they may be overwritten.
 
         Raises
         ------
         fkl.basics.errors.FklError
-            Where the exchange before it was not played here.
+            If the previous exchange was not played here.
         """
         if exchange == 0:
             self.settle(heard)
@@ -86,29 +90,29 @@ class Memory:
         return self.after
 
     def end(self, t: int, exchange: int, state: dict[int, Any]) -> None:
-        """Remember what came of that."""
+        """Store the result of the exchange."""
         self.round, self.exchange, self.after = t, exchange, state
 
     def predicted(self, row: int, y_hat: float) -> None:
-        """Remember a prediction of the round under way."""
+        """Store a prediction of the current round."""
         self.rows.append(row)
         self.y_hat[row] = y_hat
 
 
 def to_arrays(value: Any) -> dict[str, NDArray[Any]]:
-    """Arrays that hold all of a value that is data, its JSON among them."""
+    """Arrays with the complete content of a data value, including its JSON."""
     writer = Writer({})
     words = json.dumps(writer.to_plain(value)).encode()
     return {TEXT: np.frombuffer(words, np.uint8), **writer.arrays}
 
 
 def of_arrays(arrays: Mapping[str, NDArray[Any]], kind: type[Kind]) -> Kind:
-    """The value that `to_arrays` was given.
+    """Inverse of `to_arrays`.
 
     Raises
     ------
     TypeError
-        For a value of another kind; other errors, for arrays that `to_arrays` has not made.
+        For a value of another kind; other errors, for arrays that are not from `to_arrays`.
     """
     found = Reader(dict(arrays), None).value(json.loads(arrays[TEXT].tobytes()))
     if not isinstance(found, kind):
@@ -117,18 +121,18 @@ def of_arrays(arrays: Mapping[str, NDArray[Any]], kind: type[Kind]) -> Kind:
 
 
 def to_bytes(value: Any) -> bytes:
-    """A value that is data, as bytes."""
+    """A data value as bytes."""
     write_arrays(stream := BytesIO(), to_arrays(value))
     return stream.getvalue()
 
 
 def of_bytes(content: bytes, kind: type[Kind]) -> Kind:
-    """The value that `to_bytes` was given; raises as `of_arrays`, and DamagedError, which is a ValueError."""
+    """Inverse of `to_bytes`; raises as `of_arrays`, and DamagedError, which is a ValueError."""
     return of_arrays(read_arrays(BytesIO(content)), kind)
 
 
 def read(file: Path, kind: type[Kind]) -> Kind | None:
-    """The value that a sealed file holds; None where there is no file.
+    """The value in a sealed file; None if there is no file.
 
     Raises
     ------

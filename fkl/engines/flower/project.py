@@ -1,4 +1,4 @@
-"""`fkl flower init`: a project that `flwr run` starts, of files that only call fkl."""
+"""`fkl flower init`: a project for `flwr run`, with files that only call fkl."""
 
 from pathlib import Path
 
@@ -12,9 +12,10 @@ from fkl.config.compose import compose
 from fkl.contract.lone_party import LoneServer
 from fkl.data.scale import Scale
 from fkl.engines.flower.configuration import Known, method_of, require_fits
+from fkl.engines.flower.masks import LEAST_OF_SUM
 
 TIMEOUT_S = 120.0
-"""That an answer is waited for, unless the project says otherwise."""
+"""Default time limit for an answer."""
 PYPROJECT = '''\
 [build-system]
 requires = ["hatchling"]
@@ -84,7 +85,7 @@ fkl's page on Flower says how to make certificates and keys, and what each site 
 
 
 def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int = 1) -> str:
-    """Write a project into a folder that is not there yet, or is empty.
+    """Write a project to a folder that does not exist yet, or is empty.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
     words : tuple of str
         As for ``fkl run``.
     clients_per_site : int
-        How many clients each of them plays.
+        Number of clients of each site.
 
     Returns
     -------
@@ -104,7 +105,7 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
     Raises
     ------
     fkl.basics.errors.FklError
-        For what real sites cannot play, a folder with anything in it, or a want of Flower.
+        For configurations that real sites cannot play, a folder with content, or if Flower is missing.
     """
     with requires_extra("flower", "flower"):
         import flwr  # noqa: F401 - what follows is of no use without it
@@ -112,6 +113,8 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
         require(value >= 1, key, value, "an integer >= 1")
     run = load(compose(*words))
     require_fits(run)
+    least = LEAST_OF_SUM if "secure" in run.conditions else 1
+    require(sites >= least, "sites", sites, f"at least {least} for secure sums")
     with key_prefix("algo"):  # that the server would refuse, when all sites are there
         known = Known("", sites, clients_per_site, 1, ("x",), Scale())
         LoneServer(method_of(run), known.common(run), known.clients)

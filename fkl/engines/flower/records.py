@@ -1,8 +1,8 @@
 """Messages as bytes and words of Flower's messages, and back.
 
-All arrays of a message between the server and a site are one string of bytes, in which equal arrays stand once. Facts
+All arrays of a message between the server and a site are one string of bytes, in which equal arrays occur once. Facts
 that both ends know before anything is sent, such as shapes and classes, are words. Classes are named and never
-imported: a message can name only what the method has loaded already.
+imported: a message can only name classes that the method has already loaded.
 """
 
 import json
@@ -29,7 +29,7 @@ def read_packets(content: bytes, forms: str) -> list[Packet | None]:
     Raises
     ------
     fkl.basics.plain_data.NotPlainError
-        For a class that is not loaded here, or is no data.
+        For a class that is not loaded here, or is not data.
     """
     return [None if form is None else _read_packet(form, content) for form in json.loads(forms)]
 
@@ -67,7 +67,7 @@ def _read_part(form: Form, content: bytes) -> Part:
 
 
 def _known_as_words(value: Any) -> Any:
-    """What both ends know, as JSON, which has no tuples and no classes."""
+    """Facts that both ends know, as JSON, which has no tuples and no classes."""
     if isinstance(value, tuple):
         return {"tuple": [_known_as_words(item) for item in value]}
     if isinstance(value, type):

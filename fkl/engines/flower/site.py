@@ -1,7 +1,7 @@
 """A site: it plays one client, or several, with the rows of its own file, and answers message after message.
 
-Between two messages nothing is kept but `Memory`: with Flower's context of the node, and in a file next to the rows,
-from which another process of the site goes on.
+Between two messages a site keeps only `Memory`: in Flower's context of the node, and in a file next to the rows, from
+which another process of the site can continue.
 """
 
 import time
@@ -21,6 +21,7 @@ from fkl.data.encoder import Encoder
 from fkl.data.problem import Table
 from fkl.engines.flower.clients import StreamClients, kind_of
 from fkl.engines.flower.configuration import Ends, Known, in_order, noise_of, own_table, run_of
+from fkl.engines.flower.masks import Mask, residues
 from fkl.engines.flower.memory import Memory, of_bytes, read, to_arrays, to_bytes
 from fkl.engines.flower.records import read_packets, write_packets
 from fkl.engines.flower.words import ABOUT, MEMORY, known_of
@@ -33,15 +34,15 @@ Words = dict[str, Any]
 
 
 class Site:
-    """What a site has when a message comes.
+    """State of a site when a message arrives.
 
     Parameters
     ----------
     context : flwr.app.Context
-        Its node's configuration has `path`, of the rows, `site`, its own number, from 0, and `session` where its
+        Its node's configuration has `path`, the file of rows, `site`, its own number, from 0, and `session` if its
         process is kept.
     about : mapping
-        Words of the message.
+        Facts in the message.
     """
 
     def __init__(self, context: Context, about: Mapping[str, Any]) -> None:
@@ -56,7 +57,7 @@ class Site:
 
     @cached_property
     def own_table(self) -> Table:
-        """Its rows, as they are in the file."""
+        """Its rows, as in the file."""
         return own_table(self.run, str(self._path))
 
     @cached_property
@@ -76,7 +77,7 @@ class Site:
 
     @cached_property
     def memory(self) -> Memory:
-        """What it remembers of the run; a fresh memory where there is none."""
+        """Its memory of the run; a new one if there is none."""
         held = self._context.state.get(MEMORY)
         if held is not None:
             return of_bytes(bytes(held["all"]), Memory)
@@ -88,26 +89,26 @@ class Site:
         write_sealed(self._file("memory"), to_arrays(self.memory))
 
     def write_predictions(self, predicted: Any) -> None:
-        """A line for each row that has a prediction from before its target was known, in the target's units."""
+        """One line for each row with a prediction made before its target was known, in the target's units."""
         y, there = self.table.y, np.flatnonzero(~np.isnan(predicted))
         values = zip(there, y[there], self.known.scale.y_back(predicted[there]), strict=True)
         lines = [f"{row + 1},{float(target)!r},{float(guess)!r}" for row, target, guess in values]
         write_text(self._file("predictions.csv"), "\n".join(["row,target,prediction", *lines, ""]))
 
     def write_model(self, function: Any) -> None:
-        """What the site's clients have learned, as `fkl predict` and `fkl.load` read it."""
+        """The model of the site's clients, for `fkl predict` and `fkl.load`."""
         encoder = self.table.encoder or Encoder(self.known.columns)
         sites = (str(self.number),) * self.known.clients_per_site
         about = About(self.run.algo.label, self.run.dataset.name, sites, signs=False)
         Model((Learned(function, self.known.scale),), encoder, about).save(self._file("model.npz"))
 
     def _file(self, kind: str) -> Path:
-        """A file of its own of this run, in a folder next to the rows."""
+        """The site's own file of this run, in a folder next to the rows."""
         return self._path.with_name(f"{self._path.stem}.site{self.number}.{self._about['run']}") / kind
 
 
 def hello(site: Site, given: Words) -> Words:
-    """Say who the site is, and what all sites need to have in common."""
+    """Report the site's identity, and the facts that all sites need to share."""
     ends, memory = asdict(Ends.from_table(site.own_table, site.run.settings.scaling)), site.memory
     about = {"site": site.number, "session": site.session, "rows": len(site.own_table.y)}
     about |= {"heard": memory.heard, "played": memory.round}
@@ -116,7 +117,9 @@ def hello(site: Site, given: Words) -> Words:
 
 
 def turn(site: Site, given: Words) -> Words:
-    """Play one exchange of a round: the function `client` of the contract of each client, and what it sends up."""
+    """Play one exchange of a round: the function `client` of the contract of each client, and its message up."""
+    if given.get("phase", 0):
+        return {"letter": answer_of_mask(site, given), "seconds": 0.0}
     begun, t, exchange = time.perf_counter(), int(given["round"]), int(given["exchange"])
     memory, numbers = site.memory, site.clients.present(site.known, site.number, len(site.table.y), t)
     states, up = memory.begin(t, exchange, int(given["heard"])), []
@@ -130,15 +133,31 @@ def turn(site: Site, given: Words) -> Words:
             memory.predicted(site.clients.row(number, t), shown["y_hat"][0])
         up.append(packet)
     memory.end(t, exchange, states)
+    secure, sends = site.run.conditions.get("secure"), [packet for packet in up if packet is not None]
+    if secure is not None and sends:
+        each = np.stack([residues(packet, secure.bits) for packet in sends])
+        memory.mask = Mask(each.sum(axis=0, dtype=np.uint64), int(given["threshold"]))
+        letter = answer_of_mask(site, given)
+        return {"letter": letter, "seconds": time.perf_counter() - begun}
     site.remember()
     arrays, forms = write_packets(up)
     return {"arrays": arrays, "forms": forms, "seconds": time.perf_counter() - begun}
 
 
+def answer_of_mask(site: Site, given: Words) -> bytes:
+    """A site's letter in a phase of a secure sum."""
+    mask = site.memory.mask
+    if mask is None:
+        raise FklError("secure sums: the server asks for a sum that is not under way")
+    letter = mask.answer(site.number, site.run.conditions["secure"].bits, int(given["phase"]), given["letter"])
+    site.remember()
+    return letter
+
+
 def results(site: Site, given: Words) -> Words:
     """Write predictions and the model so far; report how many rows were predicted, and sums of their errors.
 
-    With noise on messages, which hides what rows are like, the sums are not reported.
+    With noise on messages, which protects the rows, the sums are not reported.
     """
     memory, clients, scale = site.memory, site.clients, site.known.scale
     memory.settle(int(given["heard"]))
@@ -164,7 +183,7 @@ ANSWERS: Mapping[str, Callable[[Site, Words], Words]] = {
     "train": turn,
     "evaluate": results,
 }
-"""By type of message."""
+"""Handlers by type of message."""
 
 
 def client_app() -> ClientApp:
@@ -176,7 +195,7 @@ def client_app() -> ClientApp:
 
 
 def _answering(answer: Callable[[Site, Words], Words]) -> Callable[[Message, Context], Message]:
-    """The function that Flower calls. It prints an error at the site alone, since a message may quote a cell."""
+    """The function that Flower calls. It prints errors only at the site, because a message may quote a cell."""
 
     def reply(message: Message, context: Context) -> Message:
         try:

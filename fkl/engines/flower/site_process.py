@@ -19,19 +19,27 @@ from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 from flwr.app import Context, Message, RecordDict
 from flwr.app.message import remove_content_from_message
 from flwr.common.config import get_fused_config_from_fab
+from flwr.proto.fleet_pb2 import DeactivateNodeRequest
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, get_object_tree, no_object_id_recompute
 from flwr.supercore.inflatable.inflatable_utils import pull_and_inflate_object_from_tree
+from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
 from flwr.supercore.run import RunNotRunningException
 from flwr.supercore.task_identity import TaskIdentity
+from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.fleet_http_connection import http_request_response
+from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
 from fkl.basics.errors import FklError, require
+from fkl.basics.files import write_text
 from fkl.engines.flower.site import client_app
 
+Keys = tuple[ec.EllipticCurvePrivateKey, ec.EllipticCurvePublicKey]
 PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 """Between two looks for messages: at first, and at most; a tenth of the time waited so far in between."""
+PULL_S = 20.0
+"""How long the content of a message may come after its head."""
 LOST = (httpx.HTTPError, RuntimeError, ValueError, KeyError, OSError, RunNotRunningException)
-"""What a message leads to that cannot be fetched or answered: its run has ended, or the server is gone."""
+"""Errors for a message that cannot be fetched or answered: its run has ended, or the server is gone."""
 
 
 def join(superlink: str, number: int, rows: Path, certificates: Path | None, key: Path | None) -> None:
@@ -42,13 +50,13 @@ def join(superlink: str, number: int, rows: Path, certificates: Path | None, key
     superlink : str
         HOST:PORT of the server.
     number : int
-        Of the site, from 0.
+        Number of the site, from 0.
     rows : Path
         File of the site's rows.
     certificates : Path or None
-        Certificates that the server's must be signed by; None for a connection without TLS.
+        Certificates that must have signed the server's; None for a connection without TLS.
     key : Path or None
-        The private key that the server knows the site by; None where the server admits all.
+        The private key by which the server knows the site; None if the server admits all.
 
     Raises
     ------
@@ -58,12 +66,24 @@ def join(superlink: str, number: int, rows: Path, certificates: Path | None, key
     require(rows.is_file(), "rows", rows, "the file of the site's rows")
     tls = certificates is not None
     require(tls or key is None, "key", key, "given with --certificates: Flower checks keys over TLS alone")
-    connection = superlink, not tls, None if certificates is None else _read(certificates), key and _keys(key)
-    with http_request_response(*connection) as (node, *calls):  # type: ignore[arg-type]
+    trusted, keys = None if certificates is None else _read(certificates), None if key is None else _keys(key)
+    number_of_node = rows.with_name(f"{rows.stem}.site{number}.node")
+    if keys is not None and number_of_node.exists():
+        _end_membership(int(number_of_node.read_text()), superlink, trusted, keys)
+    with http_request_response(superlink, not tls, trusted, keys) as (node, *calls):
+        write_text(number_of_node, f"{node}\n")
         print(f"site {number} has joined {superlink} as node {node}", flush=True)
         own = {"site": number, "path": str(rows), "session": secrets.token_hex(8)}
         with suppress(KeyboardInterrupt):
             _answer_messages(node, own, *calls)
+
+
+def _end_membership(node: int, superlink: str, trusted: bytes | None, keys: Keys) -> None:
+    """Sign off a process of this site that was killed: the SuperLink would wait a minute for it, and admit no other."""
+    signed = [RuntimeVersionHttpInterceptor(component_name="SuperNode"), NodeAuthHttpInterceptor(*keys)]
+    client = FleetHttpClient.from_server_address(superlink, trusted is None, trusted, interceptors=signed)
+    with client, suppress(httpx.HTTPError):
+        client.DeactivateNode(DeactivateNodeRequest(node_id=node))
 
 
 def _answer_messages(
@@ -97,7 +117,7 @@ def _answer_messages(
                 confirm(run_id, name)
 
             message = pull_and_inflate_object_from_tree(
-                tree, pull, confirmed, return_type=Message, initial_backoff=PAUSE_S
+                tree, pull, confirmed, return_type=Message, initial_backoff=PAUSE_S, max_time=PULL_S
             )
             message.metadata.__dict__["_message_id"] = tree.object_id  # as Flower sets it: it is not in the bytes
             TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = run_id, node, 0
@@ -116,7 +136,7 @@ def _answer_messages(
             time.sleep(PAUSE_S)
 
 
-def _keys(file: Path) -> tuple[ec.EllipticCurvePrivateKey, ec.EllipticCurvePublicKey]:
+def _keys(file: Path) -> Keys:
     """A site's private and public key."""
     try:
         key = load_ssh_private_key(_read(file), None)

@@ -1,4 +1,4 @@
-"""The server's tables: who took part in each round, the bytes and seconds of it, and the errors that sites report."""
+"""The server's tables: participation, bytes and seconds of each round, and the errors that sites report."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -13,19 +13,19 @@ from fkl.basics.files import write_text
 
 Integers = NDArray[np.int64]
 COLUMNS = ("round", "sites", "uplink_bytes", "downlink_bytes", "sent_by_flower", "heard_by_flower", "seconds")
-"""Of rounds.csv, before the columns of errors."""
+"""Columns of rounds.csv, before the columns of errors."""
 
 
 @dataclass(frozen=True)
 class Errors:
-    """What a site reports of the rows that it has predicted so far, on the common scale.
+    """A site's report on its predicted rows so far, on the common scale.
 
     Parameters
     ----------
     rows : int
-        How many it has predicted.
+        Number of predicted rows.
     squared_error, baseline : float
-        Sums of squared errors: of the method, and of predicting each client's mean target.
+        Sums of squared errors of the method, and of predicting each client's mean target.
     target, target_squared : float
         Sums of the targets and of their squares.
     """
@@ -43,7 +43,7 @@ class Errors:
         return cls(*(sum(getattr(one, name) for one in each.values()) for name in names))
 
     def columns(self, error: str, baseline: str, unit: float) -> dict[str, float]:
-        """Columns as of a simulation's summary, by name; `unit` of the target is 1 on the common scale."""
+        """Columns as in a simulation's summary, by name; `unit` of the target is 1 on the common scale."""
         n = max(self.rows, 1)
         mse, variance = self.squared_error / n, self.target_squared / n - (self.target / n) ** 2
         r2 = 1 - mse / variance if variance > 0 else np.nan
@@ -52,7 +52,7 @@ class Errors:
 
 @dataclass
 class Traffic:
-    """Bytes and seconds of a round: of the arrays, which the ledger counts, and of Flower's messages in all.
+    """Bytes and seconds of a round: bytes of arrays, which the ledger counts, and total bytes of Flower's messages.
 
     Parameters
     ----------
@@ -78,17 +78,17 @@ class Book:
     Parameters
     ----------
     here : (T, S) bool
-        Which sites took part.
+        Whether each site took part.
     up, down : (T, S) int64
         Bytes of arrays.
     sent, heard : (T,) int64
         Bytes of Flower's messages.
     seconds, played : (T,)
-        Of the round; of it those that the slowest site computed.
+        Seconds of the round, and the part in which the slowest site computed.
     errors : dict of int to dict of int to Errors
-        By round, from 1, after which sites were asked, and by site.
+        By round of the report, from 1, and by site.
     rounds : int
-        How many were played.
+        Number of rounds played.
     """
 
     here: NDArray[np.bool_]
@@ -103,7 +103,7 @@ class Book:
 
     @classmethod
     def empty(cls, rounds: int, sites: int) -> Self:
-        """Before the first of so many rounds."""
+        """State before the first of this many rounds."""
         up, down = (np.zeros((rounds, sites), np.int64) for _ in range(2))
         sent, heard = (np.zeros(rounds, np.int64) for _ in range(2))
         return cls(np.zeros((rounds, sites), np.bool_), up, down, sent, heard, np.zeros(rounds), np.zeros(rounds))
@@ -134,7 +134,7 @@ class Book:
         names : (str, str)
             Columns of the error and of its baseline.
         unit : float
-            Of the target, that is 1 on the common scale.
+            Unit of the target that is 1 on the common scale.
         """
         blank = dict.fromkeys(Errors(0, 0, 0, 0, 0).columns(*names, unit), "")
         lines = [",".join([*COLUMNS, *blank])]

@@ -1,7 +1,7 @@
-"""`fkl flower try`: a server and its sites on this machine, each in a process of its own.
+"""`fkl flower try`: a server and its sites on this machine, each in its own process.
 
-There is a SuperLink, and a process for each site, on 127.0.0.1 alone, with TLS and with keys that the SuperLink knows
-the sites by. All of them end with the trial.
+There is a SuperLink, and a process for each site, only on 127.0.0.1, with TLS and with keys by which the SuperLink
+knows the sites. All of them end with the trial.
 """
 
 import os
@@ -28,7 +28,7 @@ from fkl.screen.messages import say
 
 HERE = "127.0.0.1"
 PATIENCE_S = 60.0
-"""How long the SuperLink may take to listen, and a command of Flower's to end."""
+"""Time limits in seconds: for the SuperLink to listen, and for a Flower command to end."""
 
 
 def play(project: Path, files: Sequence[Path], folder: Path) -> int:
@@ -40,7 +40,7 @@ def play(project: Path, files: Sequence[Path], folder: Path) -> int:
     files : sequence of Path
         Rows of site 0, 1, ...
     folder : Path
-        For logs, certificates, keys, and the server's files.
+        Folder for logs, certificates, keys, and the server's files.
 
     Returns
     -------
@@ -50,6 +50,7 @@ def play(project: Path, files: Sequence[Path], folder: Path) -> int:
     require((project / "pyproject.toml").is_file(), "project", project, "a folder that fkl flower init has written")
     for file in files:
         require(file.is_file(), "rows", file, "the file of a site's rows")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all processes are ended on the way out
     with Deployment(folder, files) as deployment:
         deployment.run(project, lambda line: say(line) if _is_ours(line) else None)
         return deployment.status
@@ -101,10 +102,7 @@ class Deployment:
 
     def __enter__(self) -> Self:
         try:
-            words = ["--ssl-ca-certfile", "ca.crt", "--ssl-certfile", "server.crt", "--ssl-keyfile", "server.key"]
-            words += ["--enable-supernode-auth", "--disable-runtime-dependency-installation"]
-            self.start("superlink", "flower-superlink", *words, "--host", HERE, "--port", str(self.link))
-            self._wait()
+            self.start_link()
             for k in range(len(self.files)):
                 write_key(self.folder / f"site{k}.key")
                 self._flwr("supernode", "register", f"site{k}.key.pub", "here")
@@ -119,11 +117,18 @@ class Deployment:
             self.kill(name, signal.SIGTERM)
 
     def start(self, name: str, *words: str) -> None:
-        """Start a process, whose output goes into NAME.log; it and all that it starts are a group of their own."""
+        """Start a process in a new process group, with its output in NAME.log."""
         with (self.folder / f"{name}.log").open("a") as log:
             self._running[name] = subprocess.Popen(
                 words, cwd=self.folder, env=self.environment, stdout=log, stderr=log, text=True, start_new_session=True
             )
+
+    def start_link(self) -> None:
+        """Start the SuperLink, which keeps what it knows in a file, and wait until it listens."""
+        words = ["--ssl-ca-certfile", "ca.crt", "--ssl-certfile", "server.crt", "--ssl-keyfile", "server.key"]
+        words += ["--enable-supernode-auth", "--disable-runtime-dependency-installation", "--database", "superlink.db"]
+        self.start("superlink", "flower-superlink", *words, "--host", HERE, "--port", str(self.link))
+        self._wait()
 
     def start_site(self, k: int) -> None:
         """Start the process of a site."""
@@ -134,8 +139,12 @@ class Deployment:
         """Whether a process was started, and not ended by `kill`."""
         return name in self._running
 
+    def group(self, name: str) -> int:
+        """The number of a process's group."""
+        return self._running[name].pid
+
     def kill(self, name: str, how: int = signal.SIGKILL) -> None:
-        """End a process that was started here, and all of its group."""
+        """End a process that was started here, with its group."""
         process = self._running.pop(name)
         with suppress(ProcessLookupError):
             os.killpg(process.pid, how)
@@ -182,7 +191,7 @@ class Deployment:
 
 
 def write_certificates(folder: Path) -> None:
-    """Write an authority of one day, ca.crt, and its certificate of this machine, server.crt and server.key."""
+    """Write a certificate authority for one day, ca.crt, and this machine's certificate, server.crt and server.key."""
     authority, server, now = ec.generate_private_key(ec.SECP384R1()), ec.generate_private_key(ec.SECP384R1()), _now()
     own = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fkl's authority of one day")])
     here = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HERE)])

@@ -1,4 +1,4 @@
-"""Words that the server and a site say in every message, and what they mean."""
+"""Words in every message between the server and a site, and their meanings."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,11 +9,11 @@ from fkl.data.scale import Scale
 from fkl.engines.flower.configuration import Known
 
 ABOUT, MEMORY = "about", "memory"
-"""Names of records: of a message's words, and of what a site remembers."""
+"""Names of records: of a message's words, and of a site's memory."""
 
 
 def words_of(known: Known) -> dict[str, Any]:
-    """What all know, as a record of Flower holds it."""
+    """The common knowledge, as in a record of Flower."""
     scale = known.scale
     return {
         "run": known.run,
@@ -29,7 +29,7 @@ def words_of(known: Known) -> dict[str, Any]:
 
 
 def known_of(about: Mapping[str, Any]) -> Known:
-    """What `words_of` was given."""
+    """Inverse of `words_of`."""
     low, unit = np.array(about["x_low"]), np.array(about["x_unit"])
     scale = Scale(low, unit, float(about["y_low"]), float(about["y_unit"]))
     sites, per_site, rounds = (int(about[name]) for name in ("sites", "clients-per-site", "rounds"))

@@ -1,0 +1,162 @@
+"""Secure sums at sites: `secure=pairwise` with the messages of `fkl.conditions.secure_protocol`, carried by the server.
+
+A site adds up what its own clients send and masks the sum; the server gets the sum over all sites and nothing else.
+An exchange takes four messages to each site: keys, shares, masked sums, and the shares that take off the masks. Where
+a site fails before the last of these, the round is played again without it, with new keys and masks. Where one fails
+in the last, the others' shares suffice if most of them are left.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+
+import numpy as np
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from numpy.typing import NDArray
+
+from fkl.basics.errors import FklError
+from fkl.conditions.secure import Pairwise
+from fkl.conditions.secure_cost import CIPHERTEXT, KEY, NUMBER, SHARE
+from fkl.conditions.secure_protocol import Client, Server, ring
+from fkl.wire.coded_payloads import Padding
+from fkl.wire.numbers import from_bits, to_bits
+from fkl.wire.packets import Packet
+
+Vector = NDArray[np.uint64]
+PHASES = 4
+LEAST_OF_SUM = 3
+"""Sites: of two, each could subtract its own part from the sum."""
+
+
+@dataclass
+class Mask:
+    """What a site needs to go on with an exchange's protocol: all follows from a secret and the letters so far.
+
+    Parameters
+    ----------
+    vector : (P,) uint64
+        The sum of its clients' numbers modulo 2^bits.
+    threshold : int
+        Shares that make a secret.
+    secret : bytes
+        Of this exchange.
+    letters : list of bytes
+        From the server, in the order of the phases.
+    """
+
+    vector: Vector
+    threshold: int
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(KEY))
+    letters: list[bytes] = field(default_factory=list)
+
+    def answer(self, site: int, bits: int, phase: int, letter: bytes) -> bytes:
+        """The site's letter in a phase.
+
+        Raises
+        ------
+        fkl.basics.errors.FklError
+            For a phase that is not the next, or letters that neighbours have not written.
+        """
+        if phase != len(self.letters):
+            raise FklError(f"secure sums: phase {phase + 1}, where phase {len(self.letters) + 1} is the next")
+        self.letters.append(letter)
+        client = Client(site, bits, self.threshold, _Stream(self.secret).take)
+        sent = client.advertise()
+        try:
+            if phase >= 1:
+                sent = client.share(self.letters[1])
+            if phase >= 2:
+                sent = client.masked(self.letters[2], self.vector)
+        except (InvalidTag, ValueError, KeyError, IndexError) as error:
+            raise FklError(f"secure sums: a letter that no neighbour wrote ({type(error).__name__})") from None
+        return client.unmask(self.letters[3]) if phase == PHASES - 1 else sent
+
+
+class Sum:
+    """The server's part in one exchange.
+
+    Parameters
+    ----------
+    condition : Pairwise
+    sites : sequence of int
+        That take part.
+    like : Packet
+        A message of one client, for its form.
+    """
+
+    def __init__(self, condition: Pairwise, sites: Sequence[int], like: Packet) -> None:
+        order = list(sites)
+        secrets.SystemRandom().shuffle(order)
+        graph = ring(order, condition.neighbours)
+        self._like, self._bits = like, condition.bits
+        self.threshold, size = min(map(len, graph.values())) // 2 + 1, len(residues(like, self._bits))
+        self._server = Server(graph, self._bits, self.threshold, size)
+        degree = {site: len(near) for site, near in graph.items()}
+        self._sizes = (
+            dict.fromkeys(order, 2 * KEY),
+            {site: d * (NUMBER + CIPHERTEXT) for site, d in degree.items()},
+            dict.fromkeys(order, -(-size * self._bits // 8)),
+            {site: d * SHARE for site, d in degree.items()},
+        )
+
+    def require_size(self, site: int, phase: int, letter: bytes) -> None:
+        """Refuse a letter that is too long or too short."""
+        if len(letter) != self._sizes[phase][site]:
+            raise ValueError(f"{len(letter)} bytes of the secure sum's phase {phase + 1}")
+
+    def pass_on(self, phase: int, letters: Mapping[int, bytes]) -> dict[int, bytes]:
+        """The letters of the next phase, to each site."""
+        return (self._server.keys, self._server.route, self._server.survivors)[phase](letters)
+
+    def packets(self, unmasking: Mapping[int, bytes], clients: int) -> list[Packet]:
+        """Messages of so many clients that have the right sum: all of it is in the first, and nothing in the others.
+
+        Raises
+        ------
+        fkl.basics.errors.FklError
+            Where too few sites have answered.
+        """
+        total = self._server.total(unmasking)
+        nothing = _with_residues(self._like, np.zeros_like(total), self._bits)
+        return [_with_residues(self._like, total, self._bits), *[nothing] * (clients - 1)]
+
+
+def without_padding(packet: Packet) -> Packet:
+    """The same message without the empty bytes that stand for the protocol's letters in a simulation."""
+    parts = {
+        name: (tuple(part._replace(body=b"") if part.kind is Padding else part for part in several), is_tuple)
+        for name, (several, is_tuple) in packet.parts.items()
+    }
+    return replace(packet, parts=parts)
+
+
+def residues(packet: Packet, bits: int) -> Vector:
+    """All numbers of a client's message in fixed point."""
+    parts = [part for several, _ in packet.within["message"].parts.values() for part in several]
+    return np.concatenate([from_bits(part.bits, bits, prod(part.known[0])) for part in parts])
+
+
+def _with_residues(packet: Packet, values: Vector, bits: int) -> Packet:
+    """The same message with other numbers."""
+    message, begin, parts = packet.within["message"], 0, {}
+    for name, (several, is_tuple) in message.parts.items():
+        own = []
+        for part in several:
+            end = begin + prod(part.known[0])
+            own.append(part._replace(bits=to_bits(values[begin:end], bits)))
+            begin = end
+        parts[name] = tuple(own), is_tuple
+    return replace(packet, within={**packet.within, "message": replace(message, parts=parts)})
+
+
+class _Stream:
+    """Bytes that follow from a secret, one after another."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._cipher = Cipher(algorithms.ChaCha20(secret, bytes(16)), None).encryptor()
+
+    def take(self, size: int) -> bytes:
+        """The next bytes."""
+        return self._cipher.update(bytes(size))
