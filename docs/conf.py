@@ -40,4 +40,5 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
 }
+html_context = {"default_mode": "auto"}
 html_sidebars = {"index": []}

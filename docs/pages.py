@@ -81,7 +81,7 @@ def _linked(text: str, source: str, page: str, pages: dict[str, str], known: set
         if path in pages:
             return f"[{words}]({posixpath.relpath(pages[path], here)}{part})"
         if (ROOT / path).exists():
-            return f"{words} (`{path}`)" if words.strip("`") != path else f"`{path}`"
+            return f"`{path}`" if path.endswith(words.strip("`")) else f"{words} (`{path}`)"
         return match[0]  # the strict build refuses it
 
     return LINK.sub(turned, text)
@@ -105,16 +105,15 @@ def _methods() -> dict[str, str]:
     found = {name: of_choice("algo", name) for name in choices.files("algo")}
     titles = {name: str(get_class(str(keys_of("algo", name)["_target_"])).label) for name in found}  # type: ignore[attr-defined]
     made = {f"methods/{name}.md": _method(titles[name], one) for name, one in found.items()}
-    families = []
+    families, pages = [], []
     for family, names in by_family(list(found)).items():
         rows = [f"| [{titles[name]}]({name}.md) | `{name}` | {_cell(_sentence(found[name]))} |" for name in names]
-        families += [
-            f"## {family.capitalize()}",
-            "\n".join(["| method | name | |", "|---|---|---|", *rows]),
-            _toc(names),
-        ]
+        table = "\n".join(["| method | name | |", "|---|---|---|", *rows])
+        families += [f"## {family.capitalize()}", table]
+        pages.append(family.replace(",", "").replace(" ", "_"))
+        made[f"methods/{pages[-1]}.md"] = "\n\n".join([f"# {family.capitalize()}", table, _toc(names), ""])
     made["methods/index.md"] = "\n\n".join(
-        ["# Methods", "A method's page has its keys and its equations.", *families, ""]
+        ["# Methods", "A method's page has its keys and its equations.", *families, _toc(pages), ""]
     )
     return made
 
@@ -219,8 +218,8 @@ def _keys(one: Description) -> str:
     """The table of a choice's keys."""
     if not one.keys:
         return "It has no keys." if one.group == "algo" else ""
-    cells = [(f"`{key.name}`", f"`{key.default}`", key.type, key.meaning, key.limits) for key in one.keys]
-    rows = [("key", "default", "type", "meaning", "must be"), ("---",) * 5, *cells]
+    cells = [(f"`{key.name}`", key.meaning, f"`{key.default}`", key.type, key.limits) for key in one.keys]
+    rows = [("key", "meaning", "default", "type", "must be"), ("---",) * 5, *cells]
     return "\n".join("| " + " | ".join(_cell(word) for word in row) + " |" for row in rows)
 
 
@@ -229,9 +228,9 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def _toc(names: Iterable[str], caption: str = "") -> str:
+def _toc(names: Iterable[str]) -> str:
     """Entries of the sidebar."""
-    return "\n".join(["```{toctree}", ":hidden:", *[f":caption: {caption}"] * bool(caption), "", *names, "```"])
+    return "\n".join(["```{toctree}", ":hidden:", "", *names, "```"])
 
 
 if __name__ == "__main__":

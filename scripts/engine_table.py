@@ -124,7 +124,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("methods", nargs="*", metavar="METHOD")
     print("| method | numpy | numba | mpi | jax, float64 | jax, float32, 500 rounds, compared with numba | Flower |")
-    print("|---|---|---|---|---|---|---|")
+    print("|---|---|---:|---|---:|---:|---|")
     for algo in parser.parse_args().methods or Choices().names("algo"):
         print("|", " | ".join(cells(algo)), "|", flush=True)
     print()

@@ -13,15 +13,16 @@ from matplotlib.figure import Figure
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.engines.rounds import simulate
+from fkl.report.colours import look_of
 from fkl.results.tables import make_records
 from fkl.runs.prepare import prepare
 
 COMMON = ("dataset=naval", "partition=iid", "partition.clients=10", "partition.rounds=150", "kernels.D=20")
 COMMON += ("replicates=5", "algo.lam=0")  # no fit in hindsight, which would take longer than everything else
-STAR = {"pof_mkl": ("POF-MKL", "#0072B2", "o"), "vm_kofl": ("vM-KOFL", "#D55E00", "s")}
+STAR = {"pof_mkl": "POF-MKL", "vm_kofl": "vM-KOFL"}
 ON_A_GRAPH = ("dataset=energy", "partition=agents", "topology=gnm", "topology.edges=20", "kernels.D=20")
 ON_A_GRAPH += ("algo.iterations=500", "algo.lam=0.01", "replicates=5", "precision=float64")
-GRAPH = {"dkla": ("DKLA", "#009E73", "^"), "coke": ("COKE", "#CC79A7", "v"), "cta": ("CTA", "#000000", "D")}
+GRAPH = {"dkla": "DKLA", "coke": "COKE", "cta": "CTA"}
 METHODS = STAR | GRAPH
 SHARES = (0.1, 0.3, 0.6, 1.0)
 ABSENCE = 20
@@ -40,10 +41,10 @@ def summary(*words: str) -> dict[str, tuple[float, float]]:
 
 def panel(axes: object, x: list[float], found: list[tuple[float, float]], method: str, **how: object) -> None:
     """One curve, with a band of one standard deviation over replicates on each side, cut at a tenth of the mean."""
-    label, colour, marker = METHODS[method]
+    label, look = METHODS[method], look_of(METHODS[method])
     mean, spread = np.array(found).T
-    axes.plot(x, mean, color=colour, marker=marker, label=label + how.pop("more", ""), **how)  # type: ignore[attr-defined]
-    axes.fill_between(x, np.maximum(mean - spread, mean / 10), mean + spread, color=colour, alpha=0.2, lw=0)  # type: ignore[attr-defined]
+    axes.plot(x, mean, color=look.colour, marker=look.marker, label=label + how.pop("more", ""), **how)  # type: ignore[attr-defined]
+    axes.fill_between(x, np.maximum(mean - spread, mean / 10), mean + spread, color=look.colour, alpha=0.2, lw=0)  # type: ignore[attr-defined]
 
 
 COLUMNS = {

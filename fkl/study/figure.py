@@ -17,6 +17,8 @@ ACROSS = 2
 """Panels per row."""
 TALL = 9
 """Number of data sets that, with two lines of text, fill the height of a panel."""
+LEAST = 0.42
+"""Part of a panel's height that its text and one data set need."""
 
 
 class MoreError(Plain):
@@ -42,7 +44,7 @@ def draw_differences(answer: Answer, style: str = "paper") -> dict[str, bytes]:
     looks = looks_of(dict.fromkeys(method for one in answer.judged for method in one.notes))
     with styled(style):
         figure, panels = canvas(len(pairs), ACROSS)
-        figure.set_figheight(figure.get_figheight() * min(1, (2 + len(names)) / TALL))
+        figure.set_figheight(figure.get_figheight() * min(1, max(LEAST, (2 + len(names)) / TALL)))
         for axes, (a, b) in zip(panels, pairs, strict=True):
             look = looks[a]
             for place, name in enumerate(names):
