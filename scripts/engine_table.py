@@ -20,7 +20,7 @@ from fkl.algorithms.base import Batched
 from fkl.config import Run, engine
 from fkl.config.choices import Choices
 from fkl.conformance import scenario
-from fkl.engines.base import why_no_star_on_a_stream
+from fkl.engines.base import why_not_at_sites
 from fkl.engines.rounds import simulate
 from fkl.results.tables import TIMING_COLUMNS
 from fkl.runs.prepare import prepare
@@ -88,7 +88,7 @@ def cells(algo: str) -> list[str]:
             row.append("✓" if reference is None else f"✓ {apart(found, reference):.1e}")
             reference = found if reference is None else reference
     row.append(in_float32(algo) if row[-1].startswith("✓") else "")
-    why = why_no_star_on_a_stream(run.algo)
+    why = why_not_at_sites(run.algo)
     return [*row, "✓" if why is None else noted(why)]
 
 

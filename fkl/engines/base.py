@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.config import Run
+from fkl.contract.batches import OnBatches
 from fkl.contract.world import Algorithm, World
 from fkl.engines.checkpoint import CHECKPOINT, Checkpoint, Follower
 from fkl.kernels.client_tiles import sums_in_order
@@ -176,3 +177,8 @@ def why_no_star_on_a_stream(method: Algorithm) -> str | None:
     if (why := why_no_star(method)) is not None or task_of(method) is StreamTask:
         return why
     return "its clients learn from batches, and are tested on rows drawn from all of them"
+
+
+def why_not_at_sites(method: Algorithm) -> str | None:
+    """Why real sites cannot play a method; None where they can, which are stars of streams and of batches."""
+    return why_no_star(method) if isinstance(method, OnBatches) else why_no_star_on_a_stream(method)

@@ -15,7 +15,6 @@ from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.conditions import wrap
 from fkl.conditions.privacy import Noise
 from fkl.config import Run, load
-from fkl.contract.batches import OnBatches
 from fkl.contract.world import Common
 from fkl.data import seals
 from fkl.data.normalise import normalise
@@ -24,7 +23,7 @@ from fkl.data.problem import Table
 from fkl.data.scale import Scale
 from fkl.data.store import Store
 from fkl.data.table_file import TableFile
-from fkl.engines.base import why_no_star, why_no_star_on_a_stream
+from fkl.engines.base import why_not_at_sites
 from fkl.network import Network
 
 
@@ -38,8 +37,7 @@ def run_of(configuration: str) -> Run:
 
 def require_fits(run: Run) -> None:
     """Refuse configurations that sites cannot play, or that depend on all sites' rows."""
-    why_no = why_no_star if isinstance(run.algo, OnBatches) else why_no_star_on_a_stream
-    label, settings, why = run.algo.label, run.settings, why_no(run.algo)
+    label, settings, why = run.algo.label, run.settings, why_not_at_sites(run.algo)
     words = "a method whose clients, all at once, send a server what it adds up, round after round"
     require(why is None, "algo", label, f"{words}: {why}")
     # Each site has its own data file; all sites read their files in the same way.

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid, ServerApp
 from flwr.supercore.inflatable.inflatable_utils import pull_objects
 
@@ -41,6 +42,8 @@ ASK_S = 2.0
 """Seconds between two identity requests to a node that plays no site, or does not answer."""
 LOOK_S = 1.0
 """Between two looks for nodes that are new."""
+GONE = (ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE, ErrorCode.NODE_UNAVAILABLE)
+"""Of Flower: a site has ended before all of its answer was there, or has not been heard of for a minute."""
 TABLES_S = 5.0
 """Seconds between two writes of the tables."""
 SEALED = "server.sealed"
@@ -410,21 +413,22 @@ class Hub:
         contents = {members[k].node: words for k, words in said.items()}
         asked, begun = self._push_messages(contents, kind, self._timeout, traffic, group), time.monotonic()
         self._again |= {node: begun + ASK_S for node in site_of}
-        while asked and (waited := time.monotonic() - begun) < self._timeout:
+        ended: set[int] = set()  # nodes whose site may be started again until the time is up
+        while (asked or ended) and (waited := time.monotonic() - begun) < self._timeout:
             for node, answer in self._pull_answers(asked, traffic):
                 k = site_of[node]
                 about = words_of_answer(answer)
-                if "refused" in about:
+                if members[k].session and not answer.has_content() and answer.error.code in GONE:
+                    ended.add(node)
+                elif "refused" in about:
                     self._say(f"site {k}: {about['refused']}")
                 else:
                     yield k, about
-            if asked:
-                self._poll_sites({node for node in asked.values() if members[site_of[node]].session})
-                asked = {
-                    message: node
-                    for message, node in asked.items()
-                    if self._is_same_process(site_of[node], members[site_of[node]])
-                }
+            if silent := ended | set(asked.values()):
+                self._poll_sites({node for node in silent if members[site_of[node]].session})
+                back = {node for node in silent if not self._is_same_process(k := site_of[node], members[k])}
+                asked = {message: node for message, node in asked.items() if node not in back}
+                ended -= back
                 time.sleep(min(max(PAUSE_S, waited / 10), LONGEST_PAUSE_S))
 
     def _push_messages(
@@ -569,7 +573,7 @@ def main(grid: Grid, context: Context) -> None:
     given, out = context.run_config, Path(str(context.run_config["out"]))
     # Where an answer's head comes before its content, Flower waits a second, and three minutes if the site has ended
     # in between. Only these defaults say how long.
-    pull_objects.__kwdefaults__ |= {"initial_backoff": PAUSE_S, "max_time": float(str(given["timeout-s"]))}
+    pull_objects.__kwdefaults__ |= {"initial_backoff": PAUSE_S, "max_time": float(str(given["timeout-s"])) / 4}
     try:
         run = run_of(str(given["configuration"]))
         folder = unfinished(out, given) or out / str(context.run_id)
