@@ -5,16 +5,14 @@ again without that site; the other sites also discard it. A missing site is then
 a simulation. A site that has restarted in the meantime plays the round with the others.
 """
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from flwr.app import ConfigRecord, Context, Message, RecordDict
-from flwr.common.constant import ErrorCode
+from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 from flwr.supercore.inflatable.inflatable_utils import pull_objects
 
@@ -29,88 +27,25 @@ from fkl.engines.flower.clients import kind_of
 from fkl.engines.flower.configuration import Ends, Known, common_scale, method_of, noise_of, require_columns, run_of
 from fkl.engines.flower.masks import LEAST_OF_SUM, PHASES, Sum, without_padding
 from fkl.engines.flower.memory import read, to_arrays, to_bytes
-from fkl.engines.flower.records import read_packets, write_packets
+from fkl.engines.flower.post import GONE, Post, Words, words_of_answer
+from fkl.engines.flower.progress import SEALED, Member, Progress, project_of, unfinished
+from fkl.engines.flower.records import NotFiniteError, read_packets, require_like, write_packets
 from fkl.engines.flower.tables import Book, Errors, Traffic
-from fkl.engines.flower.words import ABOUT, words_of
-from fkl.wire.packets import Packet, unpacked
+from fkl.engines.flower.words import words_of
+from fkl.wire.packets import Packet
 
-Words = dict[str, Any]
-"""Words of a message."""
 PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 """Between two looks for answers: at first, and at most; a tenth of the time waited so far in between."""
 ASK_S = 2.0
 """Seconds between two identity requests to a node that plays no site, or does not answer."""
 LOOK_S = 1.0
 """Between two looks for nodes that are new."""
-GONE = (ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE, ErrorCode.NODE_UNAVAILABLE)
-"""Of Flower: a site has ended before all of its answer was there, or has not been heard of for a minute."""
 TABLES_S = 5.0
 """Seconds between two writes of the tables."""
-SEALED = "server.sealed"
 MOST_ROUNDS = 1_000_000
 BROKEN = (NotPlainError, KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError, RecursionError)
 """Errors caused by an answer that does not come from one of our sites."""
-
-
 MEND = "its steps are too large, or a site has sent numbers that are"
-
-
-class NotFiniteError(ValueError):
-    """Numbers of a message that are NaN or infinite."""
-
-
-@dataclass
-class Member:
-    """A site that has reported its identity.
-
-    Parameters
-    ----------
-    node : int
-        Flower's node.
-    rows : int
-    session : str
-        Random session of the site's process; empty if every message has its own process.
-    heard : int
-        The last completed round in which it took part, from 0; -1 for none.
-    away : bool
-        Whether it did not answer, and has not returned since.
-    """
-
-    node: int
-    rows: int
-    session: str = ""
-    heard: int = -1
-    away: bool = False
-
-
-@dataclass
-class Progress:
-    """State with which a server can continue after it has ended.
-
-    Parameters
-    ----------
-    project : str
-        Digest of the run's configuration and of its sites.
-    known : Known
-    server : any
-        The server's state of the method.
-    members : dict of int to Member
-    book : Book
-    summed : dict of int to int
-        Number of sums with each client, including those of discarded rounds.
-    sent : dict of int to int
-        Number of messages of each site's clients, as reported by the site.
-    finished : bool
-    """
-
-    project: str
-    known: Known
-    server: Any
-    members: dict[int, Member]
-    book: Book
-    summed: dict[int, int]
-    sent: dict[int, int]
-    finished: bool = False
 
 
 class Hub:
@@ -130,7 +65,7 @@ class Hub:
     """
 
     def __init__(self, run: Run, grid: Grid, settings: Any, folder: Path, say: Callable[[str], None] = print) -> None:
-        self._run, self._grid, self._folder, self._say = run, grid, folder, say
+        self._run, self._post, self._folder, self._say = run, Post(grid), folder, say
         self._sites, self._clients_per_site = int(settings["sites"]), int(settings["clients-per-site"])
         self._timeout, self._report_every = float(settings["timeout-s"]), int(settings["report-every"])
         self._kind, self._project = kind_of(run), project_of(settings)
@@ -203,12 +138,12 @@ class Hub:
         """Request the identity of nodes that play no site, or are silent, from time to time; process the answers."""
         now, playing = time.monotonic(), {one.node for one in self.members.values() if not one.away} - silent
         if now >= self._next_look:
-            self._next_look, self._nodes = now + min(LOOK_S, self._timeout), list(self._grid.get_node_ids())
+            self._next_look, self._nodes = now + min(LOOK_S, self._timeout), self._post.nodes()
         due = [n for n in self._nodes if n not in playing and now >= self._again.get(n, now)]
         self._again |= dict.fromkeys(due, now + min(ASK_S, self._timeout))
         question: dict[int, Words] = {n: {"run": self._folder.name} for n in due}
-        self._asked |= self._push_messages(question, "query", self._timeout)
-        for node, answer in self._pull_answers(self._asked):
+        self._asked |= self._post.push(question, "query", self._timeout, self.lost)
+        for node, answer in self._post.pull(self._asked, self.lost):
             self._admit_site(node, words_of_answer(answer))
 
     def _admit_site(self, node: int, about: dict[str, Any]) -> None:
@@ -411,11 +346,11 @@ class Hub:
         members = {k: replace(self.members[k]) for k in said}
         site_of = {one.node: k for k, one in members.items()}
         contents = {members[k].node: words for k, words in said.items()}
-        asked, begun = self._push_messages(contents, kind, self._timeout, traffic, group), time.monotonic()
+        asked, begun = self._post.push(contents, kind, self._timeout, traffic, group), time.monotonic()
         self._again |= {node: begun + ASK_S for node in site_of}
         ended: set[int] = set()  # nodes whose site may be started again until the time is up
         while (asked or ended) and (waited := time.monotonic() - begun) < self._timeout:
-            for node, answer in self._pull_answers(asked, traffic):
+            for node, answer in self._post.pull(asked, traffic):
                 k = site_of[node]
                 about = words_of_answer(answer)
                 if members[k].session and not answer.has_content() and answer.error.code in GONE:
@@ -430,35 +365,6 @@ class Hub:
                 asked = {message: node for message, node in asked.items() if node not in back}
                 ended -= back
                 time.sleep(min(max(PAUSE_S, waited / 10), LONGEST_PAUSE_S))
-
-    def _push_messages(
-        self,
-        said: dict[int, Words],
-        kind: str,
-        ttl: float | None,
-        traffic: Traffic | None = None,
-        group: str = "",
-    ) -> dict[str, int]:
-        """Send each node its message; return nodes by message id."""
-        traffic, messages = traffic or self.lost, []
-        for node, words in said.items():
-            content = RecordDict({ABOUT: ConfigRecord(words)})
-            messages.append(Message(content, dst_node_id=node, message_type=kind, ttl=ttl, group_id=group))
-        if not messages:
-            return {}
-        sent = dict(zip(self._grid.push_messages(messages), said, strict=True))
-        traffic.sent += sum(map(serialised, messages))
-        return sent
-
-    def _pull_answers(self, asked: dict[str, int], traffic: Traffic | None = None) -> list[tuple[int, Message]]:
-        """Answers that have arrived; they are not requested again."""
-        traffic, came = traffic or self.lost, []
-        for answer in self._grid.pull_messages(list(asked)) if asked else ():
-            node = asked.pop(answer.metadata.reply_to_message_id, None)
-            if node is not None:
-                traffic.heard += serialised(answer)
-                came.append((node, answer))
-        return came
 
     # --- files and words
 
@@ -496,69 +402,6 @@ class Hub:
         epsilon = float(accountant.epsilons(noise.noise, np.array([several]), noise.delta)[0])
         what = "sum" if is_central else "message"
         return f"epsilon_client {epsilon:.6g} for delta {noise.delta:g}, of {plural(several, what)}"
-
-
-def require_like(packet: Packet | None, like: Packet | None) -> None:
-    """Refuse a message that has another form than the one of an honest client, or numbers that are not finite."""
-    if packet is None or like is None:
-        if packet is not like:
-            raise ValueError("a message where there should be none, or none where there should be one")
-        return
-    if packet.form != like.form:
-        raise ValueError("its message has another form than the method's")
-    if not all(np.isfinite(array).all() for array in float_arrays(unpacked([packet]))):
-        raise NotFiniteError("its message has numbers that are not finite")
-
-
-def float_arrays(value: Any) -> Iterator[np.ndarray]:
-    """All arrays of floats in a message."""
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind == "f":
-            yield value
-    elif isinstance(value, tuple | list):
-        for item in value:
-            yield from float_arrays(item)
-    elif is_dataclass(value):
-        for field in fields(value):
-            yield from float_arrays(getattr(value, field.name))
-
-
-def project_of(settings: Any) -> str:
-    """Digest of the settings that identify a project."""
-    words = [str(settings[name]) for name in ("configuration", "sites", "clients-per-site")]
-    return hashlib.sha256("\0".join(words).encode()).hexdigest()
-
-
-def unfinished(out: Path, settings: Any) -> Path | None:
-    """The newest folder of a run of this project that has not ended, whose method's classes are loaded already."""
-    project = project_of(settings)
-    for file in sorted(out.glob(f"*/{SEALED}"), key=lambda file: file.stat().st_mtime, reverse=True):
-        if project.encode() in file.read_bytes():  # others may have classes that are not loaded
-            found = read(file, Progress)
-            if found is not None and found.project == project and not found.finished:
-                return file.parent
-    return None
-
-
-def words_of_answer(answer: Message) -> Words:
-    """The words of an answer, or under "refused" the reason why it is not valid."""
-    if not answer.has_content():
-        return {"refused": str(answer.error.reason).partition(". ")[0]}
-    found = answer.content.get(ABOUT)
-    return dict(found) if isinstance(found, ConfigRecord) else {"refused": "its answer has no words"}
-
-
-def serialised(message: Any) -> int:
-    """Bytes of a message as Flower stores and sends it, with equal parts counted once."""
-    return sum(_objects(message).values())
-
-
-def _objects(holder: Any) -> dict[str, int]:
-    """Bytes of a Flower object and of its content, by object id."""
-    found = {holder.object_id: len(holder.deflate())}
-    for child in (holder.children or {}).values():
-        found |= _objects(child)
-    return found
 
 
 def server_app() -> ServerApp:

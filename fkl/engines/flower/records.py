@@ -6,12 +6,15 @@ imported: a message can only name classes that the method has already loaded.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
+
+import numpy as np
 
 from fkl.basics.plain_data import NotPlainError, class_of, name_of
 from fkl.wire.numbers import Part
-from fkl.wire.packets import Packet
+from fkl.wire.packets import Packet, unpacked
 
 Form = dict[str, Any]
 
@@ -81,3 +84,32 @@ def _known_from_words(words: Any) -> Any:
     if not isinstance(words, dict):
         return words
     return tuple(map(_known_from_words, words["tuple"])) if "tuple" in words else class_of(words["class"])
+
+
+class NotFiniteError(ValueError):
+    """Numbers of a message that are NaN or infinite."""
+
+
+def require_like(packet: Packet | None, like: Packet | None) -> None:
+    """Refuse a message that has another form than the one of an honest client, or numbers that are not finite."""
+    if packet is None or like is None:
+        if packet is not like:
+            raise ValueError("a message where there should be none, or none where there should be one")
+        return
+    if packet.form != like.form:
+        raise ValueError("its message has another form than the method's")
+    if not all(np.isfinite(array).all() for array in float_arrays(unpacked([packet]))):
+        raise NotFiniteError("its message has numbers that are not finite")
+
+
+def float_arrays(value: Any) -> Iterator[np.ndarray]:
+    """All arrays of floats in a message."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind == "f":
+            yield value
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from float_arrays(item)
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from float_arrays(getattr(value, field.name))
