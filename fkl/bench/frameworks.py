@@ -125,7 +125,7 @@ def played_by(peer: Peer, python: Path | None, problem: Problem, rounds: int) ->
         np.savez(Path(folder) / "given.npz", x=problem.x[:rounds].astype(np.float64), y=problem.y[:rounds], **given)
         script = Path(peers.__file__).with_name(f"{peer.script}.py")
         one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        words = os.environ | one_thread | {"FKL_BENCH_WORK": folder}
+        words = os.environ | one_thread | {"FKL_BENCH_WORK": folder, "PYTHONSAFEPATH": ""}  # scripts import `work`
         try:
             command, how = [str(python), str(script)], {"timeout": TIMEOUT_S, "env": words, "check": False}
             done = subprocess.run(command, capture_output=True, text=True, **how)  # type: ignore[call-overload]

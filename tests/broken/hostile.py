@@ -301,7 +301,7 @@ PLACES: dict[str, tuple[Callable[[Path], str], str]] = {
     "the root": (lambda _: "/", NO_FILE),
     "an address": (lambda _: "https://example.org/own.csv", NO_FILE),
     "an address of a file": (lambda _: "file:///etc/hostname", NO_FILE),
-    "a pattern": (lambda folder: _made(lambda path: path.write_text(GOOD))(folder) and "'*.csv'", NO_FILE),
+    "a pattern of no file": (lambda _: "'*.tsv'", "path=.*: must be a pattern of files that are there"),
     "a home that is no folder": (lambda _: "'~nobody/own.csv'", NO_FILE),
     "four terabytes of nothing": (_sparse, r"own\.csv, 4 TiB of text would take at least .* is free"),
     "the memory of this process": (lambda _: "/proc/self/mem", "empty|cannot be read|must be a file"),
