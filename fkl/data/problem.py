@@ -237,7 +237,7 @@ class Slice(Problem):
         return range(self.first, self.first + self.clients)
 
     def share_of_all(self, t: int) -> NDArray[np.float64]:
-        """The share of each of all clients in round t, (everyone,), as `Problem.round` has it."""
+        """The share of each of all clients in round t, (everyone,), as in `Problem.round`."""
         return self.present_of_all[t] / max(int(self.together[t]), 1)
 
 

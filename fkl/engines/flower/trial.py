@@ -59,7 +59,7 @@ def play(project: Path, files: Sequence[Path], folder: Path) -> int:
 def _is_ours(line: str) -> bool:
     """Whether a line of a run's log is not Flower's own."""
     return bool(line) and not line.startswith(
-        ("INFO", "WARNING", "\x1b", "Loading project", "Success", "Starting", "🎊")
+        ("INFO", "WARNING", "\x1b", "Loading project", "Success", "Starting", "Using SuperLink")
     )
 
 
