@@ -16,12 +16,7 @@ GONE = (ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE, Erro
 
 
 class Post:
-    """Sends and collects messages.
-
-    Parameters
-    ----------
-    grid : flwr.serverapp.Grid
-    """
+    """Sends messages to nodes through a grid of Flower, and collects their answers."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
