@@ -83,11 +83,12 @@ def test_kills_of_server_and_sites_change_no_byte(tmp_path: Path) -> None:
                     deployment.kill(what)
                     deployment.start_site(int(what[-1]))
                 elif what == "server":
-                    subprocess.run(["pkill", "-KILL", "-g", str(deployment.group("superlink")), "-f", "serverapp"])
+                    subprocess.run(["pkill", "-KILL", "-f", f"flwr-serverapp.*{HERE}:{deployment.link}"], check=True)
                 else:
                     deployment.kill("superlink")
-                    deployment.kill("run", signal.SIGTERM)
                     deployment.start_link()
+                if not what.startswith("site"):
+                    deployment.kill("run", signal.SIGTERM)  # which would stream the log of a run without a server
 
             for _ in range(5):
                 deployment.run(project, heard)

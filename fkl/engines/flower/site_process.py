@@ -21,7 +21,11 @@ from flwr.app.message import remove_content_from_message
 from flwr.common.config import get_fused_config_from_fab
 from flwr.proto.fleet_pb2 import DeactivateNodeRequest
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, get_object_tree, no_object_id_recompute
-from flwr.supercore.inflatable.inflatable_utils import pull_and_inflate_object_from_tree
+from flwr.supercore.inflatable.inflatable_utils import (
+    ObjectPullError,
+    ObjectPushError,
+    pull_and_inflate_object_from_tree,
+)
 from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
 from flwr.supercore.run import RunNotRunningException
 from flwr.supercore.task_identity import TaskIdentity
@@ -36,9 +40,9 @@ from fkl.engines.flower.site import client_app
 Keys = tuple[ec.EllipticCurvePrivateKey, ec.EllipticCurvePublicKey]
 PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 """Between two looks for messages: at first, and at most; a tenth of the time waited so far in between."""
-PULL_S = 20.0
+PULL_S = 10.0
 """How long the content of a message may come after its head."""
-LOST = (httpx.HTTPError, RuntimeError, ValueError, KeyError, OSError, RunNotRunningException)
+LOST = (httpx.HTTPError, ObjectPullError, ObjectPushError, RuntimeError, ValueError, KeyError, OSError)
 """Errors for a message that cannot be fetched or answered: its run has ended, or the server is gone."""
 
 
@@ -131,7 +135,7 @@ def _answer_messages(
             for name in contents.keys() & wanted:
                 push_object(run_id, session, name, contents[name])
             last = time.monotonic()
-        except LOST as error:
+        except (*LOST, RunNotRunningException) as error:
             print(f"a message is lost: {error or type(error).__name__}", flush=True)
             time.sleep(PAUSE_S)
 

@@ -139,10 +139,6 @@ class Deployment:
         """Whether a process was started, and not ended by `kill`."""
         return name in self._running
 
-    def group(self, name: str) -> int:
-        """The number of a process's group."""
-        return self._running[name].pid
-
     def kill(self, name: str, how: int = signal.SIGKILL) -> None:
         """End a process that was started here, with its group."""
         process = self._running.pop(name)
