@@ -97,3 +97,23 @@ def test_without_flower_one_line_names_the_extra(fkl: Callable, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "flwr", None)
     told = fkl("flower", "init", "new", "--sites", "3", *GOOD)
     assert (told.code, told.err) == (2, f"error: flower: needs flwr, which comes with {install_hint('flower')}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--rows", "nowhere.csv"), "error: rows=nowhere.csv: must be the file of the site's rows"),
+        (("--rows", "rows.csv", "--key", "rows.csv"), "error: key=rows.csv: must be given with --certificates"),
+        (
+            ("--rows", "rows.csv", "--certificates", "rows.csv", "--key", "rows.csv"),
+            "error: rows.csv: holds no private",
+        ),
+    ],
+)
+def test_a_site_that_cannot_join_says_why_in_a_line(
+    words: tuple[str, ...], line: str, fkl: Callable, tmp_path: Path
+) -> None:
+    (tmp_path / "rows.csv").write_text("a,y\n1,2\n")
+    told = fkl("flower", "site", "127.0.0.1:1", "--number", "0", *words)
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert told.err.startswith(line)

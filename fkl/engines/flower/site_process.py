@@ -73,7 +73,8 @@ def join(superlink: str, number: int, rows: Path, certificates: Path | None, key
     trusted, keys = None if certificates is None else _read(certificates), None if key is None else _keys(key)
     number_of_node = rows.with_name(f"{rows.stem}.site{number}.node")
     if keys is not None and number_of_node.exists():
-        _end_membership(int(number_of_node.read_text()), superlink, trusted, keys)
+        with suppress(ValueError):  # a file that holds no number is written again
+            _end_membership(int(number_of_node.read_bytes()), superlink, trusted, keys)
     with http_request_response(superlink, not tls, trusted, keys) as (node, *calls):
         write_text(number_of_node, f"{node}\n")
         print(f"site {number} has joined {superlink} as node {node}", flush=True)
