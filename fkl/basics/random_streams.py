@@ -39,6 +39,7 @@ class Role(IntEnum):
     PRIVACY_OF_SERVER = 16
     OWN_FEATURES = 17
     CENTRES = 18
+    INTERVALS = 19
 
 
 @dataclass(frozen=True)

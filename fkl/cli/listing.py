@@ -30,6 +30,7 @@ WORDS = {
     "secure": "the server sees sums only",
     "late": "updates or labels that arrive late",
     "links": "which links are up",
+    "intervals": "intervals around predictions",
     "logger": "where a run is followed",
     "as_published": "+as_published=NAME, changed readings",
     "experiment": "+NAME, the papers' runs",
