@@ -113,8 +113,8 @@ class OwnSamples:
 class Made:
     """Values derived from samples, by name, kept for later rounds; it is large, and not part of a state."""
 
-    def __init__(self) -> None:
-        self.named: dict[str, Any] = {}
+    def __init__(self, named: dict[str, Any] | None = None) -> None:
+        self.named = {} if named is None else named
 
 
 @dataclass(frozen=True)
