@@ -154,7 +154,8 @@ class World:
     def own_samples(self) -> OwnSamples:
         """The training samples of agents that make their own features."""
         x, y, client = self.problem.part(True)
-        return OwnSamples.from_samples(x, y, np.bincount(client, minlength=self.problem.clients))
+        count = np.bincount(client, minlength=self.problem.clients)
+        return OwnSamples.from_samples(x, y, count, len(y) / len(count))
 
     @cached_property
     def held(self) -> Held:
