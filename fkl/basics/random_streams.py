@@ -39,6 +39,8 @@ class Role(IntEnum):
     PRIVACY_OF_SERVER = 16
     OWN_FEATURES = 17
     CENTRES = 18
+    ATTACKERS = 19
+    ATTACK = 20
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ def _of_rounds(sequence: np.random.SeedSequence, rounds: Sequence[int], size: in
     return out
 
 
-SHARED = (Role.FEATURES, Role.NETWORK_WEIGHTS, Role.SELECTION)
+SHARED = (Role.FEATURES, Role.NETWORK_WEIGHTS, Role.SELECTION, Role.ATTACKERS)
 """Roles whose whole streams all parties may draw. A client's number in a round comes from another stream."""
 
 
