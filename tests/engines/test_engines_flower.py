@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from conftest import LOCAL_TRAINING
 
 pytest.importorskip("flwr", reason="needs the extra flower")
 from engines.sites import ROWS, WORDS, InProcess, compared, write_files
@@ -48,6 +49,7 @@ METHODS = {
     "pof_mkl-bits": ("compression=uniform", "scaling=none"),
     "rf_gp": (),
     "vm_kofl": (),
+    **dict.fromkeys(LOCAL_TRAINING, ()),
 }
 """Every method that sites can play, by a name that begins with its own."""
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fkl.algorithms.federated.descent import Server
-from fkl.algorithms.federated.local_training.fedavg import Change, FedAvg, FullBatches, Loss
+from fkl.algorithms.local_training.fedavg import Change, FedAvg, FullBatches, Loss
 from fkl.basics.errors import require
 from fkl.contract.star import Star, Turn
 from fkl.contract.world import Array, Common, World

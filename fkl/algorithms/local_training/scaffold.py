@@ -7,7 +7,7 @@ Karimireddy, Kale, Mohri, Reddi, Stich and Suresh, SCAFFOLD: Stochastic Controll
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fkl.algorithms.federated.local_training.fedavg import FedAvg, FullBatches, Loss
+from fkl.algorithms.local_training.fedavg import FedAvg, FullBatches, Loss
 from fkl.contract.star import Turn
 from fkl.contract.world import Array, Common
 from fkl.wire.payloads import PerClient, SameForAll

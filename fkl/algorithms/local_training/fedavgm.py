@@ -6,7 +6,7 @@ Hsu, Qi and Brown, Measuring the Effects of Non-Identical Data Distribution for 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fkl.algorithms.federated.local_training.fedavg import FedAvg, FullBatches
+from fkl.algorithms.local_training.fedavg import FedAvg, FullBatches
 from fkl.basics.errors import require
 from fkl.contract.world import Array, Common
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from fkl.algorithms.base import Batched
 from fkl.algorithms.federated.descent import MOST_STEPS, Parameters, Server
-from fkl.algorithms.federated.local_training.losses import LossOfAll, LossOfSample
+from fkl.algorithms.local_training.losses import LossOfAll, LossOfSample
 from fkl.basics.errors import require
 from fkl.contract.batches import OnBatches
 from fkl.contract.star import Federated, Star, Turn

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fkl.algorithms.federated.local_training.fedavg import FedAvg
+from fkl.algorithms.local_training.fedavg import FedAvg
 from fkl.basics.errors import require
 from fkl.contract.world import Array, Common
 
