@@ -178,7 +178,7 @@ def test_they_are_fluke_s() -> None:
             *state, _ = batches.round(method, state, t, present)
             np.testing.assert_allclose(state[0].theta[0, 0], told[name][t], rtol=0, atol=1e-14)
             if name == "ditto":
-                np.testing.assert_allclose(state[1].theta[0, :, 0], told["ditto_own"][t], rtol=0, atol=1e-14)
+                np.testing.assert_allclose(state[1].own.theta[0, :, 0], told["ditto_own"][t], rtol=0, atol=1e-14)
 
 
 def test_pfedme_is_its_authors() -> None:
@@ -191,7 +191,7 @@ def test_pfedme_is_its_authors() -> None:
     for shared, own in zip(told["pfedme"], told["own"], strict=True):
         *state, _ = batches.round(method, state)
         np.testing.assert_allclose(state[0].theta[0, 0], shared, rtol=0, atol=1e-14)
-        np.testing.assert_allclose(state[1].theta[0, :, 0], own, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(state[1].own.theta[0, :, 0], own, rtol=0, atol=1e-14)
 
 
 ROUNDS = 6
@@ -311,5 +311,5 @@ def test_clients_learn_alone_without_ditto_s_pull() -> None:
         theta = np.zeros(4)
         for _ in range(8):
             theta = theta - 0.2 * 2 * x.T @ (x @ theta - y) / len(y)
-        np.testing.assert_allclose(state[1].theta[0, k, 0], theta, atol=1e-14)
+        np.testing.assert_allclose(state[1].own.theta[0, k, 0], theta, atol=1e-14)
     assert isinstance(state[0], Server)

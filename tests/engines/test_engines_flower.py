@@ -221,7 +221,7 @@ def test_a_site_without_its_memory_stays_out(tmp_path: Path) -> None:
     assert line in said
 
 
-@pytest.mark.parametrize("name", ["one_shot_ridge", "falkon", "dkrr_ny_cm"])
+@pytest.mark.parametrize("name", ["one_shot_ridge", "falkon", "dkrr_ny_cm", "scaffold_batches", "ditto_batches"])
 def test_batches_at_sites(name: str, tmp_path: Path) -> None:
     """Errors, bytes and predictions are those of a simulation whose clients are tested on their last rows, too."""
     given = ("algo.test_on=last", "algo.test_share=0.25")

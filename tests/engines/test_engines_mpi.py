@@ -33,7 +33,7 @@ SMALL += ("partition.clients=700", "partition.alpha=5", "replicates=2")
 LATENCY = ("network.latency_s=0.01", "network.bandwidth_bytes_per_s=1e6")
 CASES: dict[str, tuple[str, ...]] = {algo: (f"algo={algo}", *SMALL) for algo in STAR}
 for algo in LOCAL_TRAINING:
-    CASES[algo] += ("kernels.N=3", "participation=share")
+    CASES[algo] += ("kernels.N=3", "participation=share", "save_model=true")
 CASES["ofskl"] += ("kernels=rbf_single", "kernels.D=6")
 CASES["pof_mkl-steps"] = ("algo=pof_mkl", *SMALL, "algo.local_steps=3", "algo.xi=0.5", "precision=float64", *LATENCY)
 CASES["perfedavg-steps"] = ("algo=perfedavg", *SMALL, "algo.local_steps=2")
