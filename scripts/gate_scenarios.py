@@ -30,7 +30,7 @@ SMALL: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("cta", "push_cta", "dkla", "link_dkla", "coke", "dekrr_ddrf"), AGENTS),
     "one_shot_ridge": (*STREAM, "kernels.D=8"),
     **dict.fromkeys(("dkrr_ny_cm", "falkon"), STREAM),
-    **dict.fromkeys(("odkla", "qc_odkla", "domkl", "consensus_rf_gp"), FEDERATED),
+    **dict.fromkeys(("odkla", "qc_odkla", "domkl", "consensus_rf_gp", "d_rf_gp"), FEDERATED),
     **dict.fromkeys(("parsimonious_federated", "parsimonious_centralized"), SPARSE),
     **dict.fromkeys(("pooled_svm", "cascade_svm"), CLASSES),
     **dict.fromkeys(("fdskl", "dsg"), STOCHASTIC),

@@ -30,6 +30,12 @@ ALGORITHMS: dict[str, dict[str, float] | str] = {
         "broadcast_scalars": 1240640,
     },
     "cta": {"test_mse": 0.03107083, "distance": 1.4081144, "transmissions": 400},
+    "d_rf_gp": {
+        "mse": 0.043903525,
+        "coverage_95": 0.7425,
+        "log_score": -0.16142714,
+        "broadcast_scalars": 1248800,
+    },
     "dekrr_ddrf": {"train_mse": 0.039683132, "test_mse": 0.035335013, "link_scalars": 7776},
     "dkla": {"test_mse": 0.028436395, "distance": 0.095063928, "transmissions": 400},
     "link_dkla": {"test_mse": 0.028436395, "distance": 0.095063928, "transmissions": 800},

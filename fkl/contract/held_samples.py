@@ -1,7 +1,7 @@
 """Samples that agents or clients have from the start, and values that each derives from its own."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,8 @@ class OwnSamples:
     y : (K, n)
         Also zero there.
     count : (K,) int64
+    mean : float
+        Mean number of samples of an agent, over the whole graph.
 
     Attributes
     ----------
@@ -90,16 +92,17 @@ class OwnSamples:
     x: Array
     y: NDArray[np.float64]
     count: NDArray[np.int64]
+    mean: float
     kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
-    def from_samples(cls, x: Array, y: NDArray[np.float64], count: NDArray[np.int64]) -> "OwnSamples":
+    def from_samples(cls, x: Array, y: NDArray[np.float64], count: NDArray[np.int64], mean: float) -> "OwnSamples":
         """Samples from x (n, d) and y (n,), agent after agent."""
         padded, targets = np.zeros((len(count), int(count.max()), x.shape[1])), np.zeros((len(count), int(count.max())))
         ends = np.cumsum(count)
         for k, (start, end) in enumerate(zip(ends - count, ends, strict=True)):
             padded[k, : end - start], targets[k, : end - start] = x[start:end], y[start:end]
-        return cls(padded, targets, count)
+        return cls(padded, targets, count, mean)
 
     @property
     def there(self) -> NDArray[np.bool_]:
@@ -148,3 +151,10 @@ class Held:
             compressed = self.loss.compressed and not self.each
             made[space] = Rows.from_samples(bank(), self.x, self.y, self.count, compressed)
         return made[space]
+
+    def flipped(self) -> "Held":
+        """The same samples with targets -y."""
+        made = self.made.named
+        if "flipped" not in made:
+            made["flipped"] = replace(self, y=-self.y, made=Made())
+        return replace(made["flipped"], present=self.present)

@@ -13,7 +13,7 @@ FAMILIES = {
     ),
     "decentralized": (
         "DKLA", "CTA", "COKE", "ODKLA", "DeKRR-DDRF", "QC-ODKLA", "DOMKL", "Consensus RF-GP", "DKLA on links",
-        "CTA, push-sum",
+        "CTA, push-sum", "D-RF-GP",
     ),
     "vertical": (
         "FDSKL", "PP-SVMV", "LIBSVM", "DSG", "FD-SVRG", "SecureBoost", "Nystroem", "RFF ridge", "FDSKL, bank",

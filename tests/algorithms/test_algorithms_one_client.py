@@ -92,6 +92,7 @@ THEORY: dict[str, Theory] = {
     "dekrr_ddrf": "test_algorithms_dekrr_ddrf.py::test_without_others_it_is_ridge_on_its_own_features",
     "odkla": (ONE, gradient_descent),
     "consensus_rf_gp": "test_algorithms_consensus_rf_gp.py::test_one_agent_is_one_client",
+    "d_rf_gp": "test_algorithms_d_rf_gp.py::test_one_agent_with_one_kernel_is_one_client",
     "domkl": "test_algorithms_streams_on_graphs.py::test_domkl_alone_takes_proximal_steps_and_hedges",
     "qc_odkla": (ONE, gradient_descent),
     "pooled_raker": (ALONE, partial(alike, ("algo=raker",))),

@@ -18,7 +18,7 @@ from fkl.runs.prepare import prepare
 
 STAR = ("em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl")
 STAR += tuple(LOCAL_TRAINING)
-GRAPH = ("coke", "consensus_rf_gp", "cta", "dkla", "domkl", "link_dkla", "odkla", "push_cta", "qc_odkla")
+GRAPH = ("coke", "consensus_rf_gp", "cta", "d_rf_gp", "dkla", "domkl", "link_dkla", "odkla", "push_cta", "qc_odkla")
 SMALL = ("kernels.D=6", "partition.rounds=30", "replicates=3", "precision=float64")
 HALF = ("participation=share", "participation.share=0.3")
 
