@@ -63,6 +63,6 @@ class QFedAvg(FedAvg):
 
 @dataclass(frozen=True)
 class QFedAvgOnBatches(FullBatches, QFedAvg):
-    """q-FedAvg with all samples of a client in each step. Parameters: see `QFedAvg` and `Batched`."""
+    """The equations of algo=q_fedavg, where each step is on the mean loss of all samples of a client."""
 
     label: ClassVar[str] = "q-FedAvg, batches"
