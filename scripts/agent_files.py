@@ -27,7 +27,6 @@ name: fkl
 description: "{what} Use it to run a method, to compare methods, to tune and judge them in a study, to check a \
 paper's numbers, or to add a method."
 ---
-
 # fkl: federated and online kernel learning
 Install: `pip install '.[study,report,compare]'` in a checkout; Python 3.11 or newer. A data set that is not built \
 in needs `fkl data fetch NAME`.

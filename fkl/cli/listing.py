@@ -1,6 +1,7 @@
 """Output of `fkl list`: all names on one screen, or the choices of one group with a description of each."""
 
 from collections.abc import Sequence
+from textwrap import fill
 
 from click import HelpFormatter
 
@@ -82,8 +83,6 @@ def _show_groups(format: str) -> None:
     if format != "table":
         show_table(["group", "what it is", "names"], [(*row, ", ".join(found)) for *row, found in rows], format)
         return
-    page = HelpFormatter(width=width())
-    page.write_dl([(f"{group}: {words}", ", ".join(found)) for group, words, found in rows], col_max=36)
-    page.write_paragraph()
-    page.write_text("What each is: fkl list GROUP. All keys of one: fkl describe NAME.")
-    say(page.getvalue().rstrip("\n"))
+    for group, words, found in rows:
+        say(fill(f"{group}, {words}: {', '.join(found)}", width(), subsequent_indent="    ", break_on_hyphens=False))
+    say("\nWhat each is: fkl list GROUP. All keys of one: fkl describe NAME.")

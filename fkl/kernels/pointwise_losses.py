@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.kernels.traceable import logistic_function
+
 Array = NDArray[np.floating]
 
 
@@ -22,9 +24,7 @@ class Loss(NamedTuple):
 
 
 def _logistic_slope(f: Array, y: Array) -> Array:
-    from scipy.special import expit  # slower to import than all of fkl's own modules
-
-    return -y * expit(-y * f)
+    return -y * logistic_function(-y * f)
 
 
 def _hinge(f: Array, y: Array) -> Array:

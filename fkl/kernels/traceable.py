@@ -26,8 +26,17 @@ def traced(value: Any) -> bool:
 
 def normal_quantile(probability: Any) -> Any:
     """Quantiles of N(0, 1)."""
-    library = "jax.scipy" if traced(probability) else "scipy"
-    return import_module(f"{library}.special").ndtri(probability)
+    return _special_functions(probability).ndtri(probability)
+
+
+def logistic_function(value: Any) -> Any:
+    """1 / (1 + exp(-value))."""
+    return _special_functions(value).expit(value)
+
+
+def _special_functions(value: Any) -> Any:
+    """The module of special functions for this array, which takes longer to import than all of fkl's own modules."""
+    return import_module("jax.scipy.special" if traced(value) else "scipy.special")
 
 
 def stable_order(values: Any) -> Any:

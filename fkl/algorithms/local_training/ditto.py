@@ -85,6 +85,6 @@ class Ditto(Personal):
 
 @dataclass(frozen=True)
 class DittoOnBatches(FullBatches, Ditto):
-    """Ditto with all samples of a client in each step. Parameters: see `Ditto` and `Batched`."""
+    """The equations of algo=ditto, where each step is on the mean loss of all samples of a client."""
 
     label: ClassVar[str] = "Ditto, batches"

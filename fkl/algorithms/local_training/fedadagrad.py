@@ -33,6 +33,6 @@ class FedAdagrad(Adaptive):
 
 @dataclass(frozen=True)
 class FedAdagradOnBatches(FullBatches, FedAdagrad):
-    """FedAdagrad with all samples of a client in each step. Parameters: see `FedAdagrad` and `Batched`."""
+    """The equations of algo=fedadagrad, where each step is on the mean loss of all samples of a client."""
 
     label: ClassVar[str] = "FedAdagrad, batches"

@@ -40,6 +40,6 @@ class FedAdam(Adaptive):
 
 @dataclass(frozen=True)
 class FedAdamOnBatches(FullBatches, FedAdam):
-    """FedAdam with all samples of a client in each step. Parameters: see `FedAdam` and `Batched`."""
+    """The equations of algo=fedadam, where each step is on the mean loss of all samples of a client."""
 
     label: ClassVar[str] = "FedAdam, batches"

@@ -184,6 +184,6 @@ class FullBatches(Batched, OnBatches):
 
 @dataclass(frozen=True)
 class FedAvgOnBatches(FullBatches, FedAvg):
-    """FedAvg with all samples of a client in each step. Parameters: see `FedAvg` and `Batched`."""
+    """The equations of algo=fedavg, where each step is on the mean loss of all samples of a client."""
 
     label: ClassVar[str] = "FedAvg, batches"

@@ -50,6 +50,6 @@ class FedAvgM(FedAvg):
 
 @dataclass(frozen=True)
 class FedAvgMOnBatches(FullBatches, FedAvgM):
-    """FedAvgM with all samples of a client in each step. Parameters: see `FedAvgM` and `Batched`."""
+    """The equations of algo=fedavgm, where each step is on the mean loss of all samples of a client."""
 
     label: ClassVar[str] = "FedAvgM, batches"

@@ -41,6 +41,6 @@ class FedProx(FedAvg):
 
 @dataclass(frozen=True)
 class FedProxOnBatches(FullBatches, FedProx):
-    """FedProx with all samples of a client in each step. Parameters: see `FedProx` and `Batched`."""
+    """The equations of algo=fedprox, where each step is on the mean loss of all samples of a client."""
 
     label: ClassVar[str] = "FedProx, batches"

@@ -33,6 +33,6 @@ class FedYogi(FedAdam):
 
 @dataclass(frozen=True)
 class FedYogiOnBatches(FullBatches, FedYogi):
-    """FedYogi with all samples of a client in each step. Parameters: see `FedYogi` and `Batched`."""
+    """The equations of algo=fedyogi, where each step is on the mean loss of all samples of a client."""
 
     label: ClassVar[str] = "FedYogi, batches"

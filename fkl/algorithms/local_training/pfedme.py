@@ -58,6 +58,6 @@ class PFedMe(Personal):
 
 @dataclass(frozen=True)
 class PFedMeOnBatches(FullBatches, PFedMe):
-    """pFedMe with all samples of a client in each step. Parameters: see `PFedMe` and `Batched`."""
+    """The equations of algo=pfedme, where each step is on the mean loss of all samples of a client."""
 
     label: ClassVar[str] = "pFedMe, batches"

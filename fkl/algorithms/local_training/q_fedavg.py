@@ -30,7 +30,8 @@ class QFedAvg(FedAvg):
     """theta <- theta + eta_server sum_k F_k^q (theta_k - theta) / sum_k h_k, which descends on sum_k F_k^(q + 1).
 
     h_k = q F_k^(q - 1) |theta_k - theta|^2 / eta + F_k^q, and F_k is the client's loss at the server's theta. These are
-    the paper's Delta_k and h_k times eta, for L = 1 / eta. Each kernel has its own F_k and h_k.
+    the paper's Delta_k and h_k times eta, for L = 1 / eta. Each kernel has its own F_k and h_k. If messages are
+    compressed, let compression.kinds be [theta], because the server divides by the sum of h_k.
 
     Parameters
     ----------
@@ -62,6 +63,6 @@ class QFedAvg(FedAvg):
 
 @dataclass(frozen=True)
 class QFedAvgOnBatches(FullBatches, QFedAvg):
-    """q-FedAvg with all samples of a client in each step. Parameters: see `QFedAvg` and `Batched`."""
+    """The equations of algo=q_fedavg, where each step is on the mean loss of all samples of a client."""
 
     label: ClassVar[str] = "q-FedAvg, batches"

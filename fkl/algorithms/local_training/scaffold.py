@@ -91,6 +91,6 @@ class Scaffold(FedAvg):
 
 @dataclass(frozen=True)
 class ScaffoldOnBatches(FullBatches, Scaffold):
-    """SCAFFOLD with all samples of a client in each step. Parameters: see `Scaffold` and `Batched`."""
+    """The equations of algo=scaffold, where each step is on the mean loss of all samples of a client."""
 
     label: ClassVar[str] = "SCAFFOLD, batches"
