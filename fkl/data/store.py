@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, BinaryIO, cast
@@ -35,6 +36,13 @@ PARTIAL = re.compile(r"\.\d+\.partial$")
 """Suffix of a file during a download."""
 # Errors of the standard library's decompressors for damaged input; RuntimeError is an encrypted zip member.
 DAMAGE = (lzma.LZMAError, zlib.error, zipfile.BadZipFile, EOFError, OSError, RuntimeError, NotImplementedError)
+
+
+def of_scikit_learn(name: str) -> Path:
+    """A file of scikit-learn's bundled data; its own functions take longer to import than a small run."""
+    spec = find_spec("sklearn")
+    assert spec is not None and spec.submodule_search_locations
+    return Path(spec.submodule_search_locations[0]) / "datasets" / "data" / name
 
 
 @dataclass(frozen=True)
