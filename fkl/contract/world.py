@@ -60,10 +60,18 @@ class Common:
         return BANKS[self.engine].xp
 
     @cached_property
+    def features(self) -> FeatureBank:
+        """The random features of all replicates, drawn at the first use."""
+        return self.dictionary.bank(self.dimension, self.streams, self.precision, self.engine)
+
+    @cached_property
     def bank(self) -> FeatureBank:
-        """The random features of all replicates, drawn at the first use; `ClassBank` if there are several classes."""
-        bank = self.dictionary.bank(self.dimension, self.streams, self.precision, self.engine)
-        return bank if self.outputs == 1 else cast(FeatureBank, ClassBank(bank, self.outputs))
+        """The same, with a theta for each output."""
+        return self.of_outputs(self.features)
+
+    def of_outputs(self, features: FeatureBank) -> FeatureBank:
+        """These features, or a `ClassBank` of them if there are several outputs."""
+        return features if self.outputs == 1 else cast(FeatureBank, ClassBank(features, self.outputs))
 
     def replicate(self, r: int) -> Self:
         """Common knowledge in the replicate at index r."""

@@ -20,12 +20,13 @@ Array = NDArray[np.floating]
 
 @dataclass(frozen=True)
 class ClassBank:
-    """Features of which each class has its own theta.
+    """Features with a theta for each class.
 
     Parameters
     ----------
     bank : FeatureBank
     classes : int
+        C.
     """
 
     bank: FeatureBank

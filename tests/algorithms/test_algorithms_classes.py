@@ -91,6 +91,15 @@ def test_digits_are_learned() -> None:
         assert found["test_error_majority"] > 0.8
 
 
+@pytest.mark.parametrize("loss", ["softmax", "one_vs_rest"])
+def test_jax_plays_what_numpy_plays(loss: str) -> None:
+    pytest.importorskip("jax")
+    words = (*FEDAVG, f"algo.loss={loss}", "algo.iterations=20", *DIGITS, "replicates=2")
+    jax, numpy = (api.run(*words, f"engine={engine}", quiet=True).summary.mean() for engine in ("jax", "numpy"))
+    for column in ("test_error", "test_loss", "distance"):
+        assert jax[column] == pytest.approx(numpy[column], rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
