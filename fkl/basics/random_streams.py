@@ -39,6 +39,9 @@ class Role(IntEnum):
     PRIVACY_OF_SERVER = 16
     OWN_FEATURES = 17
     CENTRES = 18
+    ATTACKERS = 19
+    ATTACK = 20
+    INTERVALS = 21
 
 
 @dataclass(frozen=True)
@@ -159,7 +162,7 @@ def _of_rounds(sequence: np.random.SeedSequence, rounds: Sequence[int], size: in
     return out
 
 
-SHARED = (Role.FEATURES, Role.NETWORK_WEIGHTS, Role.SELECTION)
+SHARED = (Role.FEATURES, Role.NETWORK_WEIGHTS, Role.SELECTION, Role.ATTACKERS)
 """Roles whose whole streams all parties may draw. A client's number in a round comes from another stream."""
 
 

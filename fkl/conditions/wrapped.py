@@ -1,6 +1,6 @@
 """Methods inside a condition: messages pass the condition before they are sent or received."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -30,7 +30,7 @@ class OnMessages:
     on_lossy_links = True
     """Whether it works if messages between agents are lost."""
     means_only = True
-    """Whether it asks of the clients' messages of a round for means alone, as `fkl.contract.star.Federated` states."""
+    """Whether it needs only means of clients' messages, as `means_only` of `fkl.contract.star.Federated` states."""
     called_without_messages = True
     """Whether `server_takes` is called where no client has answered."""
     traceable = False
@@ -42,7 +42,14 @@ class OnMessages:
         """Refuse a method, or other conditions of the network, with a `BadValue`."""
 
     def require_samples(self, problem: Any) -> None:
-        """Refuse data with a `BadValue`; called on the outermost condition."""
+        """Refuse data with a `BadValue`."""
+
+    def client_plays(
+        self, common: Common, play: Callable[[Any, Any], Any], client: Any, memory: Any, samples: Any, turn: Turn
+    ) -> tuple[Any, Any, Any, Any]:
+        """A client's state, memory, message and outcome; `play(client, samples)` is the method's step."""
+        own, up, outcome = play(client, samples)
+        return own, memory, up, outcome
 
     def client_learns(self, common: Common, memory: Any, samples: Samples, turn: Turn) -> tuple[Any, Samples | None]:
         """A client's memory, and the samples from which it learns after predicting these; None for none yet."""
@@ -178,8 +185,11 @@ class WrappedStar(Wrapped, Federated):
         return Held(server, None), Held(client, None)
 
     def init(self, world: World) -> Star:
-        """The state of all parties before the first round; refuses data that do not suit the condition."""
-        self.condition.require_samples(world.problem)
+        """The state of all parties before the first round; refuses data that do not suit a condition."""
+        method: Any = self
+        while isinstance(method, Wrapped):
+            method.condition.require_samples(world.problem)
+            method = method.method
         return super().init(world)
 
     def tell(self, common: Common, server: Held, turn: Turn) -> tuple[Held, Any]:
@@ -193,12 +203,18 @@ class WrappedStar(Wrapped, Federated):
     ) -> tuple[Held, Any, Outcome | None]:
         """The client's step, with its message through the condition."""
         down = self.condition.client_takes(common, down, turn)
-        own, up, outcome = self.method.client(common, client.method, down, samples, turn)
-        memory, known = self.condition.client_learns(common, client.memory, samples, turn)
+
+        def play(state: Any, samples: Any) -> Any:
+            return self.method.client(common, state, down, samples, turn)
+
+        own, memory, up, outcome = self.condition.client_plays(
+            common, play, client.method, client.memory, samples, turn
+        )
+        memory, known = self.condition.client_learns(common, memory, samples, turn)
         if known is None:
             return Held(client.method, memory), None, outcome
         if known is not samples:
-            own, up, _ = self.method.client(common, client.method, down, known, turn)
+            own, up, _ = play(client.method, known)
         memory, up = self.condition.client_sends(common, memory, up, samples, turn)
         return Held(own, memory), up, outcome
 

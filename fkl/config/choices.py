@@ -12,9 +12,11 @@ from fkl.config import experiments
 from fkl.config.yaml_file import read_mapping, read_text
 from fkl.screen.similar import did_you_mean
 
-CONDITIONS: tuple[str, ...] = ("participation", "privacy", "compression", "secure", "late", "links")
+CONDITIONS: tuple[str, ...] = (
+    "participation", "aggregate", "privacy", "attack", "compression", "secure", "late", "links",
+)  # fmt: skip
 """Groups of network conditions, which are all optional; those on messages apply in this order."""
-GROUPS = ("algo", "dataset", "partition", "kernels", "topology", *CONDITIONS, "logger")
+GROUPS = ("algo", "dataset", "partition", "kernels", "topology", *CONDITIONS, "intervals", "logger")
 """Folders of the configuration, with one YAML file per choice."""
 PATH = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
 """Path of a group or a choice; it cannot leave its folder."""

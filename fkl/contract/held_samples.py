@@ -1,7 +1,7 @@
 """Samples that agents or clients have from the start, and values that each derives from its own."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -152,3 +152,10 @@ class Held:
             compressed = self.loss.compressed and not self.each
             made[space] = rows_in(bank(), self.x, self.y, self.count, compressed)
         return made[space]
+
+    def flipped(self) -> "Held":
+        """The same samples with targets -y."""
+        made = self.made.named
+        if "flipped" not in made:
+            made["flipped"] = replace(self, y=-self.y, made=Made())
+        return replace(made["flipped"], present=self.present)

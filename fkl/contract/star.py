@@ -1,6 +1,6 @@
 """Methods with a server and clients; each party computes only with its own data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -30,6 +30,10 @@ class Samples:
     x: Array
     y: NDArray[np.float64]
     present: NDArray[np.bool_]
+
+    def flipped(self) -> "Samples":
+        """The same samples with targets -y."""
+        return replace(self, y=-self.y)
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ class Federated:
     - ``client(common, client, down, samples, turn) -> (client, up, outcome)``: predict `samples.x` (K, d), then look at
       `samples.y` (K,). `outcome` has y_hat (R, K) and losses (R, K, N); in one exchange of a round it is not None.
     - ``server(common, server, up, share, turn) -> server``: learn from messages; `share` (K,) weighs clients in a mean.
+      `up.theta.mean(share)` asks the server's aggregator, which is the mean unless a condition has put another one.
 
     You may write `tell` (a broadcast that changes the server's state), `functions` (the learned functions, for
     predictions on new data), and the facts below, on which conditions and engines rely.
@@ -145,7 +150,9 @@ class Federated:
     """Whether a client's data decide which entries it sends."""
 
     means_only: ClassVar[bool] = True
-    """Whether the server needs only means over clients, added up in a fixed order."""
+    """Whether the server reads messages only through `mean`, which asks its aggregator: plain means over clients, added
+    up in a fixed order, unless a condition puts another one there.
+    """
     not_traceable: ClassVar[str]
     """Why JAX cannot trace its rounds; empty if it can: its functions use arrays of `common.xp`, and never their
     values. A class without this fact cannot be traced.

@@ -101,6 +101,8 @@ class World:
         Returns the values (R, K, ...) of all clients in the process that speaks, given those of this process.
     metrics : dict of str to str
         The user's own metrics, for the judge: names, and import paths of functions.
+    intervals : object or None
+        Intervals around predictions, for the judge, see `fkl.tasks.intervals`.
     """
 
     problem: Any
@@ -113,6 +115,7 @@ class World:
     added: Callable[[Sequence[Array]], list[Array]] = sums_in_order
     of_all_clients: Callable[[Array], Array] = as_they_are
     metrics: Mapping[str, str] = field(default_factory=dict)
+    intervals: Any = None
 
     def together(self, t: int) -> int:
         """Number of clients of all processes that take part in round t."""
@@ -181,7 +184,8 @@ class World:
     def _part_of_samples(self, training: bool) -> Held:
         x, y, client = self.problem.part(training)
         everyone = np.ones(self.problem.clients, np.bool_)
-        each = not training and (self.problem.row is not None or bool(self.metrics))
+        needed = self.problem.row is not None or bool(self.metrics) or self.intervals is not None
+        each = not training and needed
         return Held(x, y, np.bincount(client, minlength=len(everyone)), everyone, self.loss, each)
 
 

@@ -11,7 +11,18 @@ from numpy.typing import NDArray
 
 from fkl.kernels.traceable import namespace
 from fkl.wire.numbers import Part, from_bits, to_bits
-from fkl.wire.payloads import Array, Axes, Counts, PerClient, Size, Summable, Travelling, require_leading, with_axes_of
+from fkl.wire.payloads import (
+    Array,
+    Axes,
+    Counts,
+    PerClient,
+    Size,
+    Summable,
+    Travelling,
+    known_mask,
+    require_leading,
+    with_axes_of,
+)
 
 
 class Coded(Summable):
@@ -103,13 +114,14 @@ class Quantised(Coded):
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Quantised":
         """As `Dense.from_parts`; codes and units that have not travelled are 0."""
-        every_code, every_unit = [], []
+        every_code, every_unit, travelled = [], [], []
         for part in parts:
             (shape, dtype, each, masked, _), raw = part.known, np.frombuffer(part.bits, np.uint8)
             codes, unit = np.zeros(shape, np.int16), np.zeros((*shape[:-1], 1), dtype)
+            chosen = np.full(max(masked, 1), bool(part.body))
             if part.body:
                 mask = -(-masked // 8)
-                chosen = np.unpackbits(raw[:mask], count=masked).astype(np.bool_) if mask else np.ones(1, np.bool_)
+                chosen = np.unpackbits(raw[:mask], count=masked).astype(np.bool_) if mask else chosen
                 sent = np.broadcast_to(chosen.reshape(-1, *(1,) * (len(shape) - 1)), shape)
                 scales = sent.any(axis=-1)
                 numbers = from_bits(part.bits[mask:], each, int(sent.sum())).astype(np.int64)
@@ -117,8 +129,9 @@ class Quantised(Coded):
                 unit[scales] = np.frombuffer(part.body, f"f{len(part.body) // int(scales.sum())}")[:, None]
             every_code.append(codes)
             every_unit.append(unit)
+            travelled.append(chosen)
         *_, bits, _, adds = parts[0].known
-        return cls(np.stack(every_code)[None], np.stack(every_unit)[None], bits, None, adds)
+        return cls(np.stack(every_code)[None], np.stack(every_unit)[None], bits, known_mask(travelled), adds)
 
 
 @dataclass(frozen=True)
@@ -139,6 +152,11 @@ class Sparse(Coded):
     values: Array
     kept: NDArray[np.bool_]
     adds: bool = False
+
+    @property
+    def chosen(self) -> NDArray[np.bool_]:
+        """The entries that travel, as in `PerClient`."""
+        return self.kept
 
     def wire_size(self, width: int) -> Size:
         """Scalars and bytes that each client sends or receives."""

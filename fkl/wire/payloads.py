@@ -223,16 +223,16 @@ class PerClient(Summable):
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "PerClient":
         """As `Dense.from_parts`; 0 where nothing has travelled."""
-        arrays = []
-        for part in parts:
+        arrays, travelled = [], [_which_travelled(part) for part in parts]
+        for part, there in zip(parts, travelled, strict=True):
             if not part.bits:
                 arrays.append(array_of(part))
                 continue
-            there, (shape, dtype) = _which_travelled(part), part.known
+            shape, dtype = part.known
             values = np.zeros(shape, dtype)
             values[there] = _travelled_entries(part, there)
             arrays.append(values)
-        return cls(np.stack(arrays)[None])
+        return cls(np.stack(arrays)[None], known_mask(travelled))
 
     def tile_sums(self, share: Array) -> tuple[Array]:
         """Weighted sums over each tile of clients by itself, (tiles, R, ...)."""
@@ -573,6 +573,11 @@ def wire_size(parts: tuple[Payload, ...], width: int) -> Size:
     return Size(sum(scalars[1:], scalars[0]), sum(size[1:], size[0]))
 
 
+def known_mask(travelled: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_] | None:
+    """The mask (1, K, n) of the entries that a receiver knows to have travelled; None for all."""
+    return None if all(map(np.all, travelled)) else np.stack(travelled)[None]
+
+
 def _entries_as_part(kind: type[Any], values: NDArray[Any], chosen: NDArray[np.bool_], width: int) -> Part:
     """The chosen entries along the first axis, and the bits of their mask."""
     mask = np.packbits(chosen).tobytes() if len(chosen) > 1 and chosen.any() else b""
@@ -582,7 +587,7 @@ def _entries_as_part(kind: type[Any], values: NDArray[Any], chosen: NDArray[np.b
 
 def _which_travelled(part: Part) -> NDArray[np.bool_]:
     """Entries along the first axis that have travelled; without a mask, all or none."""
-    entries = part.known[0][0]
+    entries = part.known[0][0] if part.known[0] else 1
     if not part.bits:
         return np.full(entries, bool(part.body))
     return np.unpackbits(np.frombuffer(part.bits, np.uint8), count=entries).astype(np.bool_)

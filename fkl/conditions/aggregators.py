@@ -1,0 +1,297 @@
+"""Aggregators: what a server learns from clients' messages where some of them may be false.
+
+A server of a star asks its aggregator for the mean of its clients' messages. Here the aggregator gives it another
+location of the messages, which a minority of false ones cannot move far. A message counts as one vector, whatever its
+parts. A server that multiplies the mean by the number of clients, as for sums, multiplies this location by it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.basics.errors import require
+from fkl.conditions.wrapped import OnMessages, SumOnly
+from fkl.contract.star import Turn
+from fkl.contract.world import Array, Common
+from fkl.wire.payloads import payloads_of, rebuilt, with_axes_of
+
+ROUNDING = 1e-9
+"""A share of clients, times their number, may be this much below an integer."""
+
+
+@dataclass(frozen=True)
+class Aggregate(SumOnly):
+    """A payload whose mean is the aggregate of the clients' messages.
+
+    Parameters
+    ----------
+    payload : Payload
+        The payload that travelled.
+    aggregate : (R, ...)
+    """
+
+    refusal: ClassVar[tuple[str, str, str]] = (
+        "aggregate", "an aggregator", "null for a method whose server reads what each client sent",
+    )  # fmt: skip
+
+    aggregate: Array
+
+    def mean(self, share: Array) -> Array:
+        """The aggregate, times the sum of all shares."""
+        return share.sum() * self.aggregate
+
+
+@dataclass(frozen=True)
+class Aggregator(OnMessages):
+    """Base class of aggregators; a subclass writes `combined`.
+
+    Present clients count equally, whatever their shares in a mean.
+    """
+
+    on_a_graph = False
+    means_only = False
+
+    def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
+        """The aggregate (R, P) of messages (R, n, P); `sent` are their entries that travelled, None for all."""
+        raise NotImplementedError
+
+    def require_clients(self, n: int) -> None:
+        """Refuse this number of present clients with a `BadValue`."""
+
+    def require_samples(self, problem: Any) -> None:
+        """Refuse too few clients in any round with some."""
+        self.require_clients(int(problem.together[problem.together > 0].min(initial=problem.present.shape[1])))
+
+    def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
+        """Refuse servers that need more than means, and conditions that hide, or weigh, single messages."""
+        given, privacy, late = type(self).__name__, conditions.get("privacy"), conditions.get("late")
+        reads = method.draws_for_clients or not method.means_only
+        require(not reads, "aggregate", given, f"null for {method.label}, whose server asks for more than means")
+        hides = "null where sums are secure: an aggregator reads what each client sent"
+        require(conditions.get("secure") is None, "aggregate", given, hides)
+        central = type(privacy).__name__ == "Central" and privacy.noise > 0  # type: ignore[union-attr]
+        require(not central, "aggregate", given, "null with noise of privacy=central, which hides a client in a mean")
+        if type(late).__name__ == "LateUpdates":
+            one_round = "all with an aggregator, which compares the messages of one round"
+            require(late.drawn == "all", "late.drawn", late.drawn, one_round)  # type: ignore[union-attr]
+
+    def server_takes(
+        self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
+    ) -> tuple[Any, Any, Array]:
+        """Payloads whose mean is the aggregate of all present clients' messages."""
+        here = share > 0
+        if message is None or not here.any():
+            return memory, message, share
+        self.require_clients(int(here.sum()))
+        payloads = payloads_of(message)
+        dense = [payload.dense() for payload in payloads]
+        parts = [part.values[:, here].astype(np.float64) for part in dense]
+        flat = [part.reshape(*part.shape[:2], -1) for part in parts]
+        sent = None
+        if any(part.chosen is not None for part in dense):
+            there = [
+                np.broadcast_to(True if one.chosen is None else with_axes_of(part, one.chosen[:, here]), part.shape)
+                for part, one in zip(parts, dense, strict=True)
+            ]
+            sent = np.concatenate([one.reshape(*one.shape[:2], -1) for one in there], axis=2)
+        combined = self.combined(np.concatenate(flat, axis=2), sent)
+        of_each = np.split(combined, np.cumsum([one.shape[2] for one in flat])[:-1], axis=1)
+        told = [
+            Aggregate(payload, own.reshape(part.shape[0], *part.shape[2:]))
+            for payload, own, part in zip(payloads, of_each, parts, strict=True)
+        ]
+        return memory, rebuilt(message, told), share
+
+
+@dataclass(frozen=True)
+class Median(Aggregator):
+    """The median of every entry over the clients (Yin et al., ICML 2018, Definition 1).
+
+    An entry that some clients leave out has the median of the others' values, times their share of all clients: with
+    `TrimmedMean` and nothing trimmed that is the mean.
+    """
+
+    def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
+        """The middle value, or the mean of the two in the middle."""
+        ordered, count = in_order(messages, sent)
+        return between(ordered, count, np.maximum(count - 1, 0) // 2)
+
+
+@dataclass(frozen=True)
+class Tolerant(Aggregator):
+    """Base class of aggregators that are meant for a share of false messages.
+
+    Parameters
+    ----------
+    byzantine : float
+        Share of the present clients that may send anything, in [0, 0.5); times their number and rounded down it is f.
+    """
+
+    byzantine: float = 0.2
+
+    def __post_init__(self) -> None:
+        require(0 <= self.byzantine < 0.5, "byzantine", self.byzantine, "a share >= 0 and < 0.5")
+
+    def false_ones(self, n: int) -> int:
+        """The number f of n clients."""
+        return int(self.byzantine * n + ROUNDING)
+
+    def require_at_least(self, n: int, times: int) -> None:
+        """Refuse less than `times` f + 3 of n clients."""
+        f = self.false_ones(n)
+        allowed = f"a share f/n with n >= {times} f + 3: of {n} present clients {f} may be false"
+        require(n >= times * f + 3, "aggregate.byzantine", self.byzantine, allowed)
+
+
+@dataclass(frozen=True)
+class TrimmedMean(Tolerant):
+    """The mean of every entry without the f largest and the f smallest values (Yin et al., ICML 2018, Definition 2).
+
+    An entry that some clients leave out has the trimmed mean of the others' values, with f of their number, times their
+    share of all clients. Parameters: see `Tolerant`.
+    """
+
+    def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
+        """The mean of the values that remain."""
+        ordered, count = in_order(messages, sent)
+        return between(ordered, count, (self.byzantine * count + ROUNDING).astype(np.int64))
+
+
+@dataclass(frozen=True)
+class Krum(Tolerant):
+    """The message with the smallest sum of squared distances to its n - f - 2 nearest ones.
+
+    Blanchard et al., Machine Learning with Adversaries: Byzantine Tolerant Gradient Descent (NeurIPS 2017). It needs n
+    >= 2 f + 3. An entry that a client leaves out counts as 0. Parameters: see `Tolerant`.
+    """
+
+    def require_clients(self, n: int) -> None:
+        """Refuse n < 2 f + 3."""
+        self.require_at_least(n, 2)
+
+    def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
+        """The mean of the chosen messages."""
+        n = messages.shape[1]
+        f = self.false_ones(n)
+        best = scores(squared_distances(messages), f).argsort(axis=1, kind="stable")[:, : self.kept(n, f)]
+        return np.take_along_axis(messages, best[..., None], axis=1).mean(axis=1)
+
+    def kept(self, n: int, f: int) -> int:
+        """Number of messages that are chosen."""
+        return 1
+
+
+@dataclass(frozen=True)
+class MultiKrum(Krum):
+    """The mean of the messages with the smallest scores of `Krum`.
+
+    Parameters
+    ----------
+    keep : int or None
+        Number of messages in the mean; None for n - f.
+    byzantine : see `Tolerant`
+    """
+
+    keep: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.keep is None or self.keep >= 1, "keep", self.keep, "an integer >= 1, or null for n - f")
+
+    def kept(self, n: int, f: int) -> int:
+        """`keep`, or n - f."""
+        return n - f if self.keep is None else min(self.keep, n)
+
+
+@dataclass(frozen=True)
+class Bulyan(Tolerant):
+    """The mean of every entry's n - 4 f values nearest to the median, of n - 2 f messages that `Krum` chooses.
+
+    El Mhamdi, Guerraoui and Rouault, The Hidden Vulnerability of Distributed Learning in Byzantium (ICML 2018). Krum
+    chooses a message, and then another one of the others, until there are n - 2 f. It needs n >= 4 f + 3. An entry that
+    a client leaves out counts as 0. Parameters: see `Tolerant`.
+    """
+
+    def require_clients(self, n: int) -> None:
+        """Refuse n < 4 f + 3."""
+        self.require_at_least(n, 4)
+
+    def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
+        """The chosen messages, one after another, and the mean of the values nearest to their median."""
+        R, n = messages.shape[:2]
+        f = self.false_ones(n)
+        distances, rows = squared_distances(messages), np.arange(R)
+        chosen = np.zeros((R, n), np.bool_)
+        for taken in range(n - 2 * f):
+            score = scores(distances, f, taken)
+            best = np.where(chosen, np.inf, score).argmin(axis=1)
+            chosen[rows, best] = True
+            distances[rows, best], distances[rows, :, best] = np.inf, np.inf
+        values = messages[chosen].reshape(R, n - 2 * f, -1)
+        away = np.abs(values - np.median(values, axis=1, keepdims=True))
+        near = away.argsort(axis=1, kind="stable")[:, : n - 4 * f]
+        return np.take_along_axis(values, near, axis=1).mean(axis=1)
+
+
+@dataclass(frozen=True)
+class GeometricMedian(Aggregator):
+    """The vector with the smallest sum of distances to all messages.
+
+    Weiszfeld's iteration from the mean, with distances of at least `smoothing`: Pillutla, Kakade and Harchaoui, Robust
+    Aggregation for Federated Learning (IEEE Transactions on Signal Processing, 2022), Algorithm 2. An entry that a
+    client leaves out counts as 0.
+
+    Parameters
+    ----------
+    iterations : int
+        Steps of the iteration.
+    smoothing : float
+        Smallest distance by which a message is divided.
+    """
+
+    iterations: int = 32
+    smoothing: float = 1e-6
+
+    def __post_init__(self) -> None:
+        require(1 <= self.iterations <= 10_000, "iterations", self.iterations, "an integer from 1 to 10000")
+        require(0 < self.smoothing < np.inf, "smoothing", self.smoothing, "a number > 0")
+
+    def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
+        """The mean, with weights of one over the distances to the last mean."""
+        middle = messages.mean(axis=1)
+        for _ in range(self.iterations):
+            away = np.linalg.norm(messages - middle[:, None], axis=2)
+            weight = 1 / np.maximum(away, self.smoothing)
+            middle = np.matmul((weight / weight.sum(axis=1, keepdims=True))[:, None], messages)[:, 0]
+        return middle
+
+
+def in_order(messages: Array, sent: NDArray[np.bool_] | None) -> tuple[Array, NDArray[np.int64]]:
+    """The values of every entry in ascending order, those that were not sent last, and the number that were, (R, P)."""
+    R, n, P = messages.shape
+    if sent is None:
+        return np.sort(messages, axis=1), np.full((R, P), n)
+    return np.sort(np.where(sent, messages, np.inf), axis=1), sent.sum(axis=1)
+
+
+def between(ordered: Array, count: NDArray[np.int64], cut: NDArray[np.int64]) -> Array:
+    """The mean of the values without `cut` at either end, (R, P), times the share of clients with a value."""
+    place = np.arange(ordered.shape[1])[:, None]
+    kept = (place >= cut[:, None]) & (place < (count - cut)[:, None])
+    mean = np.where(kept, ordered, 0).sum(axis=1) / np.maximum(count - 2 * cut, 1)
+    return mean * (count / ordered.shape[1])
+
+
+def squared_distances(messages: Array) -> Array:
+    """Squared distances between messages, (R, n, n)."""
+    return np.stack([((messages - one[:, None]) ** 2).sum(axis=2) for one in messages.swapaxes(0, 1)], axis=1)
+
+
+def scores(distances: Array, f: int, left_out: int = 0) -> Array:
+    """Of every message the sum of its squared distances to the nearest ones; those `left_out` are infinitely far."""
+    others = distances.shape[1] - left_out - 1
+    near = min(max(others - f - 1, 1), others)
+    return np.sort(distances, axis=2)[:, :, 1 : near + 1].sum(axis=2)  # without the distance to itself

@@ -1,0 +1,221 @@
+"""Attacks: a share of the clients sends the server false messages.
+
+Attackers are drawn once in every replicate, and attack from a round on. They predict as honest clients do, so errors
+are of all clients. A false message replaces one that has been clipped, and has its noise; it is compressed like others.
+"""
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from fkl.basics.errors import require
+from fkl.basics.random_streams import Role
+from fkl.conditions.aggregators import ROUNDING
+from fkl.conditions.privacy import gaussian
+from fkl.conditions.wrapped import OnMessages
+from fkl.contract.star import Samples, Turn
+from fkl.contract.world import Array, Common
+from fkl.wire.payloads import PerClient, payloads_of, rebuilt, with_axes_of
+
+
+@dataclass(frozen=True)
+class Attack(OnMessages):
+    """Keys of all attacks.
+
+    Parameters
+    ----------
+    share : float
+        Share of all clients that attack, in [0, 1]; times their number it is rounded down.
+    from_round : int
+        First round with an attack, from 1.
+    """
+
+    called_without_messages = False
+    on_a_graph = False
+
+    share: float = 0.2
+    from_round: int = 1
+
+    def __post_init__(self) -> None:
+        require(0 <= self.share <= 1, "share", self.share, "a share from 0 to 1")
+        require(self.from_round >= 1, "from_round", self.from_round, "an integer >= 1")
+
+    def attackers(self, common: Common, t: int, clients: NDArray[np.int64] | range) -> NDArray[np.bool_]:
+        """Whether these clients attack in a round, (R, K)."""
+        count = int(self.share * common.clients + ROUNDING) if t + 1 >= self.from_round else 0
+        drawn = [one.permutation(common.clients) < count for one in common.streams.generators(Role.ATTACKERS)]
+        return np.array(drawn)[:, np.array(clients)]
+
+    def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
+        """The message, or of attackers the false one."""
+        attack = self.attackers(common, turn.t, turn.clients)
+        if message is None or not attack.any():
+            return memory, message
+        honest = [payload.dense() for payload in payloads_of(message)]
+        sent = [replaced(one, attack, self.false(one, turn, number)) for number, one in enumerate(honest)]
+        return memory, rebuilt(message, sent)
+
+    def false(self, honest: PerClient, turn: Turn, number: int) -> Array:
+        """What attackers send instead of the payload of this number in their message, (R, K, ...)."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class SignFlip(Attack):
+    """Attackers send their message times -scale.
+
+    Parameters
+    ----------
+    scale : float
+        Above 0.
+    share, from_round : see `Attack`
+    """
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 < self.scale < np.inf, "scale", self.scale, "a number > 0")
+
+    def false(self, honest: PerClient, turn: Turn, number: int) -> Array:
+        """The values, times -scale."""
+        return -self.scale * honest.values
+
+
+@dataclass(frozen=True)
+class Zero(Attack):
+    """Attackers send zeros. Parameters: see `Attack`."""
+
+    def false(self, honest: PerClient, turn: Turn, number: int) -> Array:
+        """Zeros."""
+        return np.zeros_like(honest.values)
+
+
+@dataclass(frozen=True)
+class RandomNoise(Attack):
+    """Attackers send numbers of N(0, scale^2) only.
+
+    Parameters
+    ----------
+    scale : float
+        Standard deviation of every entry, above 0.
+    share, from_round : see `Attack`
+    """
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 < self.scale < np.inf, "scale", self.scale, "a number > 0")
+
+    def false(self, honest: PerClient, turn: Turn, number: int) -> Array:
+        """Noise, in entries that travel."""
+        shape = honest.values.shape
+        return self.scale * gaussian(turn, Role.ATTACK, honest.values[0, 0].size, number).reshape(shape)
+
+
+@dataclass(frozen=True)
+class LabelFlip(Attack):
+    """Attackers send what they learn if every target y is -y.
+
+    An attacker keeps two states: one from true targets, with which it predicts, and one from the others, from which its
+    messages come. Parameters: see `Attack`.
+    """
+
+    def client_plays(
+        self, common: Common, play: Callable[[Any, Any], Any], client: Any, memory: Any, samples: Any, turn: Turn
+    ) -> tuple[Any, Any, Any, Any]:
+        """The state and the outcome from true targets, and of attackers the message from the others."""
+        other = deepcopy(client) if memory is None else memory  # a method may overwrite its state
+        own, message, outcome = play(client, samples)
+        attack = self.attackers(common, turn.t, turn.clients)
+        other, false, _ = play(other, samples.flipped() if turn.t + 1 >= self.from_round else samples)
+        if message is not None and attack.any():
+            pairs = zip(payloads_of(message), payloads_of(false), strict=True)
+            message = rebuilt(message, [replaced(one.dense(), attack, lie.dense().values) for one, lie in pairs])
+        return own, other, message, outcome
+
+    def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
+        """The message, which is false already."""
+        return memory, message
+
+
+@dataclass(frozen=True)
+class Alie(Attack):
+    """Attackers know all honest messages, and send their mean minus z standard deviations, entry by entry.
+
+    Baruch, Baruch and Goldberg, A Little Is Enough: Circumventing Defenses for Distributed Learning (NeurIPS 2019),
+    Algorithm 3. Attackers agree on it outside the network, so the server's side of the simulation makes their messages,
+    after compression. Their own messages decide only which entries they send.
+
+    Parameters
+    ----------
+    z : float or None
+        None for the largest number for which the paper expects more than half of the clients, with the attackers, on
+        the attackers' side of an honest message. With n clients, m of them attackers, and s = floor(n/2 + 1) - m it is
+        the quantile of N(0, 1) at (n - m - s) / (n - m).
+    share, from_round : see `Attack`
+    """
+
+    means_only = False
+
+    z: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.z is None or abs(self.z) < np.inf, "z", self.z, "a number, or null for the paper's")
+
+    def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
+        """Refuse messages that the server's side of a simulation cannot read, or that come in another round."""
+        for group, words in (("secure", "where sums are secure"), ("late", "where updates are late")):
+            given = conditions.get(group)
+            fits = given is None or type(given).__name__ == "LateLabels"
+            require(fits, "attack", "Alie", f"null {words}: attackers need the messages of one round")
+
+    def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
+        """The honest message, which has the same size."""
+        return memory, message
+
+    def server_takes(
+        self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
+    ) -> tuple[Any, Any, Array]:
+        """The messages, with the attackers' false ones."""
+        senders = np.arange(len(share)) if turn.senders is None else turn.senders
+        attack = self.attackers(common, turn.t, senders) & (share > 0)
+        honest = (share > 0) & ~attack
+        if message is None or not attack.any():
+            return memory, message, share
+        dense = [payload.dense() for payload in payloads_of(message)]
+        return memory, rebuilt(message, [self._with_false(one, attack, honest) for one in dense]), share
+
+    def _with_false(self, sent: PerClient, attack: NDArray[np.bool_], honest: NDArray[np.bool_]) -> PerClient:
+        values = sent.values.astype(np.float64)
+        known = with_axes_of(values, honest)
+        if sent.chosen is not None:
+            known = known & with_axes_of(values, sent.chosen)
+        count = np.maximum(known.sum(axis=1, keepdims=True), 1)
+        mean = np.where(known, values, 0).sum(axis=1, keepdims=True) / count
+        spread = np.sqrt((np.where(known, values - mean, 0) ** 2).sum(axis=1, keepdims=True) / count)
+        z = np.array([self._quantile(*one) for one in zip(attack.sum(axis=1), honest.sum(axis=1), strict=True)])
+        return replaced(sent, attack, np.broadcast_to(mean - with_axes_of(values, z) * spread, values.shape))
+
+    def _quantile(self, attackers: int, honest: int) -> float:
+        if self.z is not None or honest == 0:
+            return self.z or 0.0
+        n = attackers + honest
+        supporters = min(max(n // 2 + 1 - attackers, 0), honest)
+        return float(norm.ppf(np.clip((honest - supporters) / honest, 1 / (2 * n), 1 - 1 / (2 * n))))
+
+
+def replaced(honest: PerClient, attack: NDArray[np.bool_], false: Array) -> PerClient:
+    """A payload with other values of attackers (R, K), in the entries that they send."""
+    values = honest.values
+    there = with_axes_of(values, attack)
+    if honest.chosen is not None:
+        there = there & with_axes_of(values, honest.chosen)
+    return PerClient(np.where(there, false.astype(values.dtype), values), honest.chosen)

@@ -1,0 +1,321 @@
+"""Aggregators and attacks: those of flwr and byzfl to rounding, what the papers promise, and what is refused."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from fkl.basics.errors import BadValue
+from fkl.basics.random_streams import Streams
+from fkl.conditions import wrap
+from fkl.conditions.aggregators import Aggregator, Bulyan, GeometricMedian, Krum, Median, MultiKrum, TrimmedMean
+from fkl.conditions.attacks import Alie, Attack, LabelFlip, RandomNoise, SignFlip, Zero
+from fkl.conditions.late import LateUpdates
+from fkl.conditions.privacy import Central
+from fkl.conditions.secure import Pairwise
+from fkl.conformance.promises import PROMISES, Conformance, play, require_same, scenario
+from fkl.contract.star import Turn
+from fkl.contract.world import Common
+from fkl.engines.experiment import Experiment, make_world
+from fkl.kernels import Dictionary
+from fkl.runs.prepare import prepare
+from fkl.wire.payloads import PerClient, RankOne
+
+METHODS = ("ofmkl_avg", "one_shot_ridge", "pof_mkl", "rf_gp")
+ATTACKS: tuple[Attack, ...] = (SignFlip(), Zero(), RandomNoise(), LabelFlip(), Alie())
+BYZFL = json.loads((Path(__file__).parents[1] / "oracles" / "byzfl_rules.json").read_text())
+IN_ONE_PROCESS = [promise for promise in PROMISES if promise is not Conformance.parties_share_nothing_but_messages]
+
+
+@dataclass(frozen=True)
+class Message:
+    """A matrix stored as its factors, and vectors."""
+
+    matrix: RankOne
+    vectors: tuple[PerClient, ...]
+
+
+def drawn(seed: int, clients: int) -> Message:
+    """Messages of two replicates; those of the first clients are longer."""
+    rng = np.random.default_rng(seed)
+    long = np.where(np.arange(clients) < 2, 5.0, 1.0)[:, None]
+    left, right, vector = (long * rng.normal(size=(2, clients, size)) for size in (2, 3, 4))
+    return Message(RankOne(left, right), (PerClient(vector),))
+
+
+def layers(message: Message, r: int, k: int) -> list[Any]:
+    """A client's message as flwr has it."""
+    return [payload.dense().values[r, k] for payload in (message.matrix, *message.vectors)]
+
+
+def common(clients: int = 11, replicates: int = 2) -> Common:
+    """Of that many clients."""
+    kernel, streams = Dictionary(N=1, D=2, smallest=1.0, largest=1.0), Streams(0, tuple(range(replicates)))
+    return Common(kernel, 2, 10, streams, "float64", "numpy", clients)
+
+
+def turn(clients: int, t: int = 0, replicates: int = 2) -> Turn:
+    """A server's, or of clients."""
+    return Turn(t, 0, Streams(0, tuple(range(replicates))), range(clients))
+
+
+def aggregated(rule: Aggregator, message: Any, share: Any) -> Any:
+    """What the server learns as the mean."""
+    _, told, _ = rule.server_takes(common(), None, message, np.asarray(share), turn(1))
+    return told
+
+
+def experiment(algo: str, **conditions: Any) -> Experiment:
+    """A method's small run in conditions."""
+    plain = prepare(scenario(f"algo={algo}", "partition.clients=8", "partition.rounds=12", "precision=float64"))
+    return replace(plain, algorithm=wrap(plain.algorithm, conditions))
+
+
+# --- third parties' aggregators
+
+
+@pytest.mark.parametrize("clients", [7, 11, 12])
+@pytest.mark.parametrize("f", [0, 1])
+def test_aggregators_are_those_of_flwr(clients: int, f: int) -> None:
+    """An absent client does not count; all payloads of a message are one vector."""
+    flwr = pytest.importorskip("flwr.server.strategy.aggregate")
+    message, byzantine = drawn(clients, clients + 1), f / clients
+    share = np.where(np.arange(clients + 1) == 3, 0, 1 / clients)
+    rules: dict[Any, Any] = {
+        Median(): flwr.aggregate_median,
+        TrimmedMean(byzantine): lambda results: flwr.aggregate_trimmed_avg(results, f / clients + 1e-12),
+        Krum(byzantine): lambda results: flwr.aggregate_krum(results, f, 0),
+        MultiKrum(byzantine, 4): lambda results: flwr.aggregate_krum(results, f, 4),
+        MultiKrum(byzantine): lambda results: flwr.aggregate_krum(results, f, clients - f),
+        Bulyan(byzantine): lambda results: flwr.aggregate_bulyan(results, f, flwr.aggregate_krum, to_keep=0),
+    }
+    for rule, theirs in rules.items():
+        told = aggregated(rule, message, share)
+        for r in range(2):
+            expected = theirs([(layers(message, r, k), 1) for k in np.flatnonzero(share)])
+            found = [payload.mean(share)[r] for payload in (told.matrix, *told.vectors)]
+            for one, other in zip(found, expected, strict=True):
+                assert np.allclose(one, other, rtol=1e-12, atol=1e-14), rule
+
+
+def test_aggregators_are_those_of_byzfl() -> None:
+    """Its Krum adds up one distance more than the paper's n - f - 2, so it is ours with one false client less."""
+    messages, f = np.array(BYZFL["messages"])[None], BYZFL["false"]
+    n = messages.shape[1]
+    rules = {
+        "median": Median(),
+        "trimmed_mean": TrimmedMean(f / n),
+        "krum": Krum((f - 1) / n),
+        "multi_krum": MultiKrum((f - 1) / n, n - f),
+        "geometric_median_3": GeometricMedian(3, 0.1),
+        "geometric_median_100": GeometricMedian(100, 1e-6),
+    }
+    for name, rule in rules.items():
+        assert np.allclose(rule.combined(messages, None)[0], BYZFL[name], rtol=1e-10, atol=1e-12), name
+
+
+# --- what an aggregator promises
+
+
+@given(st.integers(0, 10_000))
+def test_a_few_false_messages_move_it_only_among_the_honest_ones(seed: int) -> None:
+    """However far they are: entries stay between those of honest clients, and Krum's message is an honest one."""
+    rng = np.random.default_rng(seed)
+    honest, n, f = rng.normal(size=(2, 9, 3)), 11, 2
+    false = rng.normal(size=(2, f, 3)) * 10.0 ** rng.integers(0, 8, size=(2, f, 1))
+    messages, share = np.concatenate([false, honest], axis=1), f / n
+    for rule in (Median(), TrimmedMean(share), Bulyan(share)):
+        found = rule.combined(messages, None)
+        assert (found >= honest.min(axis=1)).all()
+        assert (found <= honest.max(axis=1)).all()
+    far = np.concatenate([1e6 + false, honest], axis=1)
+    chosen = Krum(share).combined(far, None)
+    assert (chosen[:, None] == honest).all(axis=2).any(axis=1).all()
+    radius = np.linalg.norm(honest - np.median(honest, axis=1, keepdims=True), axis=2).max()
+    middle = GeometricMedian(1000).combined(far, None)
+    assert np.linalg.norm(middle - np.median(honest, axis=1), axis=1).max() < 4 * radius
+
+
+@pytest.mark.parametrize("algo", [*METHODS, "em_kofl", "vm_kofl"])
+def test_with_nothing_trimmed_it_is_the_mean(algo: str) -> None:
+    """Also of kernels that only some clients send."""
+    plain, inside = (last_theta(experiment(algo, **groups)) for groups in ({}, {"aggregate": TrimmedMean(0.0)}))
+    assert np.allclose(plain, inside, rtol=1e-9, atol=1e-12)
+
+
+def last_theta(inside: Experiment) -> Any:
+    """The server's theta after all rounds, or iterations."""
+    world, _ = make_world(inside, (0, 1))
+    state = inside.algorithm.init(world)
+    for t in range(world.problem.rounds):
+        world.channel.open_round(t, world.problem.present[t])
+        state, _ = inside.algorithm.step(world, state, t)
+    server = state.server
+    while hasattr(server, "method"):
+        server = server.method
+    return server.average if hasattr(server, "average") else server.theta
+
+
+def test_entries_that_clients_leave_out_do_not_count() -> None:
+    """The median of the senders' values, times their share; an entry without a sender is 0."""
+    values = np.array([[[1.0, 0.0, 0.0], [5.0, 2.0, 0.0], [9.0, 0.0, 0.0], [0.0, 4.0, 0.0]]])
+    sent = np.array([[[1, 0, 0], [1, 1, 0], [1, 0, 0], [0, 1, 0]]], np.bool_)
+    assert Median().combined(values, sent).tolist() == [[5.0 * 3 / 4, 3.0 * 2 / 4, 0.0]]
+    assert TrimmedMean(0.4).combined(values, sent).tolist() == [[5.0 * 3 / 4, 3.0 * 2 / 4, 0.0]]
+
+
+# --- attacks
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: type(attack).__name__)
+@pytest.mark.parametrize("algo", [*METHODS, "em_kofl"])
+def test_without_attackers_it_is_the_plain_run(algo: str, attack: Attack) -> None:
+    """Bit for bit, also before the round in which they begin."""
+    plain = play(experiment(algo), (0, 1))
+    for nobody in (replace(attack, share=0.0), replace(attack, share=0.5, from_round=1000)):
+        require_same(plain, play(experiment(algo, attack=nobody), (0, 1)), "without attackers")
+
+
+def test_attackers_are_as_many_as_said_and_the_same_in_all_rounds() -> None:
+    """Each replicate has its own."""
+    attack, everyone = Zero(share=0.3, from_round=3), range(10)
+    found = [attack.attackers(common(10, 50), t, everyone) for t in range(9)]
+    assert not found[1].any()
+    assert all(np.array_equal(found[2], one) for one in found[2:])
+    assert (found[2].sum(axis=1) == 3).all()
+    assert len({one.tobytes() for one in found[2]}) > 30
+    assert np.array_equal(attack.attackers(common(10, 50), 5, range(4, 7)), found[2][:, 4:7])
+
+
+def test_false_messages_are_what_is_said() -> None:
+    """In entries that travel, of attackers alone; the honest ones' are not touched."""
+    chosen = np.array([[[True, False]] * 11] * 2)
+    values = np.random.default_rng(1).normal(size=(2, 11, 2, 500)) * chosen[..., None]
+    message = Message(RankOne(np.ones((2, 11, 2)), np.ones((2, 11, 3))), (PerClient(values, chosen),))
+    expected = {SignFlip(0.4, scale=3.0): -3 * values, Zero(0.4): 0 * values, RandomNoise(0.4, scale=3.0): None}
+    for attack, false in expected.items():
+        mask = attack.attackers(common(), 0, range(11))
+        _, told = attack.client_sends(common(), None, message, None, turn(11))  # type: ignore[arg-type]
+        [found] = told.vectors
+        assert np.array_equal(found.values[~mask], values[~mask])
+        assert not found.values[:, :, 1].any()
+        if false is None:
+            numbers = found.values[mask][:, 0]
+            assert numbers.std() == pytest.approx(3.0, rel=5 / np.sqrt(2 * numbers.size))
+            assert abs(np.corrcoef(numbers)[~np.eye(len(numbers), dtype=bool)]).max() < 0.25
+        else:
+            assert np.array_equal(found.values[mask], false[mask])
+
+
+def test_a_little_is_enough_is_that_of_byzfl_and_of_the_paper() -> None:
+    """Theirs adds tau deviations with n - 1 in the denominator; the authors of the paper subtract z with n."""
+    honest = np.array(BYZFL["messages"])
+    n = len(honest)
+    several = common(n + 3, 1)
+    for seed in range(1):
+        attack = Alie(share=3 / (n + 3), z=-1.5 * np.sqrt(n / (n - 1)))
+        mask = attack.attackers(several, seed, range(n + 3))[0]
+        values = np.full((1, n + 3, honest.shape[1]), 1e9)
+        values[0, ~mask] = honest
+        message = Message(RankOne(np.ones((1, n + 3, 2)), np.ones((1, n + 3, 3))), (PerClient(values),))
+        share = np.full(n + 3, 1 / (n + 3))
+        _, told, _ = attack.server_takes(several, None, message, share, turn(1, seed, 1))
+        assert np.allclose(told.vectors[0].values[0, mask], BYZFL["alie"], rtol=1e-12)
+        assert np.array_equal(told.vectors[0].values[0, ~mask], honest)
+    assert Alie()._quantile(24, 26) == pytest.approx(norm.ppf(24 / 26))
+    flipped = SignFlip(share=1.0).false(PerClient(honest[None]), turn(n), 0)
+    assert np.allclose(flipped.mean(axis=1)[0], BYZFL["sign_flip"], rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("algo", [*METHODS, "em_kofl", "vm_kofl"])
+def test_if_all_clients_flip_their_labels_the_server_learns_from_the_others(algo: str) -> None:
+    """As in a run whose targets are -y, bit for bit but for the sums' order."""
+    plain = experiment(algo)
+    false = last_theta(replace(plain, algorithm=wrap(plain.algorithm, {"attack": LabelFlip(share=1.0)})))
+    if algo == "one_shot_ridge":
+        assert np.allclose(false, -last_theta(plain), rtol=1e-9, atol=1e-12)  # it is linear in the targets
+        return
+    problem = plain.problem
+    expected = last_theta(replace(plain, problem=replace(problem, y=-problem.y)))
+    assert np.allclose(false, expected, rtol=1e-9, atol=1e-12)
+
+
+# --- promises, together
+
+TOGETHER = {
+    "pof_mkl": ("aggregate=median", "attack=alie", "compression=uniform"),
+    "ofmkl_avg": ("aggregate=krum", "attack=label_flip", "privacy=local", "privacy.clip=1", "privacy.noise=0.1"),
+    "rf_gp": ("aggregate=bulyan", "attack=noise", "late=updates", "late.staleness=0.5"),
+    "em_kofl": ("aggregate=geometric_median", "attack=sign_flip", "participation=share"),
+    "vm_kofl": ("attack=zero", "secure=pairwise"),
+    "perfedavg": ("aggregate=multi_krum", "attack=label_flip", "late=labels"),
+    "one_shot_ridge": ("aggregate=trimmed_mean", "attack=label_flip"),
+}
+
+
+@pytest.mark.parametrize("algo", TOGETHER)
+def test_promises_are_kept(algo: str) -> None:
+    """Parties on their own come to what the simulation does."""
+    words = [*TOGETHER[algo], "attack.share=0.3", "partition.clients=4", "precision=float64", "replicates=3"]
+    suite = Conformance.from_overrides(f"algo={algo}", "kernels.D=4", *words)
+    for promise in IN_ONE_PROCESS:
+        promise(suite)
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize(
+    ("algo", "conditions", "match"),
+    [
+        ("pof_mkl", {"aggregate": Median(), "secure": Pairwise()}, "an aggregator reads what each client sent"),
+        ("pof_mkl", {"attack": Alie(), "secure": Pairwise()}, "attackers need the messages of one round"),
+        ("pof_mkl", {"attack": Alie(), "late": LateUpdates()}, "attackers need the messages of one round"),
+        ("pof_mkl", {"aggregate": Median(), "privacy": Central(1.0, 1.0)}, "null with noise of privacy=central"),
+        ("pof_mkl", {"aggregate": Median(), "late": LateUpdates(3, "client")}, "late.drawn=client: must be all with"),
+        ("fomd_oms", {"aggregate": Median()}, "null for FOMD-OMS, whose server asks for more than means"),
+        ("dkla", {"aggregate": Median()}, "null for DKLA"),
+        ("dkla", {"attack": Zero()}, "null for DKLA"),
+        ("libsvm", {"attack": Zero()}, "attack=Zero"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(algo: str, conditions: Any, match: str) -> None:
+    """In one line."""
+    with pytest.raises(BadValue, match=match) as refused:
+        wrap(prepare(scenario(f"algo={algo}")).algorithm, conditions)
+    assert "\n" not in str(refused.value)
+
+
+def test_too_few_clients_are_refused_before_the_first_round() -> None:
+    """Krum needs 2 f + 3 of them, and Bulyan 4 f + 3."""
+    for rule, allowed in ((Krum(0.4), "2 f \\+ 3: of 8"), (Bulyan(0.3), "4 f \\+ 3"), (MultiKrum(0.4), "2 f \\+ 3")):
+        inside = experiment("pof_mkl", aggregate=rule)
+        world, _ = make_world(inside, (0,))
+        with pytest.raises(BadValue, match=f"aggregate.byzantine={rule.byzantine}.*{allowed}"):
+            inside.algorithm.init(world)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: TrimmedMean(0.5),
+        lambda: Krum(-0.1),
+        lambda: MultiKrum(keep=0),
+        lambda: GeometricMedian(iterations=0),
+        lambda: GeometricMedian(smoothing=0.0),
+        lambda: Zero(share=1.1),
+        lambda: Zero(from_round=0),
+        lambda: SignFlip(scale=0.0),
+        lambda: RandomNoise(scale=-1.0),
+        lambda: Alie(z=np.inf),
+    ],
+)
+def test_keys_have_limits(make: Any) -> None:
+    with pytest.raises(BadValue):
+        make()
