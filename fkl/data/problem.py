@@ -257,7 +257,7 @@ class Batch(OfAllClients):
     rounds : int
         Iterations of the method.
     loss : {"square", "logistic", "one_vs_rest", "softmax"}
-        Loss to minimise; ``logistic`` for a target of -1 and 1, the last two for numbers of classes from 0.
+        Loss to minimise; ``logistic`` for a target of -1 and 1, the last two for targets of `of_classes`.
     site, site_names, rows_left_out, scale, encoder
         As in `Problem`.
     taking_part : (T, K) bool, or None
@@ -351,7 +351,7 @@ class Batch(OfAllClients):
         return replace(self, y=signs, loss="logistic", scale=self.scale.to_signs(*values.tolist()))
 
     def of_classes(self, loss: str, fewest: int) -> "Batch":
-        """The same for a loss of several classes, numbered from 0 in the order of the target's values.
+        """The same for a loss of C classes, with targets -(C - 1), -(C - 3), ..., C - 1 in the order of the values.
 
         Raises
         ------
@@ -364,7 +364,7 @@ class Batch(OfAllClients):
             raise FklError(f"the target has {wrong}")
         if len(np.unique(number[self.training])) < len(values):
             raise FklError("a class has no training sample: choose a smaller algo.test_share")
-        return replace(self, y=number.astype(np.float64), loss=loss, classes=len(values))
+        return replace(self, y=(2 * number - (len(values) - 1)).astype(np.float64), loss=loss, classes=len(values))
 
     @property
     def clients(self) -> int:

@@ -1,7 +1,7 @@
 """Several classes: one theta for each class in the same features, and losses of all classes together.
 
 The theta of C classes are one vector of length C P, class after class, so messages and methods need not know C. The
-target of a sample is the number of its class.
+target of class c = 0, ..., C - 1 is 2 c - (C - 1), so -1 and 1 for two classes, and a target times -1 is another class.
 """
 
 from dataclasses import dataclass
@@ -66,9 +66,14 @@ class ClassRows(Rows):
         return np.arange(self.y.shape[2]) < self.count[:, None]
 
     @cached_property
+    def number(self) -> Array:
+        """The class of each row, from 0 to C - 1, (R, K, r)."""
+        return (self.y + (self.classes - 1)) / 2
+
+    @cached_property
     def targets(self) -> Array:
         """1 for a sample's class, 0 for the others, (R, K, r, C)."""
-        return ((self.y[..., None] == np.arange(self.classes)) & self.there[..., None]).astype(np.float64)
+        return ((self.number[..., None] == np.arange(self.classes)) & self.there[..., None]).astype(np.float64)
 
     def predict(self, theta: Array) -> Array:
         """Predictions for all classes of each row, (R, K, r C, B)."""
@@ -112,12 +117,12 @@ class OfClasses:
 
     def of_each(self, rows: Any, f: Array) -> Array:
         """1 for a sample whose class does not have the largest prediction, (R, K, r)."""
-        return (f.reshape(rows.targets.shape).argmax(axis=3) != rows.y).astype(np.float64)
+        return (f.reshape(rows.targets.shape).argmax(axis=3) != rows.number).astype(np.float64)
 
     def measures(self, rows: Any, f: Array) -> dict[str, Array]:
         """Samples whose class does not have the largest prediction, and losses."""
         f, there = f.reshape(*rows.targets.shape, -1), rows.there[..., None]
-        wrong = (f.argmax(axis=3) != rows.y[..., None]) & there
+        wrong = (f.argmax(axis=3) != rows.number[..., None]) & there
         loss = (there * self.value(f, rows.targets[..., None])).sum(axis=2)
         return {"error": wrong.sum(axis=2).astype(np.float64), "loss": loss}
 

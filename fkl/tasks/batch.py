@@ -85,8 +85,8 @@ class BatchTask(Task):
 
     @property
     def signs(self) -> bool:
-        """True for the logistic loss."""
-        return bool(self.problem.loss == "logistic")
+        """True for losses of classes."""
+        return bool(self.problem.loss != "square")
 
     def sample_rows(self, count: int) -> Array:
         """Training samples at even distances."""

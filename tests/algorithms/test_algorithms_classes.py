@@ -37,7 +37,7 @@ def test_fed3r_is_pooled_ridge_however_samples_are_divided(words: tuple[str, ...
     """By scikit-learn, on targets of 0 and 1 for each class."""
     world, theta = world_of("algo=fed3r", *words)
     x, y, _ = world.problem.part(True)
-    phi, one_hot = world.bank.bank.features(x)[0, 0], np.eye(10)[y.astype(int)]  # type: ignore[attr-defined]
+    phi, one_hot = world.bank.bank.features(x)[0, 0], np.eye(10)[(y.astype(int) + 9) // 2]  # type: ignore[attr-defined]
     pooled = Ridge(alpha=0.01, fit_intercept=False, solver="cholesky").fit(phi, one_hot).coef_.ravel()
     assert_close(theta, np.broadcast_to(pooled, theta.shape), 1e-10, "theta")
 
@@ -91,6 +91,13 @@ def test_digits_are_learned() -> None:
         assert found["test_error_majority"] > 0.8
 
 
+def test_a_target_times_minus_1_is_the_class_from_the_other_end() -> None:
+    """As attackers learn it who flip labels."""
+    world, _ = world_of("algo=fed3r")
+    rows, flipped = world.training, world.held.flipped().rows("random features", lambda: world.bank)
+    assert (flipped.targets == rows.targets[..., ::-1]).all()
+
+
 @pytest.mark.parametrize("loss", ["softmax", "one_vs_rest"])
 def test_jax_plays_what_numpy_plays(loss: str) -> None:
     pytest.importorskip("jax")
@@ -107,6 +114,7 @@ def test_jax_plays_what_numpy_plays(loss: str) -> None:
         (("algo=fed3r", "dataset=diabetes"), "values, where one_vs_rest needs 2 to 100 classes"),
         ((*FEDAVG, "algo.loss=softmax", "dataset=ellipses"), "2 values, where softmax needs 3 to 100 classes"),
         (("algo=fed3r", "save_model=true"), "save_model=True: must be false with several classes"),
+        (("algo=fed3r", "intervals=split"), "null for Fed3R, which predicts a class"),
         (("algo=fed3r", "metrics.mae=numpy.add"), "must be null with several classes"),
     ],
     ids=str,
