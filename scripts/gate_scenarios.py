@@ -19,6 +19,11 @@ LOSSY = ("network.loss=0.3", "topology=erdos_renyi", "topology.p=0.9")
 SMALL: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("pof_mkl", "ofmkl_avg", "ofskl", "vm_kofl", "em_kofl", "perfedavg"), FEDERATED),
     **dict.fromkeys(("fomd_oms", "nco_oms", "fed_poe", "rf_gp"), FEDERATED),
+    **dict.fromkeys(("fedavg", "fedavgm", "fedadagrad", "fedadam", "fedyogi"), FEDERATED),
+    **dict.fromkeys(("fedprox", "scaffold", "q_fedavg", "ditto", "pfedme"), FEDERATED),
+    **dict.fromkeys(("fedavg_batches", "fedavgm_batches", "fedadagrad_batches", "fedadam_batches"), AGENTS),
+    **dict.fromkeys(("fedyogi_batches", "fedprox_batches", "scaffold_batches", "q_fedavg_batches"), AGENTS),
+    **dict.fromkeys(("ditto_batches", "pfedme_batches"), AGENTS),
     **dict.fromkeys(("pooled_raker", "pooled_ada_raker", "pooled_omkl_gf"), FEDERATED),
     **dict.fromkeys(("omkl_gf", "omkl_sfg", "omkl_sfg_r", "raker", "ada_raker", "rfomkr"), ALONE),
     **dict.fromkeys(("omkr", "rbf_1", "poly_2"), EXACT),

@@ -13,6 +13,7 @@ from fkl.screen.tables import show_table
 
 FAMILIES = {
     "federated": "clients and a server",
+    "local_training": "clients that train locally, and a server",
     "decentralized": "agents on a graph",
     "vertical": "parties with different features",
     "online": "one learner, no clients",

@@ -77,6 +77,8 @@ KINDS = {
     "angles": "masked sums of the parties' parts of the angles of random features",
     "box": "lower and upper corner of a box that holds the client's samples; back: of the box of all clients",
     "centres": "samples that clients give away as centres of the function",
+    "control": "control variates: of the server; up: changes of the clients' own",
+    "curvature": "of each kernel the client's part of the number by which the server divides its step (q-FedAvg)",
     "dealt product": "what a dealer says about the product of its masks",
     "distances": "masked sums of squared distances of samples to landmarks",
     "features": "a sample without its target",

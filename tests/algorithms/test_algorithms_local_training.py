@@ -11,17 +11,17 @@ from literal import local_training
 from literal.worlds import Size, Trace, assert_close, make_dictionary, make_problem, run
 
 from fkl.algorithms.federated.descent import Server
-from fkl.algorithms.federated.local_training.ditto import Ditto, DittoOnBatches
-from fkl.algorithms.federated.local_training.fedadagrad import FedAdagrad, FedAdagradOnBatches
-from fkl.algorithms.federated.local_training.fedadam import FedAdam, FedAdamOnBatches
-from fkl.algorithms.federated.local_training.fedavg import FedAvg, FedAvgOnBatches
-from fkl.algorithms.federated.local_training.fedavgm import FedAvgM, FedAvgMOnBatches
-from fkl.algorithms.federated.local_training.fedprox import FedProx, FedProxOnBatches
-from fkl.algorithms.federated.local_training.fedyogi import FedYogi, FedYogiOnBatches
-from fkl.algorithms.federated.local_training.pfedme import PFedMe, PFedMeOnBatches
-from fkl.algorithms.federated.local_training.q_fedavg import QFedAvg, QFedAvgOnBatches
-from fkl.algorithms.federated.local_training.scaffold import Scaffold, ScaffoldOnBatches
 from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
+from fkl.algorithms.local_training.ditto import Ditto, DittoOnBatches
+from fkl.algorithms.local_training.fedadagrad import FedAdagrad, FedAdagradOnBatches
+from fkl.algorithms.local_training.fedadam import FedAdam, FedAdamOnBatches
+from fkl.algorithms.local_training.fedavg import FedAvg, FedAvgOnBatches
+from fkl.algorithms.local_training.fedavgm import FedAvgM, FedAvgMOnBatches
+from fkl.algorithms.local_training.fedprox import FedProx, FedProxOnBatches
+from fkl.algorithms.local_training.fedyogi import FedYogi, FedYogiOnBatches
+from fkl.algorithms.local_training.pfedme import PFedMe, PFedMeOnBatches
+from fkl.algorithms.local_training.q_fedavg import QFedAvg, QFedAvgOnBatches
+from fkl.algorithms.local_training.scaffold import Scaffold, ScaffoldOnBatches
 from fkl.basics.random_streams import Streams
 from fkl.conformance import scenario
 from fkl.conformance.played import outcomes
@@ -178,7 +178,7 @@ def test_they_are_fluke_s() -> None:
             *state, _ = batches.round(method, state, t, present)
             np.testing.assert_allclose(state[0].theta[0, 0], told[name][t], rtol=0, atol=1e-14)
             if name == "ditto":
-                np.testing.assert_allclose(state[1].theta[0, :, 0], told["ditto_own"][t], rtol=0, atol=1e-14)
+                np.testing.assert_allclose(state[1].own.theta[0, :, 0], told["ditto_own"][t], rtol=0, atol=1e-14)
 
 
 def test_pfedme_is_its_authors() -> None:
@@ -191,7 +191,7 @@ def test_pfedme_is_its_authors() -> None:
     for shared, own in zip(told["pfedme"], told["own"], strict=True):
         *state, _ = batches.round(method, state)
         np.testing.assert_allclose(state[0].theta[0, 0], shared, rtol=0, atol=1e-14)
-        np.testing.assert_allclose(state[1].theta[0, :, 0], own, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(state[1].own.theta[0, :, 0], own, rtol=0, atol=1e-14)
 
 
 ROUNDS = 6
@@ -311,5 +311,5 @@ def test_clients_learn_alone_without_ditto_s_pull() -> None:
         theta = np.zeros(4)
         for _ in range(8):
             theta = theta - 0.2 * 2 * x.T @ (x @ theta - y) / len(y)
-        np.testing.assert_allclose(state[1].theta[0, k, 0], theta, atol=1e-14)
+        np.testing.assert_allclose(state[1].own.theta[0, k, 0], theta, atol=1e-14)
     assert isinstance(state[0], Server)

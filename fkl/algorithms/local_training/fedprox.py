@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fkl.algorithms.federated.local_training.fedavg import FedAvg, FullBatches, Loss
+from fkl.algorithms.local_training.fedavg import FedAvg, FullBatches, Loss
 from fkl.basics.errors import require
 from fkl.contract.world import Array
 

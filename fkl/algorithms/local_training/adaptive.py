@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fkl.algorithms.federated.local_training.fedavg import FedAvg
+from fkl.algorithms.local_training.fedavg import FedAvg, zeros
 from fkl.basics.errors import require
 from fkl.contract.world import Array, Common
 
@@ -49,7 +49,7 @@ class Adaptive(FedAvg):
 
     def start(self, common: Common, clients: int) -> tuple[Server, None]:
         """All theta and m are 0, v = tau^2."""
-        nothing = self.zeros(common)
+        nothing = zeros(common)
         return Server(nothing, nothing, nothing + self.tau**2), None
 
     def rule(self, server: Server, change: Array) -> Server:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fkl.algorithms.federated.descent import Server
-from fkl.algorithms.federated.local_training.fedavg import Change, FedAvg, FullBatches, Loss
+from fkl.algorithms.local_training.fedavg import Change, FedAvg, FullBatches, Loss, mean_of_kernels, zeros
 from fkl.basics.errors import require
 from fkl.contract.star import Star, Turn
 from fkl.contract.world import Array, Common, World
@@ -42,7 +42,7 @@ class Personal(FedAvg):
 
     def start(self, common: Common, clients: int) -> tuple[Server, Own]:
         """All theta are 0."""
-        return Server(self.zeros(common)), Own(self.zeros(common, clients))
+        return Server(zeros(common)), Own(zeros(common, clients))
 
     def client(self, common: Common, client: Own, down: Any, samples: Any, turn: Turn) -> tuple[Own, Change, Any]:
         """Predict with the own model, learn, and send the change of the shared one."""
@@ -57,7 +57,7 @@ class Personal(FedAvg):
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """The mean of every client's own kernels."""
-        return self.functions_of(world, state.client.theta)
+        return mean_of_kernels(world, state.client.theta)
 
 
 @dataclass(frozen=True)

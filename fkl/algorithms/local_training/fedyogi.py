@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fkl.algorithms.base import namespace
-from fkl.algorithms.federated.local_training.fedadam import FedAdam
-from fkl.algorithms.federated.local_training.fedavg import FullBatches
+from fkl.algorithms.local_training.fedadam import FedAdam
+from fkl.algorithms.local_training.fedavg import FullBatches
 from fkl.contract.world import Array
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from fkl.algorithms.base import Batched
 from fkl.algorithms.federated.descent import MOST_STEPS, Parameters, Server
-from fkl.algorithms.federated.local_training.losses import LossOfAll, LossOfSample
+from fkl.algorithms.local_training.losses import LossOfAll, LossOfSample
 from fkl.basics.errors import require
 from fkl.contract.batches import OnBatches
 from fkl.contract.star import Federated, Star, Turn
@@ -31,6 +31,25 @@ class Change:
     """The change of theta by a client's steps."""
 
     theta: FeatureGradients | PerClient
+
+
+@dataclass
+class Kept:
+    """State of clients with batches: the method's, and the theta (R, K, P) with which they predict."""
+
+    own: Any
+    theta: Array
+
+
+def zeros(common: Common, *clients: int) -> Array:
+    """Zeros (R, N, P), or (R, K, N, P) for this number of clients."""
+    bank = common.bank
+    return common.xp.zeros((bank.replicates, *clients, bank.kernels, bank.width))
+
+
+def mean_of_kernels(world: World, theta: Array) -> tuple[OnFeatures, ...]:
+    """The plain mean of all kernels with these theta, (R, K or 1, N, P)."""
+    return OnFeatures.of_replicates(world.bank, theta, np.full(theta.shape[:3], 1 / theta.shape[2]))
 
 
 @dataclass(frozen=True)
@@ -75,12 +94,7 @@ class FedAvg(Federated):
 
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
         """All theta are 0; clients hold nothing."""
-        return Server(self.zeros(common)), None
-
-    def zeros(self, common: Common, *clients: int) -> Array:
-        """Zeros of the shape (R, N, P), or (R, K, N, P) for this number of clients."""
-        bank = common.bank
-        return common.xp.zeros((bank.replicates, *clients, bank.kernels, bank.width))
+        return Server(zeros(common)), None
 
     def local_loss(self, common: Common, down: Any, samples: Any, own: Array | None = None) -> Loss:
         """A client's loss, where the server's theta is known and perhaps a vector of its own."""
@@ -115,12 +129,8 @@ class FedAvg(Federated):
         return Server(server.theta + self.eta_server * change)
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """The mean of the kernels, with the clients' own theta if a method has it."""
-        return self.functions_of(world, state.server.theta[:, None])
-
-    def functions_of(self, world: World, theta: Array) -> tuple[OnFeatures, ...]:
-        """The mean of the kernels with this theta, (R, K or 1, N, P)."""
-        return OnFeatures.of_replicates(world.bank, theta, np.full(theta.shape[:3], 1 / theta.shape[2]))
+        """The mean of the server's kernels."""
+        return mean_of_kernels(world, state.server.theta[:, None])
 
 
 @dataclass(frozen=True)
@@ -128,7 +138,7 @@ class FullBatches(Batched, OnBatches):
     """The same methods where clients have all their samples from the start: each step uses all of a client's samples.
 
     There is one kernel, and F_k(theta) = mean loss of client k's samples + (lam / K) |theta|^2. The sum of all F_k is
-    what COKE and DKLA minimise (COKE's eq. 26). A round shows the theta that clients have when it begins.
+    that of COKE and DKLA (COKE's eq. 26). Clients predict with the theta that they had when their last round began.
 
     Parameters
     ----------
@@ -154,13 +164,24 @@ class FullBatches(Batched, OnBatches):
         require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
 
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
-        """As the method's."""
+        """As the method's; clients predict with theta = 0."""
         self.require_fits(common.dictionary)
-        return super().start(common, clients)
+        server, own = super().start(common, clients)
+        return server, Kept(own, zeros(common, clients)[:, :, 0])
+
+    def client(self, common: Common, client: Any, down: Any, samples: Any, turn: Turn) -> tuple[Any, Any, Any]:
+        """As the method's; absent clients keep their theta."""
+        own, up, theta = super().client(common, client.own, down, samples, turn)
+        theta = common.xp.where(samples.present[:, None], theta, client.theta)
+        return Kept(own, theta), up, theta
 
     def local_loss(self, common: Common, down: Any, samples: Any, own: Array | None = None) -> Loss:
         """A client's mean loss, with its part of the regulariser."""
         return LossOfAll(common, samples, down.theta.values, self.lam / common.clients, own)
+
+    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+        """Theta of every client."""
+        return mean_of_kernels(world, state.client.theta[:, :, None])
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.federated.descent import MOST_STEPS
-from fkl.algorithms.federated.local_training.ditto import Personal
-from fkl.algorithms.federated.local_training.fedavg import FullBatches, Loss
+from fkl.algorithms.local_training.ditto import Personal
+from fkl.algorithms.local_training.fedavg import FullBatches, Loss
 from fkl.basics.errors import require
 from fkl.contract.world import Array, Common
 

@@ -7,7 +7,7 @@ Karimireddy, Kale, Mohri, Reddi, Stich and Suresh, SCAFFOLD: Stochastic Controll
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fkl.algorithms.federated.local_training.fedavg import FedAvg, FullBatches, Loss
+from fkl.algorithms.local_training.fedavg import FedAvg, FullBatches, Loss, zeros
 from fkl.contract.star import Turn
 from fkl.contract.world import Array, Common
 from fkl.wire.payloads import PerClient, SameForAll
@@ -63,7 +63,7 @@ class Scaffold(FedAvg):
 
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
         """All theta, c and c_k are 0."""
-        return Server(self.zeros(common), self.zeros(common)), Client(self.zeros(common, clients))
+        return Server(zeros(common), zeros(common)), Client(zeros(common, clients))
 
     def broadcast(self, common: Common, server: Server, turn: Turn) -> Down:
         """Theta and c to all clients."""

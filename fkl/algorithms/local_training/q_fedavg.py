@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from fkl.algorithms.federated.descent import Server
-from fkl.algorithms.federated.local_training.fedavg import FedAvg, FullBatches
+from fkl.algorithms.local_training.fedavg import FedAvg, FullBatches
 from fkl.basics.errors import require
 from fkl.contract.star import Turn
 from fkl.contract.world import Array, Common

@@ -6,7 +6,7 @@ Hsu, Qi and Brown, Measuring the Effects of Non-Identical Data Distribution for 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fkl.algorithms.federated.local_training.fedavg import FedAvg, FullBatches
+from fkl.algorithms.local_training.fedavg import FedAvg, FullBatches, zeros
 from fkl.basics.errors import require
 from fkl.contract.world import Array, Common
 
@@ -40,7 +40,7 @@ class FedAvgM(FedAvg):
 
     def start(self, common: Common, clients: int) -> tuple[Server, None]:
         """All theta and v are 0."""
-        return Server(self.zeros(common), self.zeros(common)), None
+        return Server(zeros(common), zeros(common)), None
 
     def rule(self, server: Server, change: Array) -> Server:
         """A step along the momentum."""

@@ -7,8 +7,8 @@ Algorithm 2.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fkl.algorithms.federated.local_training.adaptive import Adaptive
-from fkl.algorithms.federated.local_training.fedavg import FullBatches
+from fkl.algorithms.local_training.adaptive import Adaptive
+from fkl.algorithms.local_training.fedavg import FullBatches
 from fkl.basics.errors import require
 from fkl.contract.world import Array
 
