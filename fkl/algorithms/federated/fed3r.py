@@ -1,8 +1,9 @@
 """Fed3R: every client sends the sums for a ridge classifier once, and the server solves for all classes exactly.
 
 Fani, Camoriano, Caputo and Ciccone, Accelerating Heterogeneous Federated Learning with Closed-form Classifiers (ICML
-2024), with random features. There are no features of a pretrained network here, and no fine-tuning afterwards. Only the
-abstract was available.
+2024), with random features instead of those of a pretrained network, and without fine-tuning. Of the paper only the
+abstract was available. The authors' code (github.com/Erosinho13/Fed3R) solves the same equations with one more feature,
+which is 1, and divides the vector of each class by its length before it predicts. Neither is done here.
 """
 
 from dataclasses import dataclass
