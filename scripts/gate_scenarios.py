@@ -29,6 +29,7 @@ SMALL: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("omkr", "rbf_1", "poly_2"), EXACT),
     **dict.fromkeys(("cta", "push_cta", "dkla", "link_dkla", "coke", "dekrr_ddrf"), AGENTS),
     "one_shot_ridge": (*STREAM, "kernels.D=8"),
+    "fed3r": ("dataset=digits", "partition.clients=4", "partition.rounds=60", "kernels.D=8"),
     **dict.fromkeys(("dkrr_ny_cm", "falkon"), STREAM),
     **dict.fromkeys(("odkla", "qc_odkla", "domkl", "consensus_rf_gp", "d_rf_gp"), FEDERATED),
     **dict.fromkeys(("parsimonious_federated", "parsimonious_centralized"), SPARSE),

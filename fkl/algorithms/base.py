@@ -10,7 +10,7 @@ from fkl.contract.one_shot import Fitted
 from fkl.contract.parties import Scored
 from fkl.contract.world import Algorithm, Array, Outcome, World
 from fkl.data.problem import FOLDS, Batch, Problem
-from fkl.kernels.losses import LOSSES
+from fkl.kernels.losses import OF_CLASSES
 from fkl.kernels.traceable import namespace
 from fkl.tasks.batch import BatchTask
 from fkl.tasks.task import Task
@@ -78,11 +78,15 @@ class Batched(HoldOut):
     ----------
     iterations : int
         Iterations k of the method.
-    loss : {"square", "logistic"}
-        (y - f)^2, or log(1 + exp(-y f)) for a target of two classes.
+    loss : {"square", "logistic", "one_vs_rest", "softmax"}
+        (y - f)^2; log(1 + exp(-y f)) for a target of two classes; for more classes, the squared errors of one function
+        for each class, or -log of the softmax. Only methods that descend at a server learn more than two classes.
     lam : float
         Regularisation lambda of the sum over all clients.
     """
+
+    losses: ClassVar[tuple[str, ...]] = ("square", "logistic")
+    """Losses that it can minimise."""
 
     iterations: int = 2000
     loss: str = "square"
@@ -91,7 +95,7 @@ class Batched(HoldOut):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(1 <= self.iterations <= 10**9, "iterations", self.iterations, "an integer >= 1")
-        require(self.loss in LOSSES, "loss", self.loss, " or ".join(LOSSES))
+        require(self.loss in self.losses, "loss", self.loss, " or ".join(self.losses))
         require(0 < self.lam < np.inf, "lam", self.lam, "a number > 0")
 
     @property
@@ -100,8 +104,10 @@ class Batched(HoldOut):
         return self.iterations
 
     def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
-        """All clients' samples at once; labels are -1 and 1 for the logistic loss."""
+        """All clients' samples at once; labels are -1 and 1 for the logistic loss, and numbers of several classes."""
         batch = super().batch(problem, rng)
+        if self.loss in OF_CLASSES:
+            return batch.of_classes(self.loss, 3 if self.loss == "softmax" else 2)
         return batch if self.loss == "square" else batch.of_two_classes()
 
 

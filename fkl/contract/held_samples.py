@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.kernels import FeatureBank
+from fkl.kernels.classes import ClassBank, rows_in
 from fkl.kernels.feature_rows import Rows, Space
-from fkl.kernels.losses import Loss, Minimiser
+from fkl.kernels.losses import Loss, Minimiser, OfNumbers
 
 Array = NDArray[np.floating]
 
@@ -22,7 +23,7 @@ class BatchSamples:
     ----------
     rows : Rows
         Features in the space of the only kernel.
-    loss : Loss
+    loss : OfNumbers
     agents : int
         N, for the whole graph: each agent has a share of 1/N of terms about all agents together.
 
@@ -33,12 +34,12 @@ class BatchSamples:
     """
 
     rows: Rows
-    loss: Loss
+    loss: OfNumbers
     agents: int
     factored: dict[bytes, Minimiser] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
-    def from_samples(cls, bank: FeatureBank, x: Array, y: Array, loss: Loss, agents: int) -> "BatchSamples":
+    def from_samples(cls, bank: FeatureBank, x: Array, y: Array, loss: OfNumbers, agents: int) -> "BatchSamples":
         """Samples of one agent, x (n, d) and y (n,)."""
         return cls(Rows.from_samples(bank, x, y, np.array([len(y)]), loss.compressed), loss, agents)
 
@@ -144,12 +145,12 @@ class Held:
     each: bool = False
     made: Made = field(default_factory=Made, repr=False, compare=False)
 
-    def rows(self, space: str, bank: Callable[[], Space]) -> Rows:
+    def rows(self, space: str, bank: Callable[[], Space | ClassBank]) -> Rows:
         """All samples in a feature space, mapped once."""
         made = self.made.named
         if space not in made:
             compressed = self.loss.compressed and not self.each
-            made[space] = Rows.from_samples(bank(), self.x, self.y, self.count, compressed)
+            made[space] = rows_in(bank(), self.x, self.y, self.count, compressed)
         return made[space]
 
     def flipped(self) -> "Held":

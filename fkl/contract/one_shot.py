@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError
 from fkl.contract.star import Federated, Turn
 from fkl.contract.world import Common, World
+from fkl.data.problem import MOST_CLASSES
 from fkl.kernels.threads import in_parts
 from fkl.wire.payloads import Ragged
 
@@ -17,8 +18,6 @@ Array = NDArray[np.float64]
 Predictors = tuple[Callable[[NDArray[Any]], NDArray[Any]], ...]
 """One per replicate: from samples (n, d) to targets (n,), NaN if undecided; plain data, for checkpoints."""
 Item = TypeVar("Item")
-
-MOST_CLASSES = 100
 
 
 @dataclass(frozen=True)

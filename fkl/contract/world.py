@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from fkl.basics.random_streams import Streams
 from fkl.contract.held_samples import BatchSamples, Held, OwnSamples
 from fkl.kernels import BANKS, Dictionary, FeatureBank
+from fkl.kernels.classes import ClassBank
 from fkl.kernels.client_tiles import as_they_are, sums_in_order
 from fkl.kernels.feature_rows import Rows
-from fkl.kernels.losses import LOSSES, Loss
+from fkl.kernels.losses import LOSSES, Loss, OfNumbers
 from fkl.network import Topology
 from fkl.wire import Channel
 
@@ -40,6 +41,8 @@ class Common:
         Library that computes the features.
     clients : int
         Number of clients or agents.
+    outputs : int
+        Number of functions in the same features: one for each class, or 1.
     """
 
     dictionary: Dictionary
@@ -49,6 +52,7 @@ class Common:
     precision: str
     engine: str = "numba"
     clients: int = 1
+    outputs: int = 1
 
     @property
     def xp(self) -> Any:
@@ -56,9 +60,18 @@ class Common:
         return BANKS[self.engine].xp
 
     @cached_property
-    def bank(self) -> FeatureBank:
+    def features(self) -> FeatureBank:
         """The random features of all replicates, drawn at the first use."""
         return self.dictionary.bank(self.dimension, self.streams, self.precision, self.engine)
+
+    @cached_property
+    def bank(self) -> FeatureBank:
+        """The same, with a theta for each output."""
+        return self.of_outputs(self.features)
+
+    def of_outputs(self, features: FeatureBank) -> FeatureBank:
+        """These features, or a `ClassBank` of them if there are several outputs."""
+        return features if self.outputs == 1 else cast(FeatureBank, ClassBank(features, self.outputs))
 
     def replicate(self, r: int) -> Self:
         """Common knowledge in the replicate at index r."""
@@ -118,7 +131,8 @@ class World:
         """Common knowledge of all parties."""
         horizon, drawn = self.problem.rounds, (self.streams, self.precision, self.engine)
         clients = getattr(self.problem, "everyone", self.problem.clients)  # data that are never divided have none
-        return Common(self.dictionary, self.problem.dimension, horizon, *drawn, clients)
+        outputs = getattr(self.problem, "classes", 1)  # of a batch
+        return Common(self.dictionary, self.problem.dimension, horizon, *drawn, clients, outputs)
 
     @cached_property
     def bank(self) -> FeatureBank:
@@ -148,7 +162,7 @@ class World:
     @cached_property
     def samples(self) -> BatchSamples:
         """The clients' training samples for agents on a graph."""
-        return BatchSamples(self.training, self.loss, self.problem.clients)
+        return BatchSamples(self.training, cast(OfNumbers, self.loss), self.problem.clients)
 
     @cached_property
     def own_samples(self) -> OwnSamples:

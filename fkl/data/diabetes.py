@@ -1,14 +1,12 @@
 """The diabetes data of scikit-learn: small, real, and always available."""
 
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
 from fkl.data.problem import Table
-from fkl.data.store import DataFile, Store
+from fkl.data.store import DataFile, Store, of_scikit_learn
 
 NAMES = ("age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")
 
@@ -35,10 +33,6 @@ class Diabetes:
         Table
             x of shape (442, 10).
         """
-        # `sklearn.datasets.load_diabetes` gives the same bytes, but its import takes longer than a small run.
-        spec = find_spec("sklearn")
-        assert spec is not None and spec.submodule_search_locations
-        folder = Path(spec.submodule_search_locations[0]) / "datasets" / "data"
-        x, y = (np.loadtxt(folder / f"diabetes_{part}.csv.gz") for part in ("data_raw", "target"))
+        x, y = (np.loadtxt(of_scikit_learn(f"diabetes_{part}.csv.gz")) for part in ("data_raw", "target"))
         x = (x - x.mean(axis=0)) / x.std(axis=0) / len(x) ** 0.5
         return Table.of_one_site(x, y, NAMES)

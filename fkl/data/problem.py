@@ -14,6 +14,7 @@ from fkl.data.scale import Scale
 
 FOLDS = 5
 """Number of parts in a cross-validation."""
+MOST_CLASSES = 100
 
 
 @dataclass(frozen=True)
@@ -255,14 +256,16 @@ class Batch(OfAllClients):
         False for a sample that is only tested on.
     rounds : int
         Iterations of the method.
-    loss : {"square", "logistic"}
-        Loss to minimise; ``logistic`` for a target of -1 and 1.
+    loss : {"square", "logistic", "one_vs_rest", "softmax"}
+        Loss to minimise; ``logistic`` for a target of -1 and 1, the last two for targets of `of_classes`.
     site, site_names, rows_left_out, scale, encoder
         As in `Problem`.
     taking_part : (T, K) bool, or None
         Whether a client takes part in a round; None for all in all.
     row : (n,) int64 or None
         As in `Table`.
+    classes : int
+        Number of classes if each has its own theta, or 1.
     """
 
     x: NDArray[np.floating]
@@ -278,6 +281,7 @@ class Batch(OfAllClients):
     encoder: Encoder | None = None
     taking_part: NDArray[np.bool_] | None = None
     row: NDArray[np.int64] | None = None
+    classes: int = 1
 
     @classmethod
     def from_problem(
@@ -345,6 +349,22 @@ class Batch(OfAllClients):
         require(len(values) == 2, "loss", "logistic", f"square: the target has {len(values)} values, not two classes")
         signs = np.where(self.y == values[0], -1.0, 1.0)
         return replace(self, y=signs, loss="logistic", scale=self.scale.to_signs(*values.tolist()))
+
+    def of_classes(self, loss: str, fewest: int) -> "Batch":
+        """The same for a loss of C classes, with targets -(C - 1), -(C - 3), ..., C - 1 in the order of the values.
+
+        Raises
+        ------
+        fkl.basics.errors.FklError
+            If the number of values is not from `fewest` to `MOST_CLASSES`, or a class has no training sample.
+        """
+        values, number = np.unique(self.y, return_inverse=True)
+        wrong = f"{len(values)} values, where {loss} needs {fewest} to {MOST_CLASSES} classes"
+        if not fewest <= len(values) <= MOST_CLASSES:
+            raise FklError(f"the target has {wrong}")
+        if len(np.unique(number[self.training])) < len(values):
+            raise FklError("a class has no training sample: choose a smaller algo.test_share")
+        return replace(self, y=(2 * number - (len(values) - 1)).astype(np.float64), loss=loss, classes=len(values))
 
     @property
     def clients(self) -> int:

@@ -38,6 +38,13 @@ PARTIAL = re.compile(r"\.\d+\.partial$")
 DAMAGE = (lzma.LZMAError, zlib.error, zipfile.BadZipFile, EOFError, OSError, RuntimeError, NotImplementedError)
 
 
+def of_scikit_learn(name: str) -> Path:
+    """A file of scikit-learn's bundled data; its own functions take longer to import than a small run."""
+    spec = find_spec("sklearn")
+    assert spec is not None and spec.submodule_search_locations
+    return Path(spec.submodule_search_locations[0]) / "datasets" / "data" / name
+
+
 @dataclass(frozen=True)
 class DataFile:
     """One file of a data set.

@@ -13,6 +13,7 @@ from fkl.contract.batches import OnBatches
 from fkl.contract.world import Algorithm, World
 from fkl.engines.checkpoint import CHECKPOINT, Checkpoint, Follower
 from fkl.kernels.client_tiles import sums_in_order
+from fkl.kernels.losses import OF_CLASSES
 from fkl.network.response_times import CostModel
 from fkl.tasks import task_of
 from fkl.tasks.stream import StreamTask
@@ -181,4 +182,6 @@ def why_no_star_on_a_stream(method: Algorithm) -> str | None:
 
 def why_not_at_sites(method: Algorithm) -> str | None:
     """Why real sites cannot play a method; None where they can, which are stars of streams and of batches."""
+    if getattr(method, "loss", None) in OF_CLASSES:
+        return "its parties have to know all classes, and a site knows those of its own rows"
     return why_no_star(method) if isinstance(method, OnBatches) else why_no_star_on_a_stream(method)

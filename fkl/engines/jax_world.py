@@ -164,7 +164,7 @@ class Scan:
         self._algorithm, self._world, self._state, self._judge = algorithm, world, state, judge
         self._of_streams = isinstance(judge, StreamJudge)
         has_features = "kernels.D" not in getattr(algorithm, "idle", ())
-        self._bank = bank = world.bank if has_features else None
+        self._bank = bank = world.common.features if has_features else None
         self._devices = Devices(len(world.streams.replicates), world.problem.clients)
         self._asked: list[Callable[[int], Array]] = []
         self._booked: list[_Booked] = []
@@ -283,7 +283,7 @@ class Scan:
         known = vars(here)["common"] = _CommonOfRound(**_fields(common))
         if self._bank is not None:
             like, angles = JaxBank(*fixed.features), HERE if _on_cpu() else ELSEWHERE
-            vars(known)["bank"] = replace(like, precision=self._bank.precision, at_once=angles)
+            vars(known)["bank"] = known.of_outputs(replace(like, precision=self._bank.precision, at_once=angles))
         if not self._of_streams:
             minimiser = None if of_host is None else rebuilt(self._minimiser, fixed.minimiser)
             rows = rebuilt(world.samples.rows, fixed.rows)

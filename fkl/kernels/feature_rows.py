@@ -116,6 +116,11 @@ class Rows:
         return np.matmul(phi.swapaxes(1, 2), phi)
 
     @property
+    def targets(self) -> Array:
+        """The targets by which features are weighed for a squared loss: y."""
+        return self.y
+
+    @property
     def few(self) -> bool:
         """Whether two products with Phi_i are less work than one with a matrix (P, P)."""
         return 2 * self.phi.shape[2] < self.phi.shape[3]

@@ -1,13 +1,14 @@
 """Mean losses of all samples at once: their values, their gradients and the minimisers that clients need."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
 from fkl.kernels import pointwise_losses as losses
+from fkl.kernels.classes import OfClasses, OneVsRest, Softmax
 from fkl.kernels.feature_rows import Array, Ridge, Rows
 from fkl.kernels.traceable import namespace, traced
 
@@ -140,6 +141,8 @@ class LogisticMinimiser:
         raise FklError(f"a client's minimum is not found in {MOST_STEPS} steps: raise algo.rho or algo.lam")
 
 
-Loss = Square | Logistic
+OfNumbers = Square | Logistic
+Loss = OfNumbers | OfClasses
 Minimiser = SquareMinimiser | LogisticMinimiser
-LOSSES: dict[str, Loss] = {"square": Square(), "logistic": Logistic()}
+OF_CLASSES: dict[str, OfClasses] = {"one_vs_rest": OneVsRest(), "softmax": Softmax()}
+LOSSES: dict[str, Any] = {"square": Square(), "logistic": Logistic(), **OF_CLASSES}

@@ -10,6 +10,7 @@ FAMILIES = {
     "federated": (
         "POF-MKL", "vM-KOFL", "OFMKL-Avg", "eM-KOFL", "OFSKL", "PerFedAvg", "Fed-POE", "FOMD-OMS", "NCO-OMS", "RF-GP",
         "One-shot ridge", "FALKON", "DKRR-NY-CM", "OMKL-GF, pooled", "Raker, pooled", "AdaRaker, pooled",
+        "Fed3R",
     ),
     "decentralized": (
         "DKLA", "CTA", "COKE", "ODKLA", "DeKRR-DDRF", "QC-ODKLA", "DOMKL", "Consensus RF-GP", "DKLA on links",

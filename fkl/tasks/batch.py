@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from fkl.basics.errors import key_prefix
+from fkl.basics.errors import key_prefix, require
 from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.config import Run
 from fkl.contract.world import Algorithm, Array, World
@@ -35,6 +35,8 @@ from fkl.tasks.task import (
 
 PENDING_BYTES = 2**20
 """Memory of the iterations of one replicate that are judged together, in one product instead of many."""
+DIGITS = ("dataset=digits", "partition.clients=4", "partition.rounds=60", "kernels.D=8")
+"""A small part of the data set of classes."""
 PARTS = (("train", True), ("test", False))
 """Parts of the samples; True for the training samples."""
 SHARES = Panel("share of errors", {"train_error": "training samples", "test_error": "test samples"}, log=False)
@@ -69,6 +71,9 @@ class BatchTask(Task):
         table = samples.read_table(run, generator)
         batch = batch_of_stream(run, samples.split_table(run, table, generator), generator)
         batch = samples.in_precision(batch, run)
+        for key, none in (("save_model", "false"), ("metrics", "null")):
+            asked = getattr(run.settings, key)
+            require(batch.classes == 1 or not asked, key, asked, f"{none} with several classes")
         if getattr(run.algo, "redraw", False):
             return cls(batch, partial(_redrawn_batch, run, None if samples.has_drawn_samples(run) else table))
         return cls(batch, partial(_thinned_batch, run, batch) if differs_by_replicate(run) else None)
@@ -80,8 +85,8 @@ class BatchTask(Task):
 
     @property
     def signs(self) -> bool:
-        """True for the logistic loss."""
-        return bool(self.problem.loss == "logistic")
+        """True for losses of classes."""
+        return bool(self.problem.loss != "square")
 
     def sample_rows(self, count: int) -> Array:
         """Training samples at even distances."""
@@ -129,6 +134,15 @@ class StarTask(BatchTask):
     def panels(self) -> Mapping[str, Panel]:
         """Errors and distances."""
         return {name: panel for name, panel in super().panels().items() if name != "transmissions"}
+
+
+class ClassTask(StarTask):
+    """The same for methods that only learn classes."""
+
+    @classmethod
+    def small(cls, algorithm: type) -> tuple[str, ...]:
+        """4 clients, ten classes."""
+        return (*DIGITS, *overrides_for_keys(algorithm, iterations=100))
 
 
 class TogetherTask(StarTask):
@@ -180,7 +194,7 @@ class TestedBooks(Books):
 
     def __init__(self, problem: Batch, replicates: int) -> None:
         super().__init__(problem.rounds, replicates)
-        self.problem, self.classes = problem, problem.loss == "logistic"
+        self.problem, self.classes = problem, problem.loss != "square"
         self.pending: list[Array] = []  # not more than the rounds, because checkpoints store them
         self.first_pending = 0
         self.count = {}

@@ -22,6 +22,7 @@ IN_ONE_PROCESS = [promise for promise in PROMISES if promise is not Conformance.
 ABSENT = ("partition=quantity_skew", "partition.clients=5", "partition.rounds=60", "precision=float64")
 NEAREST = ("compression=uniform", "compression.rounding=nearest")
 NOISY = ("privacy=local", "privacy.clip=1.5", "privacy.noise=0.5")
+DIGITS = ("dataset=digits", "partition.clients=4", "partition.rounds=60", "kernels.D=4")
 LOSSY = ("network.loss=0.3", "topology=erdos_renyi", "topology.p=0.9")
 WHERE_ABSENT = {LEDGER, APART, KEPT}
 WHERE_LOST = {LEDGER, APART, KEPT, ALIKE}
@@ -66,6 +67,10 @@ DIFFICULT: dict[str, tuple[set[Promise], tuple[str, ...]]] = {
     "d_rf_gp, messages lost": (WHERE_LOST, ("algo=d_rf_gp", *LOSSY)),
     "domkl, weights added, messages lost": (WHERE_LOST, ("algo=domkl", "algo.weights=added", *LOSSY)),
     "odkla, messages lost": (WHERE_LOST, ("algo=odkla", *LOSSY)),
+    "fedavg_batches, softmax": (
+        WHERE_ABSENT | {ALIKE},
+        ("algo=fedavg_batches", "algo.loss=softmax", "algo.iterations=20", *DIGITS, "participation=share"),
+    ),
     "one_shot_ridge, clients absent": (
         WHERE_ABSENT | {ALIKE, LABELS},
         ("algo=one_shot_ridge", *ABSENT, "participation=share", *NOISY),

@@ -86,6 +86,7 @@ THEORY: dict[str, Theory] = {
     "push_cta": ((*AGENT, "algo.eta=0.5", "algo.iterations=400"), closed_form),
     "dkla": (AGENT, closed_form),
     "one_shot_ridge": (AGENT, closed_form),
+    "fed3r": "test_algorithms_classes.py::test_fed3r_is_pooled_ridge_however_samples_are_divided",
     **dict.fromkeys(("dkrr_ny_cm", "falkon"), "test_algorithms_nystroem.py::test_one_client_is_nystroem_s_closed_form"),
     "link_dkla": (AGENT, closed_form),
     "coke": ((*AGENT, "algo.v=0.5", "algo.mu=0.8"), closed_form),

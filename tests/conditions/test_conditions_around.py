@@ -18,7 +18,7 @@ from fkl.engines.experiment import Experiment
 from fkl.runs.prepare import prepare
 
 STAR = (
-    "em_kofl", "fed_poe", "fomd_oms", "ofmkl_avg", "ofskl", "one_shot_ridge",
+    "em_kofl", "fed_poe", "fomd_oms", "fed3r", "ofmkl_avg", "ofskl", "one_shot_ridge",
     "perfedavg", "pof_mkl", "rf_gp", "vm_kofl", *LOCAL_TRAINING, *LOCAL_BATCHES,
 )  # fmt: skip
 GRAPH = ("coke", "consensus_rf_gp", "cta", "d_rf_gp", "dkla", "domkl", "odkla", "qc_odkla")

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_diabetes, load_digits
 
 from fkl.basics.errors import BadValue
 from fkl.data import wave_farm
 from fkl.data.diabetes import Diabetes
+from fkl.data.digits import Digits
 from fkl.data.store import Store
 from fkl.data.synthetic import CHUNK_ROWS, Synthetic
 from fkl.data.wave_farm import CLIMATES, WaveFarm
@@ -121,6 +122,13 @@ def test_diabetes_is_scikit_learn_s():
     """To the last bit, though its function is not called."""
     table, expected = load(Diabetes()), load_diabetes()
     assert (table.x.tobytes(), table.y.tobytes()) == (expected.data.tobytes(), expected.target.tobytes())
+    assert table.feature_names == tuple(expected.feature_names)
+
+
+def test_digits_are_scikit_learn_s():
+    table, expected = load(Digits()), load_digits()
+    assert (table.x == expected.data).all()
+    assert (table.y == expected.target).all()
     assert table.feature_names == tuple(expected.feature_names)
 
 

@@ -16,7 +16,7 @@ LITERAL: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", LITERAL)
 @pytest.mark.parametrize("count", [(3, 4), (9, 11), (30, 25)], ids=["few", "some", "more than features"])
 def test_a_gradient_is_the_slope_of_the_mean_loss(loss: str, count: tuple[int, int]) -> None:
     """Of each client by itself, whichever product is less work for so many samples."""

@@ -25,6 +25,7 @@ STABLE = {
     "pooled_ada_raker",
     "dkla",
     "one_shot_ridge",
+    "fed3r",
     "dkrr_ny_cm",
     "falkon",
     "coke",

@@ -28,6 +28,11 @@ OWN_SUMMARY = [
 ]  # fmt: skip
 SUMS_SUMMARY = [name for name in BATCH_SUMMARY if name not in PEERS]
 SUMS_SUMMARY[7:7] = TRAFFIC
+CLASS_SUMMARY = [
+    "replicate", "train_error", "train_loss", "test_error", "test_loss", *SUMS_SUMMARY[3:13], "train_error_at_optimum",
+    "train_loss_at_optimum", "test_error_at_optimum", "test_loss_at_optimum", "test_error_majority",
+    "test_error_worst_tenth", "test_error_gini", *TIMES,
+]  # fmt: skip
 COVERAGE = ["coverage_50", "coverage_80", "coverage_95"]
 SURE_SUMMARY = list(STREAM_SUMMARY)
 SURE_SUMMARY[len(STREAM_ERRORS) : len(STREAM_ERRORS)] = [*COVERAGE, "log_score"]
@@ -56,7 +61,7 @@ DRAWN = ("coke", "fdskl", "libsvm", "parsimonious_federated", "pof_mkl", "pooled
 """One of each family and kind of figure."""
 
 
-ALWAYS = (*DRAWN, "consensus_rf_gp", "dekrr_ddrf", "odkla", "one_shot_ridge", "secureboost")
+ALWAYS = (*DRAWN, "consensus_rf_gp", "dekrr_ddrf", "fed3r", "odkla", "one_shot_ridge", "secureboost")
 """Those of `make test`: one of each list of columns."""
 
 
@@ -64,14 +69,14 @@ CALIBRATED = ("rf_gp",)
 """Methods that say how sure they are."""
 
 
-STARS_OF_BATCHES = ("dkrr_ny_cm", "falkon", "one_shot_ridge")
+STARS_OF_BATCHES = ("dkrr_ny_cm", "falkon", "fed3r", "one_shot_ridge")
 """Methods with a server whose clients have all their samples from the start."""
 
 
 def rounds_and_clients(algo: str) -> tuple[int, int]:
     """Of a run as small as `small` makes it."""
     if algo in STARS_OF_BATCHES:
-        return (1 if algo == "one_shot_ridge" else 100), 4
+        return (1 if algo in ("fed3r", "one_shot_ridge") else 100), 4
     if algo in VERTICAL:
         return (1 if algo in AT_ONCE else 20), 2
     if algo in PARSIMONIOUS:
@@ -89,6 +94,8 @@ def expected(algo: str) -> tuple[tuple[str, ...], list[str], tuple[str, ...], tu
         return ("mse", "transmissions"), OWN_SUMMARY, ("train_mse", "test_mse"), ("broadcast", "link")
     if algo in DECENTRALIZED:
         return ("mse", "distance", "transmissions"), BATCH_SUMMARY, ("train_mse", "test_mse"), ("broadcast", "link")
+    if algo == "fed3r":
+        return ("error", "distance"), CLASS_SUMMARY, ("train_error", "test_error"), ("uplink", "downlink")
     if algo in STARS_OF_BATCHES:
         return ("mse", "distance"), SUMS_SUMMARY, ("train_mse", "test_mse"), ("uplink", "downlink")
     if algo in ("pooled_svm", "cascade_svm"):

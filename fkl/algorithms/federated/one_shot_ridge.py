@@ -32,7 +32,7 @@ class Statistics:
     gram : payload (R, K, P (P + 1) / 2)
         Z'Z / n, its upper triangle.
     pull : payload (R, K, P)
-        Z'y / n.
+        Z'y / n; of all classes, if there are several.
     """
 
     gram: PerClient
@@ -75,6 +75,9 @@ class OneShotRidge(HoldOut, OnBatches):
     exchanges: ClassVar[int] = 2
     exchanges_up: ClassVar[int] = 1
 
+    means: ClassVar[bool] = True
+    """Whether clients send means over their samples, or sums."""
+
     lam: float = 1e-3
 
     def __post_init__(self) -> None:
@@ -108,22 +111,23 @@ class OneShotRidge(HoldOut, OnBatches):
         rows = samples.rows(FEATURES, lambda: common.bank)
         R, K, _, P = rows.phi.shape
         upper = np.triu_indices(P)
-        gram = np.empty((R, K, len(upper[0])))
+        gram, size = np.empty((R, K, len(upper[0]))), rows.count if self.means else np.ones(K)
         for k in range(K):
-            gram[:, k] = rows.gram(k)[:, *upper] / rows.count[k]
-        return client, Statistics(PerClient(gram), PerClient(rows.weigh(rows.y) / rows.count[:, None])), None
+            gram[:, k] = rows.gram(k)[:, *upper] / size[k]
+        return client, Statistics(PerClient(gram), PerClient(rows.weigh(rows.targets) / size[:, None])), None
 
     def server(self, common: Common, server: Learned, up: Statistics | None, share: Array, turn: Turn) -> Learned:
         """Sums over the clients whose messages arrived, with equal shares."""
         if up is None:
             return server
         heard = 1 / share.max()
-        P = server.theta.shape[1]
+        P = server.theta.shape[1] // common.outputs
         gram, upper = np.zeros((len(server.theta), P, P)), np.triu_indices(P)
         gram[:, *upper] = heard * up.gram.mean(share)
         gram += np.triu(gram, 1).swapaxes(1, 2)
-        pull = heard * up.pull.mean(share)
-        return replace(server, theta=np.stack([_solve_ridge(*one, self.lam) for one in zip(gram, pull, strict=True)]))
+        pull = (heard * up.pull.mean(share)).reshape(len(gram), -1, P)
+        theta = [_solve_ridge(one, b.T, self.lam).T.ravel() for one, b in zip(gram, pull, strict=True)]
+        return replace(server, theta=np.stack(theta))
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """Theta for every client."""
@@ -132,10 +136,10 @@ class OneShotRidge(HoldOut, OnBatches):
 
 
 def _solve_ridge(gram: Array, pull: Array, lam: float) -> Array:
-    """(G + lam I)^-1 b, with eigenvalues of G that noise has made negative set to 0."""
+    """(G + lam I)^-1 b for b (P,) or (P, C), with eigenvalues of G that noise has made negative set to 0."""
     ridge = gram + lam * np.eye(len(gram))
     values = np.linalg.eigvalsh(gram)
     if values[0] > -0.5 * lam:  # without noise, rounding may leave eigenvalues of this size
         return cho_solve(cho_factor(ridge), pull)
     values, vectors = np.linalg.eigh(gram)
-    return vectors @ ((vectors.T @ pull) / (np.maximum(values, 0) + lam))
+    return vectors @ ((vectors.T @ pull).T / (np.maximum(values, 0) + lam)).T

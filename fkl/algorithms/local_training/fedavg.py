@@ -18,6 +18,7 @@ from fkl.contract.star import Federated, Star, Turn
 from fkl.contract.world import Array, Common, World
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
+from fkl.kernels.losses import LOSSES
 from fkl.tasks.batch import StarTask
 from fkl.tasks.task import Task
 from fkl.wire.payloads import FeatureGradients, PerClient, SameForAll
@@ -146,6 +147,7 @@ class FullBatches(Batched, OnBatches):
     """
 
     task: ClassVar[type[Task]] = StarTask
+    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
     uses_sample_once: ClassVar[bool] = False
     message_of_one_sample: ClassVar[bool] = False
     not_traceable: ClassVar[str] = ""

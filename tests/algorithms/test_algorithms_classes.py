@@ -1,0 +1,129 @@
+"""Several classes: Fed3R is pooled ridge, losses are those of each class and of scikit-learn; digits are learned."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from literal.worlds import assert_close
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from fkl.algorithms.federated.fed3r import Fed3R
+from fkl.basics.errors import BadValue, FklError
+from fkl.conformance import scenario
+from fkl.contract.world import World
+from fkl.engines.base import why_not_at_sites
+from fkl.engines.experiment import make_world
+from fkl.kernels.feature_rows import Rows
+from fkl.kernels.losses import Square
+from fkl.runs import api
+from fkl.runs.prepare import prepare
+
+DIGITS = ("dataset=digits", "kernels.D=20", "kernels.smallest=0.5", "precision=float64")
+FEDAVG = ("algo=fedavg_batches", "algo.eta=0.5")
+UNEVEN = ("partition=quantity_skew", "partition.clients=5", "partition.rounds=200")
+
+
+def world_of(*words: str) -> tuple[World, Any]:
+    """The world of one replicate, and the theta (K, C P) that clients show after the first round."""
+    experiment = prepare(scenario(*DIGITS, *words))
+    world, _ = make_world(experiment, (0,))
+    world.channel.open_round(0, world.problem.present[0])
+    _, theta = experiment.algorithm.step(world, experiment.algorithm.init(world), 0)
+    return world, theta[0]
+
+
+@pytest.mark.parametrize("words", [(), UNEVEN, ("partition=dirichlet", "partition.rounds=80")], ids=str)
+def test_fed3r_is_pooled_ridge_however_samples_are_divided(words: tuple[str, ...]) -> None:
+    """By scikit-learn, on targets of 0 and 1 for each class."""
+    world, theta = world_of("algo=fed3r", *words)
+    x, y, _ = world.problem.part(True)
+    phi, one_hot = world.bank.bank.features(x)[0, 0], np.eye(10)[(y.astype(int) + 9) // 2]  # type: ignore[attr-defined]
+    pooled = Ridge(alpha=0.01, fit_intercept=False, solver="cholesky").fit(phi, one_hot).coef_.ravel()
+    assert_close(theta, np.broadcast_to(pooled, theta.shape), 1e-10, "theta")
+
+
+def test_the_optimum_of_softmax_is_scikit_learn_s_and_no_gradient_is_left_there() -> None:
+    """Of samples with the same weight in equal clients, by another of its solvers."""
+    lam = 0.01
+    world, _ = world_of(*FEDAVG, "algo.loss=softmax", "algo.iterations=1")
+    x, y, _ = world.problem.part(True)
+    phi, K = world.bank.bank.features(x)[0, 0], world.problem.clients  # type: ignore[attr-defined]
+    model = LogisticRegression(C=K / len(y) / (2 * lam), fit_intercept=False, solver="newton-cholesky", tol=1e-12)
+    theta = model.fit(phi, y, np.ones(len(y))).coef_.ravel()
+    slope = world.loss.gradient(world.training, np.broadcast_to(theta, (1, K, theta.size)))[0].sum(axis=0)
+    assert np.abs(slope + 2 * lam * theta).max() < 1e-10
+    assert_close(world.loss.optimum(world.training, lam)[0], theta, 1e-5, "optimum")
+
+
+@pytest.mark.parametrize("loss", ["softmax", "one_vs_rest"])
+def test_gradients_are_slopes_of_mean_losses(loss: str) -> None:
+    """By central differences, at clients with different numbers of samples."""
+    world, _ = world_of(*FEDAVG, f"algo.loss={loss}", "algo.iterations=1", *UNEVEN, "kernels.D=3")
+    random, rows = np.random.default_rng(0), world.training
+    theta = random.standard_normal((1, len(rows.count), world.bank.width))
+    for _ in range(5):
+        step = 1e-5 * random.standard_normal(theta.shape)
+        ends = [world.loss.mean(rows, theta + sign * step) for sign in (1, -1)]
+        along = (world.loss.gradient(rows, theta) * step).sum(axis=-1)
+        assert_close((ends[0] - ends[1]) / 2, along, 1e-6, "slope")
+
+
+def test_one_against_the_rest_is_each_class_alone() -> None:
+    """Gradients are those of squared errors of targets 0 and 1, class after class."""
+    world, _ = world_of(*FEDAVG, "algo.loss=one_vs_rest", "algo.iterations=1", *UNEVEN)
+    rows: Any = world.training
+    theta = np.random.default_rng(0).standard_normal((1, len(rows.count), world.bank.width))
+    found, P = world.loss.gradient(rows, theta), rows.phi.shape[3]
+    for c in range(10):
+        alone, mine = Rows(rows.phi, rows.targets[..., c], rows.rest, rows.count), slice(c * P, (c + 1) * P)
+        assert_close(found[..., mine], Square().gradient(alone, theta[..., mine]), 1e-12, f"class {c}")
+
+
+def test_digits_are_learned() -> None:
+    """Fed3R misses few of them, and FedAvg with one local step descends to the optimum of each loss."""
+    words = (*DIGITS, "kernels.D=100", "replicates=2")
+    assert api.run("algo=fed3r", *words, quiet=True).summary["test_error"].mean() < 0.05
+    for loss in ("softmax", "one_vs_rest"):
+        steps = "algo.local_steps=1", "algo.eta=2" if loss == "softmax" else "algo.eta=0.5", "algo.iterations=300"
+        found = api.run(*FEDAVG, f"algo.loss={loss}", *steps, "algo.lam=0.1", *words, quiet=True).summary.mean()
+        assert found["test_error"] < 0.15
+        assert found["train_loss"] == pytest.approx(found["train_loss_at_optimum"], rel=0.02)
+        assert found["test_error_majority"] > 0.8
+
+
+def test_a_target_times_minus_1_is_the_class_from_the_other_end() -> None:
+    """As attackers learn it who flip labels."""
+    world, _ = world_of("algo=fed3r")
+    rows, flipped = world.training, world.held.flipped().rows("random features", lambda: world.bank)
+    assert (flipped.targets == rows.targets[..., ::-1]).all()
+
+
+@pytest.mark.parametrize("loss", ["softmax", "one_vs_rest"])
+def test_jax_plays_what_numpy_plays(loss: str) -> None:
+    pytest.importorskip("jax")
+    words = (*FEDAVG, f"algo.loss={loss}", "algo.iterations=20", *DIGITS, "replicates=2")
+    jax, numpy = (api.run(*words, f"engine={engine}", quiet=True).summary.mean() for engine in ("jax", "numpy"))
+    for column in ("test_error", "test_loss", "distance"):
+        assert jax[column] == pytest.approx(numpy[column], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("algo=dkla", "algo.loss=softmax"), "loss=softmax: must be square or logistic"),
+        (("algo=fed3r", "dataset=diabetes"), "values, where one_vs_rest needs 2 to 100 classes"),
+        ((*FEDAVG, "algo.loss=softmax", "dataset=ellipses"), "2 values, where softmax needs 3 to 100 classes"),
+        (("algo=fed3r", "save_model=true"), "save_model=True: must be false with several classes"),
+        (("algo=fed3r", "intervals=split"), "null for Fed3R, which predicts a class"),
+        (("algo=fed3r", "metrics.mae=numpy.add"), "must be null with several classes"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_refused_in_one_line(words: tuple[str, ...], said: str) -> None:
+    with pytest.raises((BadValue, FklError), match=said) as error:
+        prepare(scenario(*DIGITS, *words))
+    assert "\n" not in str(error.value)
+
+
+def test_real_sites_do_not_play_it() -> None:
+    assert "all classes" in str(why_not_at_sites(Fed3R()))
