@@ -17,6 +17,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "late=labels": ("late.rounds=2",),
     "late=updates": ("late.rounds=2", "late.drawn=client"),
     "participation=schedule": ("participation.clients=2",),
+    **{f"attack={name}": ("attack.share=0.5", "attack.from_round=2") for name in choices.files("attack")},
     "secure=pairwise": ("secure.fraction=12",),
 }
 """Values that make a condition do something in a small run; the others do by themselves."""

@@ -262,7 +262,7 @@ TOGETHER = {
 @pytest.mark.parametrize("algo", TOGETHER)
 def test_promises_are_kept(algo: str) -> None:
     """Parties on their own come to what the simulation does."""
-    words = [*TOGETHER[algo], "attack.share=0.3", "partition.clients=4", "precision=float64", "replicates=3"]
+    words = [*TOGETHER[algo], "attack.share=0.3", "partition.clients=4", "precision=float64"]
     suite = Conformance.from_overrides(f"algo={algo}", "kernels.D=4", *words)
     for promise in IN_ONE_PROCESS:
         promise(suite)
