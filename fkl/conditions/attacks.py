@@ -189,11 +189,11 @@ class Alie(Attack):
         self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
     ) -> tuple[Any, Any, Array]:
         """The messages, with the attackers' false ones."""
+        if message is None or self.count(common, turn.t) == 0:
+            return memory, message, share
         senders = np.arange(len(share)) if turn.senders is None else turn.senders
         attack = self.attackers(common, turn.t, senders) & (share > 0)
         honest = (share > 0) & ~attack
-        if message is None or not attack.any():
-            return memory, message, share
         dense = [payload.dense() for payload in payloads_of(message)]
         return memory, rebuilt(message, [self._with_false(one, attack, honest) for one in dense]), share
 
