@@ -17,10 +17,16 @@ KEYS: dict[str, tuple[str, ...]] = {
     "late=labels": ("late.rounds=2",),
     "late=updates": ("late.rounds=2", "late.drawn=client"),
     "participation=schedule": ("participation.clients=2",),
-    **{f"attack={name}": ("attack.share=0.5", "attack.from_round=2") for name in choices.files("attack")},
     "secure=pairwise": ("secure.fraction=12",),
+    **{f"aggregate={name}": ("precision=float64",) for name in choices.files("aggregate")},
+    **{
+        f"attack={name}": ("attack.share=0.5", "attack.from_round=2", "precision=float64")
+        for name in choices.files("attack")
+    },
 }
-"""Values that make a condition do something in a small run; the others do by themselves."""
+"""Values that make a condition do something in a small run; the others do by themselves. False messages, and choices
+among messages, magnify the rounding of float32.
+"""
 CHOICES = [f"{group}={name}" for group in choices.CONDITIONS for name in choices.files(group) if name != "trace"]
 """A trace is a file of the user's: what it says is tested where it is read."""
 TOGETHER = [(a, b) for a, b in combinations(CHOICES, 2) if a.partition("=")[0] != b.partition("=")[0]]
