@@ -69,7 +69,7 @@ def cell(found: Any, of_mean: Any, plain: bool) -> str:
         return shown
     difference = found - of_mean
     half = t.ppf(0.975, REPLICATES - 1) * difference.std(ddof=1) / REPLICATES**0.5
-    return f"{shown} ({1e3 * difference.mean():+.3g} ± {1e3 * half:.2g})"
+    return f"{shown} ({1e3 * difference.mean():+.3g} ± {float(f'{1e3 * half:.2g}'):g})"
 
 
 def main() -> None:

@@ -90,7 +90,7 @@ class Aggregator(OnMessages):
         self.require_clients(int(here.sum()))
         payloads = payloads_of(message)
         dense = [payload.dense() for payload in payloads]
-        parts = [part.values[:, here].astype(np.float64) for part in dense]
+        parts = [np.ascontiguousarray(part.values[:, here], np.float64) for part in dense]  # sums depend on the order
         flat = [part.reshape(*part.shape[:2], -1) for part in parts]
         sent = None
         if any(part.chosen is not None for part in dense):

@@ -198,7 +198,7 @@ class Alie(Attack):
         return memory, rebuilt(message, [self._with_false(one, attack, honest) for one in dense]), share
 
     def _with_false(self, sent: PerClient, attack: NDArray[np.bool_], honest: NDArray[np.bool_]) -> PerClient:
-        values = sent.values.astype(np.float64)
+        values = np.ascontiguousarray(sent.values, np.float64)
         known = with_axes_of(values, honest)
         if sent.chosen is not None:
             known = known & with_axes_of(values, sent.chosen)
@@ -222,4 +222,5 @@ def replaced(honest: PerClient, attack: NDArray[np.bool_], false: Array) -> PerC
     there = with_axes_of(values, attack)
     if honest.chosen is not None:
         there = there & with_axes_of(values, honest.chosen)
-    return PerClient(np.where(there, false.astype(values.dtype), values), honest.chosen)
+    # In memory clients come after replicates, however many these are: the rounding of sums depends on it
+    return PerClient(np.ascontiguousarray(np.where(there, false.astype(values.dtype), values)), honest.chosen)

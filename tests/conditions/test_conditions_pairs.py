@@ -8,6 +8,7 @@ from conftest import ALGORITHMS
 from fkl.basics.errors import FklError
 from fkl.config import choices
 from fkl.conformance import PROMISES, Conformance
+from fkl.engines.experiment import make_world
 
 pytestmark = pytest.mark.slow
 KEYS: dict[str, tuple[str, ...]] = {
@@ -39,6 +40,7 @@ def kept_or_refused(algo: str, *choices: str) -> None:
     groups = [choice.partition("=")[0] for choice in choices]
     try:
         suite = Conformance.from_overrides(f"algo={algo}", "kernels.D=4", *words)
+        suite.experiment.algorithm.init(make_world(suite.experiment, (0,))[0])  # a condition may refuse the data
     except FklError as error:
         assert any(group in str(error) for group in groups), error
         assert "\n" not in str(error)

@@ -80,8 +80,7 @@ def experiment(algo: str, **conditions: Any) -> Experiment:
 # --- third parties' aggregators
 
 
-@pytest.mark.parametrize("clients", [7, 11, 12])
-@pytest.mark.parametrize("f", [0, 1])
+@pytest.mark.parametrize(("clients", "f"), [(7, 0), (7, 1), (12, 2), (16, 3), (24, 3)])
 def test_aggregators_are_those_of_flwr(clients: int, f: int) -> None:
     """An absent client does not count; all payloads of a message are one vector."""
     flwr = pytest.importorskip("flwr.server.strategy.aggregate")
@@ -95,6 +94,7 @@ def test_aggregators_are_those_of_flwr(clients: int, f: int) -> None:
         MultiKrum(byzantine): lambda results: flwr.aggregate_krum(results, f, clients - f),
         Bulyan(byzantine): lambda results: flwr.aggregate_bulyan(results, f, flwr.aggregate_krum, to_keep=0),
     }
+    largest = 0.0
     for rule, theirs in rules.items():
         told = aggregated(rule, message, share)
         for r in range(2):
@@ -102,6 +102,8 @@ def test_aggregators_are_those_of_flwr(clients: int, f: int) -> None:
             found = [payload.mean(share)[r] for payload in (told.matrix, *told.vectors)]
             for one, other in zip(found, expected, strict=True):
                 assert np.allclose(one, other, rtol=1e-12, atol=1e-14), rule
+                largest = max(largest, float(np.abs(one - other).max()))
+    print(f"largest difference from flwr: {largest:.1e}")
 
 
 def test_aggregators_are_those_of_byzfl() -> None:
@@ -117,7 +119,9 @@ def test_aggregators_are_those_of_byzfl() -> None:
         "geometric_median_100": GeometricMedian(100, 1e-6),
     }
     for name, rule in rules.items():
-        assert np.allclose(rule.combined(messages, None)[0], BYZFL[name], rtol=1e-10, atol=1e-12), name
+        found = rule.combined(messages, None)[0]
+        assert np.allclose(found, BYZFL[name], rtol=1e-12, atol=1e-14), name
+        print(f"{name}: largest difference from byzfl: {np.abs(found - BYZFL[name]).max():.1e}")
 
 
 # --- what an aggregator promises
