@@ -172,7 +172,7 @@ class Alie(Attack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.z is None or abs(self.z) < np.inf, "z", self.z, "a number, or null for the paper's")
+        require(self.z is None or 0 <= self.z < np.inf, "z", self.z, "a number >= 0, or null for the paper's")
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse messages that the server's side of a simulation cannot read, or that come in another round."""

@@ -21,7 +21,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "secure=pairwise": ("secure.fraction=12",),
     **{f"aggregate={name}": ("precision=float64",) for name in choices.files("aggregate")},
     **{
-        f"attack={name}": ("attack.share=0.5", "attack.from_round=2", "precision=float64")
+        f"attack={name}": ("attack.share=0.25", "attack.from_round=2", "precision=float64")
         for name in choices.files("attack")
     },
 }

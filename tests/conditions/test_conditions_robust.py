@@ -221,17 +221,16 @@ def test_a_little_is_enough_is_that_of_byzfl_and_of_the_paper() -> None:
     """Theirs adds tau deviations with n - 1 in the denominator; the authors of the paper subtract z with n."""
     honest = np.array(BYZFL["messages"])
     n = len(honest)
-    several = common(n + 3, 1)
-    for seed in range(1):
-        attack = Alie(share=3 / (n + 3), z=-1.5 * np.sqrt(n / (n - 1)))
-        mask = attack.attackers(several, seed, range(n + 3))[0]
-        values = np.full((1, n + 3, honest.shape[1]), 1e9)
-        values[0, ~mask] = honest
-        message = Message(RankOne(np.ones((1, n + 3, 2)), np.ones((1, n + 3, 3))), (PerClient(values),))
-        share = np.full(n + 3, 1 / (n + 3))
-        _, told, _ = attack.server_takes(several, None, message, share, turn(1, seed, 1))
-        assert np.allclose(told.vectors[0].values[0, mask], BYZFL["alie"], rtol=1e-12)
-        assert np.array_equal(told.vectors[0].values[0, ~mask], honest)
+    everyone = common(n + 3, 1)
+    attack = Alie(share=3 / (n + 3), z=1.5 * np.sqrt(n / (n - 1)))
+    mask = attack.attackers(everyone, 0, range(n + 3))[0]
+    values = np.full((1, n + 3, honest.shape[1]), 1e9)
+    values[0, ~mask] = -honest
+    message = Message(RankOne(np.ones((1, n + 3, 2)), np.ones((1, n + 3, 3))), (PerClient(values),))
+    _, told, _ = attack.server_takes(everyone, None, message, np.full(n + 3, 1 / (n + 3)), turn(1, 0, 1))
+    [found] = told.vectors
+    assert np.allclose(-found.values[0, mask], BYZFL["alie"], rtol=1e-12)
+    assert np.array_equal(-found.values[0, ~mask], honest)
     assert Alie()._quantile(24, 26) == pytest.approx(norm.ppf(24 / 26))
     flipped = SignFlip(share=1.0).false(PerClient(honest[None]), turn(n), 0)
     assert np.allclose(flipped.mean(axis=1)[0], BYZFL["sign_flip"], rtol=1e-12, atol=1e-15)
@@ -317,7 +316,7 @@ def test_too_few_clients_are_refused_before_the_first_round() -> None:
         lambda: Zero(from_round=0),
         lambda: SignFlip(scale=0.0),
         lambda: RandomNoise(scale=-1.0),
-        lambda: Alie(z=np.inf),
+        lambda: Alie(z=-1.0),
     ],
 )
 def test_keys_have_limits(make: Any) -> None:
