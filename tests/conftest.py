@@ -43,6 +43,8 @@ def _of(family: str) -> set[str]:
 
 ONLINE, DECENTRALIZED, PARSIMONIOUS = _of("online"), _of("decentralized"), _of("parsimonious")
 VERTICAL = _of("vertical")
+LOCAL_TRAINING = sorted(name for name in _of("local_training") if not name.endswith("_batches"))
+LOCAL_BATCHES = [f"{name}_batches" for name in LOCAL_TRAINING]
 
 
 def _on_streams() -> set[str]:

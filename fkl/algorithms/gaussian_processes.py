@@ -1,10 +1,10 @@
 """Code that random-feature Gaussian processes share: keys, the noise level with the largest evidence, the ensemble.
 
-Karanikolas, Traganitis, Lu and Giannakis, Incremental Ensemble Gaussian Processes, IEEE TKDE (2022), arXiv 2110.06777;
-Llorente, Waxman and Djuric, Decentralized Online Ensembles of Gaussian Processes for Multi-Agent Systems, arXiv
-2502.05301. Only the abstracts of both were available. The equations are those of Bayesian linear regression on random
-features (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, sections 2.1 and 2.3), in the form of
-an information filter.
+Karanikolas, Traganitis, Lu and Giannakis, Incremental Ensemble Gaussian Processes, IEEE TKDE (2022), arXiv 2110.06777:
+only the abstract was available. Llorente, Waxman and Djuric, Decentralized Online Ensembles of Gaussian Processes for
+Multi-Agent Systems, arXiv 2502.05301: the abstract and the authors' code (github.com/FLlorente/DecentralizedOnlineGPs).
+The equations are those of Bayesian linear regression on random features (Rasmussen and Williams, Gaussian Processes for
+Machine Learning, 2006, sections 2.1 and 2.3), in the form of an information filter.
 
 A kernel's function is f = theta'z(x) with theta ~ N(0, I), and y = f + N(0, s2). The posterior of theta depends on the
 samples only through the sums S = sum z z', b = sum y z, n = sum 1 and q = sum y^2, which add up over clients. With A =

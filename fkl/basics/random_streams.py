@@ -41,6 +41,7 @@ class Role(IntEnum):
     CENTRES = 18
     ATTACKERS = 19
     ATTACK = 20
+    INTERVALS = 21
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from fkl.screen.tables import show_table
 
 FAMILIES = {
     "federated": "clients and a server",
+    "local_training": "clients that train locally, and a server",
     "decentralized": "agents on a graph",
     "vertical": "parties with different features",
     "online": "one learner, no clients",
@@ -32,6 +33,7 @@ WORDS = {
     "secure": "the server sees sums only",
     "late": "updates or labels that arrive late",
     "links": "which links are up",
+    "intervals": "intervals around predictions",
     "logger": "where a run is followed",
     "as_published": "+as_published=NAME, changed readings",
     "experiment": "+NAME, the papers' runs",

@@ -37,6 +37,7 @@ PARTS = {
     **dict.fromkeys(CONDITIONS, ("client_sends", "server_takes", "agent_sends")),
     "participation": ("present",),
     "links": ("always_up", "up"),
+    "intervals": ("begin", "on_streams"),
     "logger": ("begin", "round", "end", "fail"),
 }
 """Attribute that identifies the class of a node."""

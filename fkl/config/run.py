@@ -29,6 +29,8 @@ class Run:
         The configuration as plain data, as in `config.yaml`.
     conditions : dict of str to object
         Network conditions, by the names in `CONDITIONS`, without those that are not set.
+    intervals : object or None
+        Intervals around predictions, see `fkl.tasks.intervals`.
     loggers : dict of str to object
         Loggers that follow the run, `fkl.loggers.logger.Logger`, by name.
     words : tuple of str
@@ -45,6 +47,7 @@ class Run:
     topology: Any
     resolved: dict[str, Any]
     conditions: dict[str, Any] = field(default_factory=dict)
+    intervals: Any = None
     loggers: dict[str, Any] = field(default_factory=dict)
     words: tuple[str, ...] = ()
 

@@ -15,7 +15,7 @@ LEARNERS = ("federated", "alone", "pooled")
 NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 STOP_WHEN = re.compile(r"\s*(\w+)\s*([<>])\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*", re.ASCII)
 NODES: tuple[str, ...] = ("algo", "dataset", "partition", "network")
-OPTIONAL_NODES = ("kernels", "topology", *CONDITIONS)
+OPTIONAL_NODES = ("kernels", "topology", *CONDITIONS, "intervals")
 ENGINES = {
     "numba": "fkl.engines.local.Numba",
     "numpy": "fkl.engines.local.Numpy",

@@ -82,14 +82,14 @@ class LoneAgent(LoneParty):
 
 
 class LoneBatchAgent(LoneAgent):
-    """One with all its training samples x (n, d) and y (n,), the loss, and how many agents there are."""
+    """One with all its training samples x (n, d) and y (n,), the loss, and how many agents and samples there are."""
 
     def __init__(self, method: Decentralized, common: Common, number: int, neighbours: Neighbours, *own: Any) -> None:
         super().__init__(method, common, number, neighbours)
-        x, y, loss, agents = own
+        x, y, loss, agents, everyone = own
         self._batch: OwnSamples | BatchSamples
         if method.own_features:
-            self._batch = OwnSamples.from_samples(x, y, np.array([len(y)]))
+            self._batch = OwnSamples.from_samples(x, y, np.array([len(y)]), everyone / agents)
         else:
             self._batch = BatchSamples.from_samples(self._common.bank, x, y, LOSSES[loss], agents)
 
@@ -117,12 +117,13 @@ def play_apart(method: Decentralized, world: World, party: Apart) -> Played:
         samples = samples_of_rounds(world)
     else:
         x, y, client = problem.part(True)
-        samples = [(x[client == k], y[client == k], problem.loss, problem.clients) for k in range(problem.clients)]
+        known = problem.loss, problem.clients, len(y)
+        samples = [(x[client == k], y[client == k], *known) for k in range(problem.clients)]
     with ExitStack() as ends:
         agents = []
         for k, own in enumerate(samples):
-            known = topology.neighbours_of(k)
-            agents.append(ends.enter_context(closing(party(kind, method, common, k, known, *own))))
+            near = topology.neighbours_of(k)
+            agents.append(ends.enter_context(closing(party(kind, method, common, k, near, *own))))
         network = Graph(world, topology, agents)
         return Played([network.round(t) for t in range(problem.rounds)], network.by_round, network.by_client)
 

@@ -28,8 +28,8 @@ class OnBatches(Federated):
 
     def given(self, world: World, t: int) -> tuple[Held, NDArray[np.float64]]:
         """All samples in every round, and an equal share for each present client."""
-        here = world.problem.present[t]
-        return replace(world.held, present=here), here / max(int(here.sum()), 1)
+        here = world.present(t)
+        return replace(world.held, present=here), here / world.common.xp.maximum(here.sum(), 1)
 
     def judged_in(self, world: World) -> tuple[Any, Any] | None:
         """The training and the test samples as `Rows` in the space of theta; None for random features."""

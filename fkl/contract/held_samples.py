@@ -80,6 +80,8 @@ class OwnSamples:
     y : (K, n)
         Also zero there.
     count : (K,) int64
+    mean : float
+        Mean number of samples of an agent, over the whole graph.
 
     Attributes
     ----------
@@ -90,16 +92,17 @@ class OwnSamples:
     x: Array
     y: NDArray[np.float64]
     count: NDArray[np.int64]
+    mean: float
     kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
-    def from_samples(cls, x: Array, y: NDArray[np.float64], count: NDArray[np.int64]) -> "OwnSamples":
+    def from_samples(cls, x: Array, y: NDArray[np.float64], count: NDArray[np.int64], mean: float) -> "OwnSamples":
         """Samples from x (n, d) and y (n,), agent after agent."""
         padded, targets = np.zeros((len(count), int(count.max()), x.shape[1])), np.zeros((len(count), int(count.max())))
         ends = np.cumsum(count)
         for k, (start, end) in enumerate(zip(ends - count, ends, strict=True)):
             padded[k, : end - start], targets[k, : end - start] = x[start:end], y[start:end]
-        return cls(padded, targets, count)
+        return cls(padded, targets, count, mean)
 
     @property
     def there(self) -> NDArray[np.bool_]:
@@ -110,8 +113,8 @@ class OwnSamples:
 class Made:
     """Values derived from samples, by name, kept for later rounds; it is large, and not part of a state."""
 
-    def __init__(self) -> None:
-        self.named: dict[str, Any] = {}
+    def __init__(self, named: dict[str, Any] | None = None) -> None:
+        self.named = {} if named is None else named
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,8 @@ class World:
         Returns the values (R, K, ...) of all clients in the process that speaks, given those of this process.
     metrics : dict of str to str
         The user's own metrics, for the judge: names, and import paths of functions.
+    intervals : object or None
+        Intervals around predictions, for the judge, see `fkl.tasks.intervals`.
     """
 
     problem: Any
@@ -100,6 +102,7 @@ class World:
     added: Callable[[Sequence[Array]], list[Array]] = sums_in_order
     of_all_clients: Callable[[Array], Array] = as_they_are
     metrics: Mapping[str, str] = field(default_factory=dict)
+    intervals: Any = None
 
     def together(self, t: int) -> int:
         """Number of clients of all processes that take part in round t."""
@@ -151,7 +154,8 @@ class World:
     def own_samples(self) -> OwnSamples:
         """The training samples of agents that make their own features."""
         x, y, client = self.problem.part(True)
-        return OwnSamples.from_samples(x, y, np.bincount(client, minlength=self.problem.clients))
+        count = np.bincount(client, minlength=self.problem.clients)
+        return OwnSamples.from_samples(x, y, count, len(y) / len(count))
 
     @cached_property
     def held(self) -> Held:
@@ -166,7 +170,8 @@ class World:
     def _part_of_samples(self, training: bool) -> Held:
         x, y, client = self.problem.part(training)
         everyone = np.ones(self.problem.clients, np.bool_)
-        each = not training and (self.problem.row is not None or bool(self.metrics))
+        needed = self.problem.row is not None or bool(self.metrics) or self.intervals is not None
+        each = not training and needed
         return Held(x, y, np.bincount(client, minlength=len(everyone)), everyone, self.loss, each)
 
 

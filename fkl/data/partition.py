@@ -178,8 +178,12 @@ class Sites(Partition):
     """Clients that are sites, each with all rows of the site in file order, until they are used up."""
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
-        """The number of rounds is the number of rows of the largest site; `rng` is not used."""
-        counts = np.bincount(table.site, minlength=len(table.site_names))
+        """The number of rounds is the number of rows of the largest site; `rng` is not used.
+
+        A site without rows, as in a part of them, is no client.
+        """
+        counts = np.bincount(table.site)
+        counts = counts[counts > 0]
         _require_room(
             table, len(counts), int(counts.max()), "the number of sites, or choose a partition other than sites"
         )

@@ -48,13 +48,18 @@ def read(layout: Layout, store: Store, replacing: float | None) -> Table:
     files = [data_file(layout, file) for file in layout.used]
     where = " then ".join(file.name for file in files)
     reader = _read_named_columns if layout.format in NAMED_COLUMNS else _read_feature_arrays
-    x, y, counts = reader(layout, files, store, where)
+    x, y, counts, named = reader(layout, files, store, where)
     if replacing is not None:
         x = np.where(x == layout.replace["cell"], replacing, x)
     if layout.scaled == "ends":
         x, y = between_ends(x, y)
     sites = [file["site"] for file in layout.used if "site" in file]
     site = np.repeat(np.arange(len(counts)), counts) if sites else np.zeros(len(y), np.int64)
+    if layout.site:
+        import pandas
+
+        site, found = pandas.factorize(named)
+        sites = list(found)
     table = Table(x, y, site, layout.features, tuple(sites) or ("all",), where=where)
     return normalise(table, "unit_box") if layout.scaled == "unit_box" else table
 
@@ -66,8 +71,8 @@ def _require_rows(layout: Layout, file: DataFile, rows: int) -> None:
 
 def _read_named_columns(
     layout: Layout, files: Sequence[DataFile], store: Store, where: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64], list[int]]:
-    """Features, target and rows of each file, for formats with named columns."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64], list[int], NDArray[Any]]:
+    """Features, target, rows of each file, and each row's site if a column names it, for named columns."""
     import pandas
 
     names, frames = list(layout.features), []
@@ -77,7 +82,7 @@ def _read_named_columns(
         if layout.negative is not None:
             labels, first = frame[layout.target].to_numpy(np.float64), 1 + layout.header
             frame[layout.target] = two_classes(labels, file.name, layout.negative, first)
-        frame = frame[[*names, layout.target]]
+        frame = frame[[*names, layout.target, *[layout.site] * bool(layout.site)]]
         frame = frame.iloc[: len(frame) - layout.without_last]
         if layout.missing == "previous":  # not the target's: a missing target cannot be learned
             frame = frame.assign(**frame[names].ffill())
@@ -95,12 +100,13 @@ def _read_named_columns(
     if layout.decimals is not None:
         frame = frame.round(layout.decimals)
     # The features are column-major, as in pandas: the last bits of sums depend on the order in memory.
-    return frame[names].to_numpy(np.float64), frame[layout.target].to_numpy(np.float64), [*map(len, frames)]
+    named = frame[layout.site].to_numpy() if layout.site else np.empty(0)
+    return frame[names].to_numpy(np.float64), frame[layout.target].to_numpy(np.float64), [*map(len, frames)], named
 
 
 def _read_feature_arrays(
     layout: Layout, files: Sequence[DataFile], store: Store, where: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64], list[int]]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64], list[int], NDArray[Any]]:
     """The same for formats with the features as one array; they are row-major."""
     parts = []
     for file in files:
@@ -115,7 +121,7 @@ def _read_feature_arrays(
         if len(y) < layout.rows:
             raise FklError(f"{where}: {len(y)} usable rows where {layout.rows} are needed")
         x, y = x[: layout.rows], y[: layout.rows]
-    return x, y, [len(one) for _, one in parts]
+    return x, y, [len(one) for _, one in parts], np.empty(0)
 
 
 def _parse_text_table(layout: Layout, raw: bytes, where: str) -> "DataFrame":
@@ -126,7 +132,7 @@ def _parse_text_table(layout: Layout, raw: bytes, where: str) -> "DataFrame":
         layout.all_columns,
         separator=separator,
         header=layout.header,
-        text=layout.text,
+        text=[*layout.text, *[layout.site] * bool(layout.site)],
         missing=hole,
     )
 

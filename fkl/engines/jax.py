@@ -33,8 +33,9 @@ class Jax(Engine):
             return f"with learners={run.settings.learners} each learner has rounds of its own"
         if run.settings.stop_when is not None:
             return "it plays many rounds at once, and stop_when looks at each"
-        if run.settings.metrics:
-            return "it sums up losses as it goes, and metrics are of each prediction"
+        for name, given in (("metrics", run.settings.metrics), ("intervals", run.intervals)):
+            if given:
+                return f"it sums up losses as it goes, and {name} are of each prediction"
         if getattr(method, "compiled_only", False):
             return "its loops exist only compiled by numba"
         if why := getattr(method, "not_traceable", "its class does not say that its rounds can be traced"):

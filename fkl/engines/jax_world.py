@@ -19,8 +19,8 @@ from jax.errors import JAXIndexError, JaxRuntimeError, JAXTypeError
 
 from fkl.basics.errors import FklError
 from fkl.basics.random_streams import Role
-from fkl.contract.held_samples import BatchSamples
-from fkl.contract.world import Algorithm, Common, World
+from fkl.contract.held_samples import BatchSamples, Made
+from fkl.contract.world import FEATURES, Algorithm, Common, World
 from fkl.engines.devices import Devices
 from fkl.engines.divergence import NotFiniteError
 from fkl.kernels.client_tiles import sum_in_order
@@ -286,7 +286,9 @@ class Scan:
             vars(known)["bank"] = replace(like, precision=self._bank.precision, at_once=angles)
         if not self._of_streams:
             minimiser = None if of_host is None else rebuilt(self._minimiser, fixed.minimiser)
-            vars(here)["samples"] = held = _Samples(world.samples, rebuilt(world.samples.rows, fixed.rows), minimiser)
+            rows = rebuilt(world.samples.rows, fixed.rows)
+            vars(here)["samples"] = held = _Samples(world.samples, rows, minimiser)
+            vars(here)["held"] = replace(world.held, made=Made({FEATURES: rows}))
         state, outcome = self._algorithm.step(here, state, given.t)
         if of_host is None and not self._of_streams:
             self._minimiser = held.minimiser
@@ -456,7 +458,9 @@ class _WorldOfRound(World):
         return self.host.of_round(lambda t: self.problem.problem.present[t])
 
     def together(self, t: Any) -> Any:
-        """As in `World`, from the shares of this round."""
+        """As in `World`, from the shares of this round if it has samples of its own."""
+        if not self.problem.samples:
+            return self.host.of_round(lambda t: self.problem.problem.together[t])
         _, _, share = self.problem.samples
         return (share > 0).sum()
 

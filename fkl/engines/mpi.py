@@ -331,6 +331,8 @@ class Mpi(Numba):
         for name in ("stop_when", "metrics"):
             if getattr(run.settings, name):
                 return f"with {name} all clients have to be on one process"
+        if run.intervals is not None:
+            return "with intervals all clients have to be on one process"
         return None
 
     def before_run(self, *, multirun: bool) -> None:

@@ -20,6 +20,7 @@ from fkl.kernels.functions import Function
 from fkl.kernels.threads import at_most
 from fkl.screen.messages import warning
 from fkl.tasks import Judge
+from fkl.tasks.learners import Alone
 from fkl.wire import Ledger
 
 EARLY = 10
@@ -193,6 +194,13 @@ def before_first_round(experiment: Experiment, world: World) -> InProgress:
         if not hasattr(judge, "metrics"):
             raise FklError(f"metrics: {type(judge).__name__}, the judge of {experiment.algorithm.label}, knows of none")
         judge.metrics = dict(world.metrics)
+    if world.intervals is not None:
+        if not hasattr(judge, "intervals"):
+            raise FklError(f"intervals: {type(judge).__name__}, the judge of {experiment.algorithm.label}, has none")
+        alone = (
+            isinstance(experiment.algorithm, Alone) or experiment.topology is not None or experiment.task.of_features
+        )
+        judge.intervals = world.intervals.begin(world, with_server=not alone)
     elapsed = np.zeros(world.problem.rounds)
     start = perf_counter()
     state = experiment.algorithm.init(world)

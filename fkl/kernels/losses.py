@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError
 from fkl.kernels import pointwise_losses as losses
 from fkl.kernels.feature_rows import Array, Ridge, Rows
-from fkl.kernels.traceable import traced
+from fkl.kernels.traceable import namespace, traced
 
 TOLERANCE = 1e-10
 MOST_STEPS = 1000
@@ -29,6 +29,11 @@ class Square:
         """Sums over each client's samples, (R, K, B), by name, for predictions f (R, K, r, B): squared errors."""
         off = f - rows.y[..., None]
         return {"mse": np.einsum("rkib,rkib->rkb", off, off) + rows.rest[..., None]}
+
+    def mean(self, rows: Rows, theta: Array) -> Array:
+        """Each client's mean loss at theta (R, K, P): (R, K)."""
+        residual = rows.predict(theta[..., None])[..., 0] - rows.y
+        return ((residual**2).sum(axis=-1) + rows.rest) / rows.count
 
     def gradient(self, rows: Rows, theta: Array) -> Array:
         """Gradient of each client's mean loss at theta (R, K, P), 2 Phi'(Phi theta - y) / T.
@@ -69,6 +74,11 @@ class Logistic:
             "error": ((y * f <= 0) & (y != 0)).sum(axis=2).astype(np.float64),
             "loss": (np.abs(y) * losses.LOSSES["logistic"].value(f, y)).sum(axis=2),
         }
+
+    def mean(self, rows: Rows, theta: Array) -> Array:
+        """As `Square.mean`; a row of padding would add log(2)."""
+        f, xp = rows.predict(theta[..., None])[..., 0], namespace(theta)
+        return (xp.abs(rows.y) * xp.logaddexp(0, -rows.y * f)).sum(axis=-1) / rows.count
 
     def gradient(self, rows: Rows, theta: Array) -> Array:
         """-Phi'(y / (1 + exp(y Phi theta))) / T."""

@@ -13,7 +13,7 @@ FAMILIES = {
     ),
     "decentralized": (
         "DKLA", "CTA", "COKE", "ODKLA", "DeKRR-DDRF", "QC-ODKLA", "DOMKL", "Consensus RF-GP", "DKLA on links",
-        "CTA, push-sum",
+        "CTA, push-sum", "D-RF-GP",
     ),
     "vertical": (
         "FDSKL", "PP-SVMV", "LIBSVM", "DSG", "FD-SVRG", "SecureBoost", "Nystroem", "RFF ridge", "FDSKL, bank",
@@ -22,6 +22,11 @@ FAMILIES = {
         "OMKL-GF", "OMKL-SFG", "OMKL-SFG-R", "OMKR", "Raker", "AdaRaker", "RFOMKR", "RBF-1", "POLY-2",
     ),
     "parsimonious": ("PF", "PC", "SVM", "Cascade SVM"),
+    "local_training": (
+        "FedAvg", "FedAvgM", "FedAdagrad", "FedAdam", "FedYogi", "FedProx", "SCAFFOLD", "q-FedAvg", "Ditto", "pFedMe",
+        "FedAvg, batches", "FedAvgM, batches", "FedAdagrad, batches", "FedAdam, batches", "FedYogi, batches",
+        "FedProx, batches", "SCAFFOLD, batches", "q-FedAvg, batches", "Ditto, batches", "pFedMe, batches",
+    ),
 }  # fmt: skip
 """Labels of methods by package of fkl.algorithms. Append new ones, because the position decides the look."""
 SHADES = {
@@ -30,6 +35,7 @@ SHADES = {
     "vertical": ("#D55E00", "#7A2E00", "#F2A06B"),
     "online": ("#B5418A", "#5E1A4B", "#DE97C3"),
     "parsimonious": ("#E69F00", "#8A5A00", "#F0C75E"),
+    "local_training": ("#6F5BC0", "#352A78", "#A99BE0"),
     "others": ("#7B6A00", "#4B4B9B", "#A0522D"),
 }
 """Near the hues of Okabe and Ito, which colour-blind readers can distinguish; shades of one hue differ in lightness."""
@@ -39,6 +45,7 @@ ON_DARK = {
     "vertical": ("#F08A45", "#C25A1A", "#FBCFAE"),
     "online": ("#DB84BB", "#AD4E8B", "#F5CBE4"),
     "parsimonious": ("#E69F00", "#B57C00", "#F7DD96"),
+    "local_training": ("#A99BEA", "#7B69CC", "#D6CEF8"),
     "others": ("#C9B84A", "#9C9CE8", "#D98A63"),
 }
 """The same, for a dark background."""

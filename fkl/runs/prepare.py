@@ -34,7 +34,12 @@ def prepare(run: Run) -> Experiment:
         require(run.topology is not None, "links", given, f"null: {run.algo.label} has no graph of agents")
         allowed = f"null for {run.algo.label}, whose agents tell once what has to be heard"
         require(not getattr(run.algo, "told_once", False), "links", given, allowed)
+    intervals, wanted = run.intervals, "adaptive" if kind.judged_as_it_learns else "split"
+    fits = intervals is None or intervals.on_streams == kind.judged_as_it_learns
+    require(fits, "intervals", type(intervals).__name__, f"{wanted} or null for {run.algo.label}")
     task = kind.of(run)
+    fits = intervals is None or not (task.of_classes or task.signs)
+    require(fits, "intervals", type(intervals).__name__, f"null for {run.algo.label}, which predicts a class")
     topology = topology_of_run(run, task.problem.clients, shared_generator(settings.seed, Role.TOPOLOGY))
     if settings.learners == "pooled":
         task, topology = pooled_task(task), None if topology is None else BY_ITSELF
@@ -60,6 +65,7 @@ def prepare(run: Run) -> Experiment:
         engine(settings.engine),
         run.conditions.get("links"),
         settings.metrics or {},
+        run.intervals,
     )
     # Check that conditions name kinds of message that the method sends.
     for group, condition in run.conditions.items():

@@ -77,6 +77,8 @@ KINDS = {
     "angles": "masked sums of the parties' parts of the angles of random features",
     "box": "lower and upper corner of a box that holds the client's samples; back: of the box of all clients",
     "centres": "samples that clients give away as centres of the function",
+    "control": "control variates: of the server; up: changes of the clients' own",
+    "curvature": "of each kernel the client's part of the number by which the server divides its step (q-FedAvg)",
     "dealt product": "what a dealer says about the product of its masks",
     "distances": "masked sums of squared distances of samples to landmarks",
     "features": "a sample without its target",
@@ -103,6 +105,7 @@ KINDS = {
     "prediction": "what the server predicts for the client's sample",
     "products": "a party's part of w'x of some samples",
     "pull": "products Z'y / n of the client's random features with its targets",
+    "quantile": "a rank of the client's errors for each level of intervals; back: half the length of each interval",
     "root": "root of each kernel's posterior covariance",
     "samples": "samples with their targets; of RF-GP made-up ones with nearly the same sums",
     "share": "a share of a sum of products, which says nothing without the other one",
@@ -123,6 +126,11 @@ KINDS = {
 }
 """Content of messages, by kind, as in `scalars_by_kind` of provenance.json after the direction."""
 DIRECTION = re.compile(r"(uplink|downlink|link|broadcast|lost) ")
+CONFORMAL = {
+    "coverage": "share of targets inside the conformal interval of {} %",
+    "length": "mean length of bounded conformal intervals of {} %, in the scaled target's units",
+    "unbounded": "share of conformal intervals of {} % that are unbounded, because there were too few errors",
+}
 ENDINGS = {
     "_worst_tenth_sites": "mean over the worst 10 % of sites of {}",
     "_gini_sites": "inequality between sites, 0 is equal, of {} (Gini coefficient)",
@@ -151,6 +159,8 @@ def meaning(name: str) -> str | None:
         return f"{WHAT[found[1]]} that the network lost"
     if found := re.fullmatch(r"coverage_(\d+)", name):
         return f"share of targets inside the predicted central {found[1]} % interval; {int(found[1]) / 100:g} is exact"
+    if found := re.fullmatch(r"conformal_(coverage|length|unbounded)_(\d+)", name):
+        return CONFORMAL[found[1]].format(found[2])
     for ending, words in ENDINGS.items():
         if name.endswith(ending) and (of := name.removesuffix(ending)) in COLUMNS:
             return words.format(of)

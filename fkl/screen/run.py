@@ -106,6 +106,9 @@ def blocks(
         entry for name in fairness
         for entry in (*value(f"{name}_worst_tenth", "worst tenth"), *value(f"{name}_gini", "Gini"))
     ])  # fmt: skip
+    covered, length = (mean.get(f"conformal_{fact}_90", float("nan")) for fact in ("coverage", "length"))
+    if covered == covered:
+        line("intervals", [f"{covered:.1%} of targets in those of 90 %", f"mean length {number(length)}"])
     regrets = {"regret_best_kernel": "to the best kernel", "regret_hindsight": "in hindsight"}
     line("regret", [entry for name, words in regrets.items() for entry in value(name, behind=words)])
     ways = {

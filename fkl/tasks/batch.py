@@ -17,6 +17,7 @@ from fkl.kernels.feature_rows import Rows
 from fkl.network import Topology
 from fkl.tasks import run_samples as samples
 from fkl.tasks.fairness import fairness
+from fkl.tasks.intervals import SplitIntervals
 from fkl.tasks.participants import differs_by_replicate, present_in_replicate
 from fkl.tasks.stream import DIABETES
 from fkl.tasks.task import (
@@ -190,6 +191,9 @@ class TestedBooks(Books):
         (_, learned, _), (_, tested, _) = problem.part(True), problem.part(False)
         self._variance = float(tested.var()) if len(tested) else np.nan
         self.numbers = None if problem.row is None else problem.row[~problem.training]
+        self.intervals: SplitIntervals | None = None
+        self.last: list[Array] = []
+        """Predictions of the test samples after the last judged round, if there are intervals."""
         self.at_the_end = constants([learned] * replicates, [tested] * replicates, self.classes)
 
     def enter_theta(self, t: int, theta: Array, width: int | None) -> bool:
@@ -210,6 +214,11 @@ class TestedBooks(Books):
         if self.pending:
             self.judge_pending()
         error = "test_error" if self.classes else "test_mse"
+        if self.intervals is not None:
+            _, y, client = self.problem.part(False)
+            R, K = self.by_client["test_samples"].shape
+            summary, clients = self.intervals.columns([y] * R, self.last, [client] * R, K)
+            self.at_the_end, self.by_client = self.at_the_end | summary, self.by_client | clients
         if not self.classes:
             self.at_the_end |= in_units(self.by_round["test_mse"][-1], self._variance, self.problem.scale.y_unit)
         tested = self.count["test"]
@@ -290,6 +299,8 @@ class BatchJudge(TestedBooks):
         there = np.arange(test.y.shape[2]) < test.count[:, None]
         if self.metrics:
             self.book_own(rounds, [y[there] for y in test.y], [f_test[there].T for f_test in f["test"]])
+        if self.intervals is not None:
+            self.last = [f_test[there][:, -1] for f_test in f["test"]]
         if self.numbers is not None:
             each = self._loss.of_each(test, f["test"][..., -1])
             self.row_losses = [RowLosses(self.numbers, of_replicate[there]) for of_replicate in each]

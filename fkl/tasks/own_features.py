@@ -78,7 +78,7 @@ class OwnFeaturesJudge(TestedBooks):
         factor = np.sqrt(2 / phase.shape[-1])
         for part, training in PARTS:
             x, y, client = self.problem.part(training)
-            own = bool(self.metrics) and not training
+            own = not training and (bool(self.metrics) or self.intervals is not None)
             predicted = np.zeros((len(theta), theta.shape[3], len(y) if own else 0))
             sums, last = np.zeros((*theta.shape[:2], theta.shape[3])), np.zeros((len(theta), len(y)))
             for r, k in np.ndindex(*theta.shape[:2]):
@@ -94,6 +94,7 @@ class OwnFeaturesJudge(TestedBooks):
             self.by_client[f"{part}_mse"] = sums[..., -1] / np.where(size, size, np.nan)
             if own:
                 self.book_own(rounds, [y] * len(theta), [*predicted])
+                self.last = [of_rounds[-1] for of_rounds in predicted]
             if not training and self.numbers is not None:
                 self.row_losses = [RowLosses(self.numbers, losses) for losses in last]
         self.first_pending, self.pending = rounds.stop, []

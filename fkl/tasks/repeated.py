@@ -30,6 +30,7 @@ FEW = {"passes": 20, "trees": 20, "steps": 50, "centres": 100}
 class PerReplicateTask(Task):
     """Learning functions from `fkl.data.problem.PerReplicate`; simulated samples are drawn for each."""
 
+    of_classes: ClassVar[bool] = True
     judge_counts: ClassVar[bool] = False
 
     @classmethod

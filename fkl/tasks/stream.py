@@ -22,6 +22,7 @@ from fkl.kernels.traceable import traced
 from fkl.tasks import calibration
 from fkl.tasks.calibration import Calibration
 from fkl.tasks.fairness import fairness
+from fkl.tasks.intervals import AdaptiveIntervals
 from fkl.tasks.own_metrics import losses_of
 from fkl.tasks.participants import differs_by_replicate, present_in_replicate
 from fkl.tasks.task import (
@@ -241,6 +242,8 @@ class StreamJudge:
         Root of mse in the target's units before scaling; only at the end.
     coverage_50, coverage_80, coverage_95, log_score
         For methods with a predictive variance, see `fkl.tasks.calibration`.
+    conformal_coverage_80, conformal_length_80, ...
+        With intervals, see `fkl.tasks.intervals`.
     mse_worst_tenth, mse_gini
         Mean mse of the worst 10 % of clients, at least one, and Gini coefficient of the clients' mse, 0 if all are
         equal; only at the end, as everything in `fkl.tasks.fairness`.
@@ -281,6 +284,7 @@ class StreamJudge:
         self._of_rounds = np.zeros((0 if problem.row is None else problem.rounds, *shape))
         self.booked, self._rounds = 0, problem.rounds
         self.metrics: dict[str, str] = {}
+        self.intervals: AdaptiveIntervals | None = None
         self.own_losses: Values = {}
 
     def enter(self, t: int, outcome: Outcome) -> bool:
@@ -292,6 +296,8 @@ class StreamJudge:
         if len(self._of_rounds):
             self._of_rounds[t] = (outcome.y_hat - y) ** 2
         self.enter_variance(t, outcome.y_hat, outcome.variance)
+        if self.intervals is not None:
+            self.intervals.enter(t, outcome.y_hat, y, present)
         for name, path in self.metrics.items():
             losses = losses_of(name, path, y[present], outcome.y_hat[:, present])
             self.own_losses.setdefault(name, np.zeros(self.mse.shape))[t] = losses.sum(axis=1)
@@ -366,6 +372,8 @@ class StreamJudge:
         }
         if self.calibration is not None:
             rounds |= self.calibration.by_round()
+        if self.intervals is not None:
+            rounds |= self.intervals.by_round()
         if problem.expected is not None:
             known = problem.present * (problem.expected - problem.y) ** 2
             squared_errors = self.mse * self._samples[:, None]
@@ -394,6 +402,8 @@ class StreamJudge:
         }
         if self.calibration is not None:
             clients |= self.calibration.by_client(samples)
+        if self.intervals is not None:
+            clients |= self.intervals.covered.columns()
         if problem.expected is not None:
             known = problem.present * (problem.expected - problem.y) ** 2
             clients["regret_dynamic"] = self.squared_error - known.sum(axis=0)

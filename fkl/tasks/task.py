@@ -191,6 +191,8 @@ class Task:
     """Whether clients have their own rows, from which each could learn alone, or one learner from all."""
     judged_as_it_learns: ClassVar[bool] = False
     """Whether the error in a round is that of all predictions so far."""
+    of_classes: ClassVar[bool] = False
+    """Whether predictions are classes, whatever the loss."""
     judge_counts: ClassVar[bool] = True
     """Whether a rehearsal also measures the judge; False if the judge is slow and needs less memory than methods."""
     room: ClassVar[int] = 2**30

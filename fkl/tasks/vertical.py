@@ -17,6 +17,7 @@ from fkl.data.vertical import Vertical
 from fkl.network import Topology
 from fkl.tasks import run_samples as samples
 from fkl.tasks.batch import SHARES, SQUARES
+from fkl.tasks.intervals import SplitIntervals
 from fkl.tasks.repeated import CLASSES, FEW
 from fkl.tasks.task import LARGEST_ERROR, Books, Columns, Panel, Probe, RowLosses, Task, mirrored, overrides_for_keys
 from fkl.wire.ledger import BETWEEN_PARTIES, Direction
@@ -111,6 +112,8 @@ class ScoredJudge(Books):
     def __init__(self, problem: Vertical, replicates: int, fold: int | None = None) -> None:
         super().__init__(problem.rounds, replicates)
         self._problem = problem
+        self.intervals: SplitIntervals | None = None
+        self.last: tuple[list[Any], list[Any]] = ([], [])
         self.by_round = {"iterations": np.zeros(self._shape, np.int64)}
         self.by_client = {"features": np.tile([len(group) for group in problem.groups], (replicates, 1))}
         split = problem.rows(np.random.default_rng(0), fold)  # every replicate has equally many rows
@@ -137,6 +140,8 @@ class ScoredJudge(Books):
         self.book("iterations", t, outcome.iterations)
         self.book(name, t, values)
         self.book_own(t, [self._problem.y[rows] for rows in outcome.rows], found)
+        if self.intervals is not None:
+            self.last = [self._problem.y[rows] for rows in outcome.rows], found
         # Columns for the end, which may be any round's
         if (numbers := self._problem.row) is not None:
             pairs = zip(outcome.rows, losses, strict=True)
@@ -148,3 +153,9 @@ class ScoredJudge(Books):
             variance = np.array([targets.var() for targets in tested])
             self.at_the_end |= in_units(np.array(values), variance, self._problem.scale.y_unit)
         return all(bool(np.isfinite(f).all()) for f in found) and all(value < LARGEST_ERROR for value in values)
+
+    def close(self) -> None:
+        """Judge intervals, which the party with the targets calibrates."""
+        if self.intervals is not None:
+            holder = [np.zeros(len(y), np.int64) for y in self.last[0]]
+            self.at_the_end |= self.intervals.columns(*self.last, holder, 1)[0]

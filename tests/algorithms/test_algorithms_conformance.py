@@ -23,7 +23,7 @@ EXCUSED: dict[tuple[str, Promise], str] = {
 }
 """Promises that an algorithm breaks, and why that is right; one that is kept after all fails."""
 
-WORDS = {"consensus_rf_gp": ("precision=float64",)}
+WORDS = dict.fromkeys(("consensus_rf_gp", "d_rf_gp"), ("precision=float64",))
 """More words of a method's small run: an agent's system amplifies float32's rounding to 2 % on some processors."""
 ONE_OF_EACH_CONTRACT = ("pof_mkl", "odkla", "fdskl")
 """Of a star, of a graph, of parties: each in processes of its own. Those of all others take a second each."""

@@ -62,6 +62,9 @@ DIFFICULT: dict[str, tuple[set[Promise], tuple[str, ...]]] = {
         ("algo=consensus_rf_gp", "algo.flush=null", "algo.forget=0.95", *ABSENT),
     ),
     "consensus_rf_gp, messages lost": (WHERE_LOST, ("algo=consensus_rf_gp", *LOSSY)),
+    "d_rf_gp, clients absent": (WHERE_ABSENT, ("algo=d_rf_gp", "algo.flush=null", "algo.forget=0.95", *ABSENT)),
+    "d_rf_gp, messages lost": (WHERE_LOST, ("algo=d_rf_gp", *LOSSY)),
+    "domkl, weights added, messages lost": (WHERE_LOST, ("algo=domkl", "algo.weights=added", *LOSSY)),
     "odkla, messages lost": (WHERE_LOST, ("algo=odkla", *LOSSY)),
     "one_shot_ridge, clients absent": (
         WHERE_ABSENT | {ALIKE, LABELS},

@@ -33,7 +33,7 @@ class TooLarge(NamedTuple):
 RANDOM_FEATURES = (
     "pof_mkl", "ofskl", "ofmkl_avg", "vm_kofl", "em_kofl", "pooled_raker", "pooled_omkl_gf", "raker", "rfomkr",
     "omkl_gf", "omkl_sfg", "omkl_sfg_r", "coke", "dkla", "cta", "fomd_oms", "nco_oms", "fed_poe", "ada_raker",
-    "rf_gp", "consensus_rf_gp",
+    "rf_gp", "consensus_rf_gp", "d_rf_gp",
     "pooled_ada_raker",
 )  # fmt: skip
 """Methods that keep something for each of a kernel's features."""

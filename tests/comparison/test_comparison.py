@@ -373,6 +373,14 @@ def test_replicates_with_splits_of_their_own_are_not_called_one_split(runs: Call
     assert "One split" not in compare().pivot.caption
 
 
+def test_a_comparison_names_the_rates_that_the_authors_ran(tmp_path: Path, fkl: Callable) -> None:
+    """FOMD-OMS has other rates in its authors' script, OFMKL-Avg has not; with rates of one's own nothing is said."""
+    small = ("dataset=diabetes", "kernels.D=4", "kernels.N=3", "partition.rounds=5", "replicates=2", "figures=none")
+    fkl("run", "-m", "algo=fomd_oms,ofmkl_avg", *small, f"paths.outputs={tmp_path}")
+    [line] = [line for line in compare(tmp_path).conclusions if "as_published" in line]
+    assert line.startswith("FOMD-OMS ran with the rates of theory") and line.endswith("+as_published=fomd_oms.")
+
+
 def test_a_comparison_of_defaults_says_so(runs: Callable, fkl: Callable) -> None:
     for algorithm in ("POF-MKL", "Raker"):
         runs(algorithm, "air", [0.1, 0.2])

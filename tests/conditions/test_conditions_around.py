@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import ALGORITHMS
+from conftest import ALGORITHMS, LOCAL_BATCHES, LOCAL_TRAINING
 from numpy.typing import NDArray
 
 from fkl.basics.errors import BadValue
@@ -19,9 +19,9 @@ from fkl.runs.prepare import prepare
 
 STAR = (
     "em_kofl", "fed_poe", "fomd_oms", "ofmkl_avg", "ofskl", "one_shot_ridge",
-    "perfedavg", "pof_mkl", "rf_gp", "vm_kofl",
+    "perfedavg", "pof_mkl", "rf_gp", "vm_kofl", *LOCAL_TRAINING, *LOCAL_BATCHES,
 )  # fmt: skip
-GRAPH = ("coke", "consensus_rf_gp", "cta", "dkla", "domkl", "odkla", "qc_odkla")
+GRAPH = ("coke", "consensus_rf_gp", "cta", "d_rf_gp", "dkla", "domkl", "odkla", "qc_odkla")
 ALWAYS = ("em_kofl", "consensus_rf_gp", "coke")
 """Those of `make test`: one with two exchanges a round, and one with streams and one with batches on a graph."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import ALGORITHMS
+from conftest import ALGORITHMS, LOCAL_BATCHES, LOCAL_TRAINING
 
 from fkl.config import load
 from fkl.config.compose import compose
@@ -17,7 +17,8 @@ from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
 
 STAR = ("em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl")
-GRAPH = ("coke", "consensus_rf_gp", "cta", "dkla", "domkl", "link_dkla", "odkla", "push_cta", "qc_odkla")
+STAR += tuple(LOCAL_TRAINING)
+GRAPH = ("coke", "consensus_rf_gp", "cta", "d_rf_gp", "dkla", "domkl", "link_dkla", "odkla", "push_cta", "qc_odkla")
 SMALL = ("kernels.D=6", "partition.rounds=30", "replicates=3", "precision=float64")
 HALF = ("participation=share", "participation.share=0.3")
 
@@ -111,7 +112,7 @@ def test_errors_carry_on_and_the_best_fit_is_that_to_all_samples(tmp_path: Path)
         assert clients["regret_hindsight"].to_numpy() == pytest.approx(judge.loss[0] - expected, rel=1e-12)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - {*STAR, *GRAPH, "one_shot_ridge"}))
+@pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - {*STAR, *GRAPH, *LOCAL_BATCHES, "one_shot_ridge"}))
 def test_whose_rounds_nobody_can_miss_is_refused(algo: str) -> None:
     """Learners alone, pooled ones, one-shot methods and those over a vertical partition: by the key, in one line."""
     from fkl.basics.errors import BadValue

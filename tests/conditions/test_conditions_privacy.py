@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import LOCAL_TRAINING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
@@ -23,6 +24,7 @@ from fkl.runs.prepare import prepare
 from fkl.wire.payloads import FeatureGradients, PerClient, RankOne, kinds
 
 STAR = ("em_kofl", "fed_poe", "fomd_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl")
+STAR += tuple(LOCAL_TRAINING)
 NOISY: dict[str, Any] = {"clip": 0.3, "noise": 0.2}
 IN_ONE_PROCESS = [promise for promise in PROMISES if promise is not Conformance.parties_share_nothing_but_messages]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fkl.basics.errors import BadValue, FklError
-from fkl.data.partition import BySite, ByTarget, Dirichlet, Iid, QuantitySkew
+from fkl.data.partition import BySite, ByTarget, Dirichlet, Iid, QuantitySkew, Sites
 from fkl.data.problem import Batch, Table
 
 
@@ -265,3 +265,13 @@ def test_batches_are_tested_on_what_streams_predict_last(share):
         mine = problem.y[present[:, k], k]
         tested = round(share * len(mine))
         assert sorted(y[client == k]) == sorted(mine[len(mine) - tested :])
+
+
+def test_a_site_without_rows_is_no_client():
+    """As in rows=even of a table with few rows for each site; the others keep their names."""
+    source = table(12, 4)
+    some = source.site != 1
+    source = replace(source, x=source.x[some], y=source.y[some], site=source.site[some])
+    problem = Sites().split(source, np.random.default_rng(0))
+    assert problem.x.shape == (3, 3, 1) and problem.present.all()
+    assert [problem.site_names[site] for site in problem.site] == ["s0", "s2", "s3"]

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from conftest import LOCAL_TRAINING
 
 pytest.importorskip("flwr", reason="needs the extra flower")
 from engines.sites import ROWS, WORDS, InProcess, compared, write_files
@@ -49,6 +50,7 @@ METHODS = {
     "pof_mkl-median": ("aggregate=median",),
     "rf_gp": (),
     "vm_kofl": (),
+    **dict.fromkeys(LOCAL_TRAINING, ()),
 }
 """Every method that sites can play, by a name that begins with its own."""
 
@@ -220,7 +222,7 @@ def test_a_site_without_its_memory_stays_out(tmp_path: Path) -> None:
     assert line in said
 
 
-@pytest.mark.parametrize("name", ["one_shot_ridge", "falkon", "dkrr_ny_cm"])
+@pytest.mark.parametrize("name", ["one_shot_ridge", "falkon", "dkrr_ny_cm", "scaffold_batches", "ditto_batches"])
 def test_batches_at_sites(name: str, tmp_path: Path) -> None:
     """Errors, bytes and predictions are those of a simulation whose clients are tested on their last rows, too."""
     given = ("algo.test_on=last", "algo.test_share=0.25")

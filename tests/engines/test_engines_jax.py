@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from conftest import ALGORITHMS, Answer
+from conftest import ALGORITHMS, LOCAL_BATCHES, LOCAL_TRAINING, Answer
 
 from fkl.basics.errors import BadValue, install_hint
 from fkl.basics.random_streams import Streams
@@ -36,6 +36,8 @@ CASES |= {algo: (f"algo={algo}", *ONE_KERNEL, "algo.iterations=13") for algo in 
 CASES["push_cta"] = ("algo=push_cta", *ONE_KERNEL, "algo.iterations=13", "topology=directed")
 CASES["odkla"] = ("algo=odkla", *ONE_KERNEL, "partition.rounds=13")
 CASES["qc_odkla"] = ("algo=qc_odkla", *ONE_KERNEL, "partition.rounds=13")
+CASES |= {algo: (f"algo={algo}", *SMALL) for algo in LOCAL_TRAINING}
+CASES |= {algo: (f"algo={algo}", *ONE_KERNEL, "algo.iterations=13") for algo in LOCAL_BATCHES}
 CASES["domkl"] = ("algo=domkl", *SMALL)
 CASES["rf_gp"] = ("algo=rf_gp", *SMALL, "kernels.N=2")
 SCANNED = tuple(CASES)
@@ -55,6 +57,7 @@ CASES["cta-steps"] = (*CASES["cta"], *RING, "algo.local_steps=3")
 CASES["link_dkla-ring"] = (*CASES["link_dkla"], *RING)
 CASES["pof_mkl-bins"] = (*CASES["pof_mkl"], "algo.xi=0.5", "algo.M=2", "algo.local_steps=3", "kernels.map=cosine")
 CASES["em_kofl-copy"] = (*CASES["em_kofl"], "algo.predictor=copy", "algo.losses=sum", "algo.local_steps=2")
+CASES["scaffold_batches-absent"] = (*CASES["scaffold_batches"], "participation=share")
 CASES["perfedavg-steps"] = (*CASES["perfedavg"], "algo.local_steps=2")
 CASES["nco_oms-balls"] = (*CASES["nco_oms"], "algo.U=0.01", "kernels.shared=true")
 CASES["fed_poe-absent"] = (*CASES["fed_poe"], "participation=share", "participation.share=0.3")
@@ -128,9 +131,18 @@ def alike(one: Any, other: Any) -> bool:
     return np.array_equal(one, other, equal_nan=True) if isinstance(other, np.ndarray) else bool(one == other)
 
 
-ALWAYS = ("pof_mkl-bins", "raker", "coke-ring", "tiles", "pof_mkl-noise", "vm_kofl-bits", "cta-lost")
-"""Those of `make test`: a star, a learner alone, a sparse graph, more than a tile, noise, few bits, lost messages. All
-are `make test-all-methods`.
+ALWAYS = (
+    "pof_mkl-bins",
+    "raker",
+    "coke-ring",
+    "tiles",
+    "pof_mkl-noise",
+    "vm_kofl-bits",
+    "cta-lost",
+    "scaffold_batches-absent",
+)
+"""Those of `make test`: a star, a learner alone, a sparse graph, more than a tile, noise, few bits, lost messages,
+batches. All are `make test-all-methods`.
 """
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from conftest import ALGORITHMS
+from conftest import ALGORITHMS, LOCAL_TRAINING
 
 from fkl.basics.errors import BadValue
 from fkl.config import load
@@ -25,12 +25,15 @@ pytest.importorskip("mpi4py", reason="needs the extra mpi")
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
 WITH_MPI = pytest.mark.skipif(not MPIEXEC.exists(), reason="needs the mpiexec of the extra mpi")
 STAR = ("em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl")
+STAR += tuple(LOCAL_TRAINING)
 """Methods that ranks can play."""
 SMALL = ("dataset=synthetic", "dataset.rows=9000", "partition=quantity_skew", "partition.rounds=8", "kernels.D=6")
 SMALL += ("partition.clients=700", "partition.alpha=5", "replicates=2")
 """Three tiles of clients, most of whom are gone before the end."""
 LATENCY = ("network.latency_s=0.01", "network.bandwidth_bytes_per_s=1e6")
 CASES: dict[str, tuple[str, ...]] = {algo: (f"algo={algo}", *SMALL) for algo in STAR}
+for algo in LOCAL_TRAINING:
+    CASES[algo] += ("kernels.N=3", "participation=share", "save_model=true")
 CASES["ofskl"] += ("kernels=rbf_single", "kernels.D=6")
 CASES["pof_mkl-steps"] = ("algo=pof_mkl", *SMALL, "algo.local_steps=3", "algo.xi=0.5", "precision=float64", *LATENCY)
 CASES["perfedavg-steps"] = ("algo=perfedavg", *SMALL, "algo.local_steps=2")

@@ -28,9 +28,11 @@ def dekrr(
     lam: float,
     c: float,
     steps: int,
+    penalty: str = "equal",
 ) -> list[list[Array]]:
     """Theta of each node after each of so many Jacobi steps from 0."""
     J, D = len(x), len(phase[0])
+    n = counts(y, penalty)
     weight = [c / len(near) if near else 0.0 for near in neighbours]
 
     def Z(features: int, samples: int) -> Array:  # Z_pj = Z_p(X_j), (D, N_j)
@@ -41,7 +43,7 @@ def dekrr(
         new = []
         for j in range(J):
             own, near = Z(j, j), neighbours[j]
-            M = (1 + weight[j] * len(near) + 5 * weight[j]) * own @ own.T + lam * len(y[j]) * np.eye(D)
+            M = (1 + weight[j] * len(near) + 5 * weight[j]) * own @ own.T + lam * n[j] * np.eye(D)
             right = own @ y[j] + 5 * weight[j] * own @ (own.T @ theta[j])
             for p in near:
                 M = M + weight[p] * Z(j, p) @ Z(j, p).T
@@ -51,6 +53,12 @@ def dekrr(
         theta = new
         history.append(theta)
     return history
+
+
+def counts(y: list[Array], penalty: str) -> list[float]:
+    """N / J for every node, or each node's N_j."""
+    own = [len(target) for target in y]
+    return [sum(own) / len(own)] * len(own) if penalty == "equal" else own
 
 
 def objective(
@@ -63,10 +71,10 @@ def objective(
     lam: float,
     c: float,
 ) -> float:
-    """sum_j |Z_jj'theta_j - Y_j|^2 + lam N_j |theta_j|^2 + c / |N_j| sum_p |Z_jj'theta_j - Z_pj'theta_p|^2."""
+    """sum_j |Z_jj'theta_j - Y_j|^2 + lam N / J |theta_j|^2 + c / |N_j| sum_p |Z_jj'theta_j - Z_pj'theta_p|^2."""
     total = 0.0
     for j, near in enumerate(neighbours):
-        total += lam * len(y[j]) * theta[j] @ theta[j]
+        total += lam * sum(map(len, y)) / len(y) * theta[j] @ theta[j]
         for row, target in zip(x[j], y[j], strict=True):
             f = theta[j] @ feature(omega[j], phase[j], row)
             total += (f - target) ** 2

@@ -42,6 +42,7 @@ STABLE = {
     "nco_oms",
     "rf_gp",
     "consensus_rf_gp",
+    "d_rf_gp",
 }
 """Minimisers, posteriors, sums of trees, projections on balls and steps that end at 1/2, which no step drives away."""
 AT_ONCE = {"parsimonious_centralized", "parsimonious_federated"}

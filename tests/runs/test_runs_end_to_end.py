@@ -81,7 +81,7 @@ def rounds_and_clients(algo: str) -> tuple[int, int]:
 
 def expected(algo: str) -> tuple[tuple[str, ...], list[str], tuple[str, ...], tuple[str, ...]]:
     """Figures, columns of the summary, those of them that are errors, and directions of traffic."""
-    if algo == "consensus_rf_gp":
+    if algo in ("consensus_rf_gp", "d_rf_gp"):
         return ("mse", "regret", "calibration"), SURE_PEER_SUMMARY, ("mse", *COVERAGE), ("broadcast", "link")
     if algo in AGENTS_ON_STREAMS:
         return ("mse", "regret"), PEER_SUMMARY, ("mse",), ("broadcast", "link")

@@ -1,10 +1,9 @@
 """Consensus RF-GP: agents on a graph average the sums from which random-feature Gaussian processes are learned.
 
-`fkl.algorithms.gaussian_processes` has the equations and their sources. Only the abstract of Llorente, Waxman and
-Djuric, Decentralized Online Ensembles of Gaussian Processes for Multi-Agent Systems, arXiv 2502.05301, was available.
-In each exchange agents average their information by one step of consensus, and use K times the average as the
-information of all K. This is the consensus on information of Battistelli and Chisci, Automatica 50 (2014), for states
-that do not move.
+`fkl.algorithms.gaussian_processes` has the equations and their sources. In each exchange agents average their
+information by one step of consensus, and use K times the average as the information of all K. This is the consensus on
+information of Battistelli and Chisci, Automatica 50 (2014), for states that do not move. The method of Llorente, Waxman
+and Djuric is `fkl.algorithms.decentralized.d_rf_gp`; docs/gaussian_processes.md has the differences.
 """
 
 from dataclasses import dataclass, replace
@@ -150,11 +149,10 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         """Average with the neighbours' messages, choose noise levels, and learn."""
         xp, t, P, K = common.xp, turn.t, common.bank.width, common.clients
         decided, noise = own.decided, own.noise
-        if self.sends_in_round(t):  # else the inbox has the messages of an earlier round
-            own = replace(own, moments=inbox.mix("moments", own.moments), totals=inbox.mix("totals", own.totals))
+        own, moments, totals = self.agreed(own, inbox, self.sends_in_round(t))
         # A share is a K-th of all sums; the agent's newest samples have not been shared yet.
-        gram, pull = _matrices(K * own.moments + own.own_moments, P)
-        totals = K * own.totals + own.own_totals
+        gram, pull = _matrices(K * moments + own.own_moments, P)
+        totals = K * totals + own.own_totals
         decides = self.decides_in_round(t, decided) & self.sends_in_round(t)
         if decides.any():
             decided = xp.where(decides, t, decided)
@@ -162,6 +160,12 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
                 noise = xp.where(decides[..., None], most_evident(gram, pull, totals), noise)
         root, theta, evidence = posterior(common, gram, pull, totals, noise)
         return replace(own, noise=noise, root=root, theta=theta, evidence=evidence, decided=decided)
+
+    def agreed(self, own: State, inbox: Inbox, told: bool) -> tuple[State, Array, Array]:
+        """The state after a step of consensus, and the agent's shares of all moments and totals."""
+        if told:  # else the inbox has the messages of an earlier round
+            own = replace(own, moments=inbox.mix("moments", own.moments), totals=inbox.mix("totals", own.totals))
+        return own, own.moments, own.totals
 
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
         """Every agent's mixture of its kernels' means."""

@@ -103,9 +103,8 @@ class System:
 class DekrrDdrf(Batched, Decentralized):
     """Nodes agree on their functions' values at their samples, c_j |Z_jj'theta_j - Z_pj'theta_p|^2, not on theta.
 
-    The objective is sum_j (|Z_jj'theta_j - Y_j|^2 + lam N_j |theta_j|^2 + c_j sum_p |Z_jj'theta_j - Z_pj'theta_p|^2),
-    with c_j = c / |N_j|. The paper has lam N / J instead of lam N_j, which is the same if all nodes have equally many
-    samples.
+    The objective is sum_j (|Z_jj'theta_j - Y_j|^2 + lam n_j |theta_j|^2 + c_j sum_p |Z_jj'theta_j - Z_pj'theta_p|^2),
+    with c_j = c / |N_j|. In the authors' code n_j = N / J, where N is the number of all samples.
 
     Parameters
     ----------
@@ -116,6 +115,8 @@ class DekrrDdrf(Batched, Decentralized):
         Regularisation lambda.
     c : float
         Weight of the agreement between neighbours.
+    penalty : {"equal", "by_samples"}
+        Whether n_j is the same for all nodes, N / J, as published, or a node's own number of samples, N_j.
     candidates : int
         Frequencies that a node draws for each that it keeps. It keeps those with the largest |Z Y| with random phases,
         and then draws new phases. 1 for features that do not depend on data.
@@ -131,12 +132,14 @@ class DekrrDdrf(Batched, Decentralized):
     task: ClassVar[type[Task]] = OwnFeaturesTask
 
     c: float = 1.0
+    penalty: str = "equal"
     candidates: int = 20
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.loss == "square", "loss", self.loss, "square: ridge regression has no other")
         require(0 <= self.c < np.inf, "c", self.c, "a number >= 0")
+        require(self.penalty in ("equal", "by_samples"), "penalty", self.penalty, "equal or by_samples")
         require(1 <= self.candidates <= 1000, "candidates", self.candidates, "an integer from 1 to 1000")
 
     def require_fits(self, kernels: Dictionary) -> None:
@@ -214,13 +217,14 @@ class DekrrDdrf(Batched, Decentralized):
         c, split, upper = self._weights_of_agreement(inbox), D * (D + 1) // 2, np.triu_indices(D)
         pull, stay, inverse = np.empty((R, K, D)), np.empty((R, K, D, D)), np.empty((R, K, D, D))
         coupled = np.empty((R, inbox.graph.copies, D, D))
+        penalty = self.lam * (np.full(K, samples.mean) if self.penalty == "equal" else samples.count)
         for r in range(R):
             mine = [_features_at(samples, j, own.omega[r, j], own.phase[r, j]) for j in range(K)]  # Z_jj'
             matrix = np.empty((K, D, D))
             for j, z in enumerate(mine):
                 gram, degree = z.T @ z, inbox.degree[j]
                 pull[r, j], stay[r, j] = samples.y[j] @ z, PROXIMAL * c[j] * gram
-                matrix[j] = (1 + c[j] * degree + PROXIMAL * c[j]) * gram + self.lam * samples.count[j] * np.eye(D)
+                matrix[j] = (1 + c[j] * degree + PROXIMAL * c[j]) * gram + penalty[j] * np.eye(D)
             for link, j in enumerate(inbox.graph.receiver):  # type: ignore[union-attr]  # of a method that has `on_links`
                 theirs = _features_at(samples, j, inbox.held["omega"][r, link], inbox.held["phase"][r, link])
                 told = inbox.held["grams"][r, link]

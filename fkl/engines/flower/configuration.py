@@ -59,6 +59,8 @@ def require_fits(run: Run) -> None:
     require(settings.rows == "all", "rows", settings.rows, "all: which rows there are is each site's own business")
     require(settings.stop_when is None, "stop_when", settings.stop_when, "null: sites learn as long as they have rows")
     require(not settings.metrics, "metrics", settings.metrics, "null: predictions stay at the sites")
+    given = type(run.intervals).__name__
+    require(run.intervals is None, "intervals", given, "null: predictions stay at the sites")
     require(settings.engine in ("numba", "numpy"), "engine", settings.engine, "numba or numpy, at every site")
     require(not settings.save_model, "save_model", True, "false: every site writes its model in any case")
     noisy = noise_of(run) is not None

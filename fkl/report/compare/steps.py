@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from fkl.config.choices import Choices
 from fkl.engines.divergence import STEP_SIZES
 from fkl.report.compare.cells import Cells
-from fkl.report.compare.labels import flat
+from fkl.report.compare.labels import CLASS, flat
 from fkl.report.compare.pivot import Pivot
 
 Steps = dict[str, dict[str, dict[str, float | None]]]
@@ -21,8 +22,28 @@ def about_steps(cells: Cells, pivot: Pivot) -> list[str]:
     return [
         f"No step size was searched for {', '.join(alone)}: the defaults may decide the order, and have cost "
         f"up to 26 times the error. Sweep {' and '.join(dict.fromkeys(keys[name] for name in alone))}.",
+        *_published_rates(cells, {name for name in alone if _of_default(steps[name])}),
         *at_end,
     ]
+
+
+def _published_rates(cells: Cells, methods: set[str]) -> list[str]:
+    """Sentences on methods with theory's rates, whose authors ran other ones."""
+    modules = {run.algorithm: run.config["algo"][CLASS].split(".")[-2] for run, *_ in cells.runs.values()}
+    choices = Choices()
+    changed = {
+        name: choices.read(f"as_published/{name}").config.get("algo", {}) for name in choices.names("as_published")
+    }
+    return [
+        f"{name} ran with the rates of theory; those of its authors' script are +as_published={modules[name]}."
+        for name in sorted(methods)
+        if set(STEP_SIZES) & set(changed.get(modules[name], ()))
+    ]
+
+
+def _of_default(on: dict[str, dict[str, float | None]]) -> bool:
+    """Whether an algorithm ran with its default step size."""
+    return any(step is None for some in on.values() for step in some.values())
 
 
 def _steps(cells: Cells) -> tuple[dict[str, str], Steps]:

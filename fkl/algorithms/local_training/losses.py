@@ -1,0 +1,168 @@
+"""A client's loss of each kernel, and its gradient, at points that the client reaches from the server's theta.
+
+Both classes have the same functions. Points are arrays that add up and can be multiplied by numbers, so a method's
+equations are the same for one sample and for all samples of a client.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fkl.algorithms.base import Array, Outcome, squared_norms
+from fkl.contract.held_samples import Held
+from fkl.contract.star import Samples
+from fkl.contract.world import FEATURES, Common
+from fkl.kernels.client_tiles import tiles
+from fkl.kernels.feature_rows import Rows
+from fkl.kernels.traceable import traced
+from fkl.wire.payloads import FeatureGradients, PerClient
+
+
+@dataclass
+class LossOfSample:
+    """(theta'z - y)^2 + lam |theta|^2 of each kernel, at a client's sample of the round.
+
+    A point is a combination a theta + b z + c v of the server's theta, of the sample's features z, and of a vector v of
+    the client's own. It is stored as (a, b, c), because gradients at such points are again such combinations. Products
+    of vectors follow from those of theta, z and v, so the features of all clients are in memory only if there is a v.
+
+    Parameters
+    ----------
+    common : Common
+    samples : Samples
+    theta : (R, N, P)
+        The server's theta.
+    lam : float
+    own : (R, K, N, P) or None
+        v.
+    """
+
+    common: Common
+    samples: Samples
+    theta: Array
+    lam: float
+    own: Any = None
+
+    def __post_init__(self) -> None:
+        xp, x = self.common.xp, self.samples.x
+        f, square = self.common.bank.predict(x, self.theta), self.common.bank.squared_norms(x)
+        norm = xp.broadcast_to(squared_norms(self.theta)[:, None], f.shape)
+        products = [[norm, f], [f, square]]
+        if self.own is not None:
+            of_theta, of_z = ((self.own * one).sum(axis=-1) for one in (self.theta[:, None], self._z))
+            products = [[norm, f, of_theta], [f, square, of_z], [of_theta, of_z, (self.own**2).sum(axis=-1)]]
+        self.products = xp.stack([xp.stack(row, axis=-1) for row in products], axis=-2)  # (R, K, N, 2 or 3, 2 or 3)
+        self.units = xp.eye(len(products))
+
+    @cached_property
+    def _z(self) -> Array:
+        """Features of every client, (R, K, N, P)."""
+        bank, x = self.common.bank, self.samples.x
+        # In tiles of clients, since the rounding of BLAS depends on the number of rows
+        z = [bank.features(x[tile]) for tile in ([slice(None)] if traced(self.theta) else tiles(len(x)))]
+        return self.common.xp.concatenate(z, axis=2).swapaxes(1, 2)
+
+    @property
+    def at_server(self) -> Array:
+        """The server's theta."""
+        return self.units[0]
+
+    @property
+    def at_own(self) -> Array:
+        """The client's own vector."""
+        return self.units[2]
+
+    def gradient(self, point: Array) -> Array:
+        """2 (f - y) z + 2 lam theta."""
+        return 2 * self._residual(point)[..., None] * self.units[1] + 2 * self.lam * point
+
+    def value(self, point: Array) -> Array:
+        """The loss, (R, K, N)."""
+        return self._residual(point) ** 2 + self.lam * self.squared_norm(point)
+
+    def squared_norm(self, point: Array) -> Array:
+        """|theta|^2, (R, K, N)."""
+        return ((self.products * point[..., None, :]).sum(axis=-1) * point).sum(axis=-1)
+
+    def dense(self, point: Array) -> Array:
+        """The point itself, (R, K, N, P)."""
+        vectors = (self.theta[:, None], self._z, self.own)
+        return sum(point[..., j, None] * vector for j, vector in enumerate(vectors))
+
+    def message(self, change: Array) -> FeatureGradients | PerClient:
+        """A payload of this change, a combination of theta and z."""
+        return FeatureGradients(self.common.bank, self.samples.x, change[..., 1], self.theta, 0.5, change[..., 0])
+
+    def outcome(self, point: Array) -> Outcome:
+        """The plain mean of all kernels' predictions at this point."""
+        f, norm = self._prediction(point), self.squared_norm(point)
+        return Outcome(f.mean(axis=-1), self.value(point), lambda: norm.mean(axis=-1))
+
+    def _prediction(self, point: Array) -> Array:
+        return (self.products[..., 1, :] * point).sum(axis=-1)
+
+    def _residual(self, point: Array) -> Array:
+        return self._prediction(point) - self.samples.y[:, None]
+
+
+@dataclass
+class LossOfAll:
+    """Mean loss of all samples of a client + lam |theta|^2, for one kernel; a point is (R, K, 1, P).
+
+    Parameters
+    ----------
+    common : Common
+    samples : Held
+    theta : (R, 1, P)
+        The server's theta.
+    lam : float
+    own : (R, K, 1, P) or None
+        A vector of the client's own.
+    """
+
+    common: Common
+    samples: Held
+    theta: Array
+    lam: float
+    own: Any = None
+    rows: Rows = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rows = self.samples.rows(FEATURES, lambda: self.common.bank)
+
+    @cached_property
+    def at_server(self) -> Array:
+        """The server's theta."""
+        each = self.theta[:, None].astype(np.float64)
+        return self.common.xp.repeat(each, len(self.samples.count), axis=1)
+
+    @property
+    def at_own(self) -> Array:
+        """The client's own vector."""
+        return self.own
+
+    def gradient(self, point: Array) -> Array:
+        """The mean gradient of all samples + 2 lam theta."""
+        return self.samples.loss.gradient(self.rows, point[:, :, 0])[:, :, None] + 2 * self.lam * point
+
+    def value(self, point: Array) -> Array:
+        """The loss, (R, K, 1)."""
+        return self.samples.loss.mean(self.rows, point[:, :, 0])[..., None] + self.lam * self.squared_norm(point)
+
+    def squared_norm(self, point: Array) -> Array:
+        """|theta|^2, (R, K, 1)."""
+        return (point**2).sum(axis=-1)
+
+    def dense(self, point: Array) -> Array:
+        """The point itself."""
+        return point
+
+    def message(self, change: Array) -> FeatureGradients | PerClient:
+        """A payload of this change."""
+        return PerClient(change)
+
+    def outcome(self, point: Array) -> Array:
+        """Theta of every client, (R, K, P)."""
+        return point[:, :, 0]

@@ -1,0 +1,284 @@
+"""Intervals around predictions of any method: `intervals=adaptive` on streams, `intervals=split` on batches.
+
+Both need only |y - y_hat|, so they fit every method that estimates a number. Columns, with P = 80, 90 and 95 %:
+
+conformal_coverage_P
+    Share of targets in the interval.
+conformal_length_P
+    Mean length of bounded intervals, in the scaled target's units.
+conformal_unbounded_P
+    Share of unbounded intervals, which contain every target.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, reduce
+from typing import ClassVar, Self
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from fkl.basics.errors import require
+from fkl.basics.random_streams import Role
+from fkl.contract.world import World
+from fkl.wire.payloads import Size
+
+Array = NDArray[np.floating]
+Integers = NDArray[np.int64]
+LEVELS = np.array([0.80, 0.90, 0.95])
+FACTS = ("coverage", "length", "unbounded")
+COLUMNS = tuple(f"conformal_{fact}_{level:.0f}" for fact in FACTS for level in 100 * LEVELS)
+MOST_RANKS = 50
+"""Ranks at clients that are tried for one level."""
+PANELS, NODES = 32, 16
+"""Gauss-Legendre's rule for the expected coverage: its parts of [0, 1], and the nodes in each."""
+
+
+@dataclass
+class Covered:
+    """Sums over judged targets, (3, R, K) with a level for each entry of `LEVELS`: inside, length, unbounded, count.
+
+    Parameters
+    ----------
+    sums : (4, 3, R, K)
+    """
+
+    sums: Array
+
+    @classmethod
+    def none(cls, replicates: int, clients: int) -> Self:
+        """No target has been judged."""
+        return cls(np.zeros((4, len(LEVELS), replicates, clients)))
+
+    def add(self, score: Array, half: Array, present: NDArray[np.bool_] | bool = True) -> None:
+        """Judge scores |y - y_hat| (..., n) by the half lengths of intervals; below 0 an interval is empty."""
+        bounded = np.isfinite(half)
+        length = np.where(bounded, 2 * np.maximum(half, 0.0), 0.0)
+        for place, values in enumerate((score <= half, length, half == np.inf, np.ones_like(half))):
+            self.sums[place] += present * values
+
+    def columns(self, over: tuple[int, ...] = ()) -> dict[str, Array]:
+        """Shares and mean lengths by column, (R, K), or without the axes `over`."""
+        inside, length, unbounded, count = self.sums.sum(axis=tuple(one + 2 for one in over))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = np.concatenate([inside / count, length / (count - unbounded), unbounded / count])
+        return dict(zip(COLUMNS, means, strict=True))
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """Adaptive conformal inference (Gibbs and Candes, NeurIPS 2021): every client adapts its own intervals, by itself.
+
+    A client's interval in a round is y_hat plus and minus the quantile 1 - alpha_t of its last scores |y - y_hat|. Then
+    alpha_{t+1} = alpha_t + gamma (alpha - err_t), eq. (2), where err_t is 1 if the target was outside. Whatever the
+    data, the share of targets outside differs from alpha over T rounds by at most (max(alpha, 1 - alpha) + gamma) /
+    (gamma T), Proposition 4.1. Nothing is sent.
+
+    Parameters
+    ----------
+    gamma : float
+        Step size; 0 for none.
+    window : int
+        Number of last scores.
+    """
+
+    on_streams: ClassVar[bool] = True
+
+    gamma: float = 0.005
+    window: int = 100
+
+    def __post_init__(self) -> None:
+        require(0 <= self.gamma <= 1, "gamma", self.gamma, "a number from 0 to 1")
+        require(1 <= self.window <= 100_000, "window", self.window, "an integer from 1 to 100000")
+
+    def begin(self, world: World, with_server: bool) -> "AdaptiveIntervals":
+        """Before the first round."""
+        R, K = len(world.streams.replicates), world.problem.clients
+        alpha = np.broadcast_to((1 - LEVELS)[:, None, None], (len(LEVELS), R, K)).copy()
+        rounds = np.full((len(COLUMNS), world.problem.rounds, R), np.nan)
+        scores = np.full((R, K, self.window), np.inf)
+        return AdaptiveIntervals(self, alpha, scores, np.zeros(K, np.int64), Covered.none(R, K), rounds)
+
+
+@dataclass
+class AdaptiveIntervals:
+    """Intervals of every client and replicate between two rounds.
+
+    Parameters
+    ----------
+    keys : Adaptive
+    alpha : (3, R, K)
+        alpha_t of each level.
+    scores : (R, K, window)
+        Last scores, infinite in empty places.
+    seen : (K,) int64
+        Number of scores so far.
+    covered : Covered
+    rounds : (9, T, R)
+        Columns so far, of all clients.
+    """
+
+    keys: Adaptive
+    alpha: Array
+    scores: Array
+    seen: Integers
+    covered: Covered
+    rounds: Array
+
+    def half_lengths(self) -> Array:
+        """Half lengths of the intervals of the next round, (3, R, K)."""
+        ordered = np.pad(np.sort(self.scores, axis=-1), ((0, 0), (0, 0), (1, 1)), constant_values=(-np.inf, np.inf))
+        n = np.minimum(self.seen, self.keys.window)
+        rank = np.ceil((1 - self.alpha) * (n + 1) - 1e-9).clip(0, self.keys.window + 1).astype(np.int64)
+        return np.stack([np.take_along_axis(ordered, one[..., None], -1)[..., 0] for one in rank])
+
+    def enter(self, t: int, y_hat: Array, y: Array, present: NDArray[np.bool_]) -> None:
+        """Judge round t's intervals of the present clients (K,), and then learn from the targets."""
+        score, half = np.abs(y - y_hat), self.half_lengths()
+        self.covered.add(score, half, present)
+        self.alpha += present * self.keys.gamma * ((1 - LEVELS)[:, None, None] - (score > half))
+        here = np.flatnonzero(present)
+        self.scores[:, here, self.seen[here] % self.keys.window] = score[:, here]
+        self.seen += present
+        self.rounds[:, t] = list(self.covered.columns(over=(1,)).values())
+
+    def by_round(self) -> dict[str, Array]:
+        """Columns of rounds, (T, R)."""
+        return dict(zip(COLUMNS, self.rounds, strict=True))
+
+
+@dataclass(frozen=True)
+class Split:
+    """Federated split conformal prediction: FedCP-QQ of Humbert et al., One-Shot Federated Conformal Prediction (2023).
+
+    A share of each client's test rows calibrates the intervals, and the others judge them. Each client sends one score
+    per level, its l-th smallest; the server's quantile q is the k-th smallest of these, and it sends q to all clients.
+    The interval is y_hat plus and minus q. The pair (l, k) is the one with the least expected coverage of at least P if
+    all scores are drawn alike: that of the k-th smallest of K independent Beta(l, n - l + 1), Theorem 3.2. With many
+    rows only the 50 ranks l nearest to P are tried. Clients with n_j rows send their rank l_j = ceil(l (n_j + 1) / (n +
+    1)), n the most rows of a client. Where clients differ, nothing is guaranteed. Agents on a graph, parties with
+    features, and learners by themselves calibrate by their own scores, and send nothing.
+
+    Parameters
+    ----------
+    share : float
+        Share of test rows that calibrate.
+    """
+
+    on_streams: ClassVar[bool] = False
+
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        require(0 < self.share < 1, "share", self.share, "a number > 0 and < 1")
+
+    def begin(self, world: World, with_server: bool) -> "SplitIntervals":
+        """Before the first round."""
+        return SplitIntervals(self.share, world, with_server)
+
+
+@dataclass
+class SplitIntervals:
+    """Judges the last round's predictions of test rows."""
+
+    share: float
+    world: World
+    with_server: bool
+
+    def columns(
+        self, y: Sequence[Array], y_hat: Sequence[Array], client: Sequence[Integers], clients: int
+    ) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Columns of the summary (R,), and of clients (R, K); the messages are booked in the last round.
+
+        Parameters
+        ----------
+        y, y_hat, client : sequence of (n,)
+            Test rows of each replicate, with the number of each row's client. Only clients that are present in the last
+            round take part.
+        clients : int
+        """
+        covered = Covered.none(len(y), clients)
+        generators = self.world.streams.generators(Role.INTERVALS)
+        present = self.world.problem.present[-1] if self.with_server else np.ones(clients, np.bool_)
+        for r, (target, predicted, owner, generator) in enumerate(zip(y, y_hat, client, generators, strict=True)):
+            scores = [np.abs(target - predicted)[owner == k] for k in range(clients)]
+            parts = [np.split(generator.permutation(one), [round(self.share * len(one))]) for one in scores]
+            used = [
+                calibration if here else calibration[:0] for (calibration, _), here in zip(parts, present, strict=True)
+            ]
+            groups = [used] if self.with_server else [[one] for one in used]
+            half = np.concatenate(
+                [np.broadcast_to(federated_quantiles(group)[:, None], (len(LEVELS), len(group))) for group in groups], 1
+            )
+            for k, (_, judged) in enumerate(parts):
+                one = Covered.none(1, len(judged))
+                one.add(judged[None], np.broadcast_to(half[:, None, k, None], (len(LEVELS), 1, len(judged))))
+                covered.sums[:, :, r, k] = one.sums.sum(axis=(2, 3))
+        if self.with_server:
+            size = np.full((len(y), 1), len(LEVELS))
+            for direction in ("uplink", "downlink"):
+                self.world.channel.book(direction, "quantile", Size(size, size * self.world.channel.width))
+        return covered.columns(over=(1,)), covered.columns()
+
+
+def federated_quantiles(scores: Sequence[Array]) -> Array:
+    """Half lengths (3,) of intervals from the scores of each client; infinite if there are too few."""
+    held = [np.sort(one) for one in scores if len(one)]
+    if not held:
+        return np.full(len(LEVELS), np.inf)
+    counts = tuple(map(len, held))
+    quantiles = []
+    for level in LEVELS.tolist():
+        ranks, k = best_ranks(counts, level)
+        sent = [one[rank - 1] if rank <= len(one) else np.inf for one, rank in zip(held, ranks, strict=True)]
+        quantiles.append(np.sort(sent)[k - 1] if k else np.inf)
+    return np.array(quantiles)
+
+
+@cache  # all replicates have the same counts, usually
+def best_ranks(counts: tuple[int, ...], level: float) -> tuple[tuple[int, ...], int]:
+    """Ranks l_j of K clients with these numbers of scores, and k, with the least coverage of at least `level`.
+
+    k is 0 if no pair of ranks has it.
+    """
+    held = np.array(counts)
+    n = max(counts)
+    middle = int(np.ceil(level * (n + 1)))
+    first = max(1, min(middle - MOST_RANKS // 2, n - MOST_RANKS + 1))
+    best, found = np.inf, (counts, 0)
+    for rank in range(first, min(n, first + MOST_RANKS - 1) + 1):
+        ranks = -(-rank * (held + 1) // (n + 1))
+        coverage = expected_coverage(held, ranks)
+        k = int(np.searchsorted(coverage, level - 1e-12))
+        if k < len(coverage) and coverage[k] < best:
+            best, found = coverage[k], (tuple(map(int, ranks)), k + 1)
+    return found
+
+
+def expected_coverage(counts: Integers, ranks: Integers) -> Array:
+    """Expected coverage, (K,), by the k-th smallest for k = 1 to K of the clients' scores of these ranks.
+
+    For scores uniform in [0, 1], rank l of n is distributed as Beta(l, n - l + 1), and a rank above n is 1. So the
+    k-th smallest exceeds t with the probability that fewer than k independent events of probability F_j(t) happen; the
+    integral over t is its mean.
+    """
+    node, weight = np.polynomial.legendre.leggauss(NODES)
+    t = ((np.arange(PANELS)[:, None] + (node + 1) / 2) / PANELS).ravel()
+    pairs, size = np.unique(np.stack([counts, ranks]), axis=1, return_counts=True)
+    below = []
+    for (n, rank), clients in zip(pairs.T, size, strict=True):
+        p = scipy.special.betainc(rank, n - rank + 1, t) if rank <= n else np.zeros_like(t)
+        below.append(scipy.stats.binom.pmf(np.arange(clients + 1), clients, p[:, None]))
+    happened = reduce(_convolved, below)
+    fewer = np.cumsum(happened, axis=1)[:, :-1]
+    return np.tile(weight / (2 * PANELS), PANELS) @ fewer
+
+
+def _convolved(a: Array, b: Array) -> Array:
+    """Distributions of sums, (nodes, m + n + 1), from those of independent terms, (nodes, m + 1) and (nodes, n + 1)."""
+    a, b = (a, b) if a.shape[1] >= b.shape[1] else (b, a)
+    total = np.zeros((len(a), a.shape[1] + b.shape[1] - 1))
+    for place in range(b.shape[1]):
+        total[:, place : place + a.shape[1]] += a * b[:, place, None]
+    return total

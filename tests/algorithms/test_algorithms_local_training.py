@@ -1,0 +1,315 @@
+"""Methods with local steps: their transcriptions, limiting cases, and third parties' programs on the same arrays."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from literal import local_training
+from literal.worlds import Size, Trace, assert_close, make_dictionary, make_problem, run
+
+from fkl.algorithms.federated.descent import Server
+from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
+from fkl.algorithms.local_training.ditto import Ditto, DittoOnBatches
+from fkl.algorithms.local_training.fedadagrad import FedAdagrad, FedAdagradOnBatches
+from fkl.algorithms.local_training.fedadam import FedAdam, FedAdamOnBatches
+from fkl.algorithms.local_training.fedavg import FedAvg, FedAvgOnBatches
+from fkl.algorithms.local_training.fedavgm import FedAvgM, FedAvgMOnBatches
+from fkl.algorithms.local_training.fedprox import FedProx, FedProxOnBatches
+from fkl.algorithms.local_training.fedyogi import FedYogi, FedYogiOnBatches
+from fkl.algorithms.local_training.pfedme import PFedMe, PFedMeOnBatches
+from fkl.algorithms.local_training.q_fedavg import QFedAvg, QFedAvgOnBatches
+from fkl.algorithms.local_training.scaffold import Scaffold, ScaffoldOnBatches
+from fkl.basics.random_streams import Streams
+from fkl.conformance import scenario
+from fkl.conformance.played import outcomes
+from fkl.contract.held_samples import Held, Made
+from fkl.contract.star import Turn
+from fkl.contract.world import FEATURES, Common
+from fkl.engines.experiment import make_world
+from fkl.kernels import Dictionary
+from fkl.kernels.feature_rows import Rows
+from fkl.kernels.losses import LOSSES
+from fkl.runs.prepare import prepare
+
+ORACLES = Path(__file__).parents[1] / "oracles"
+NO_LAM = 1e-300
+"""Batches need a regulariser; the other programs have none."""
+
+METHODS = [
+    FedAvg(),
+    FedAvg(eta=0.2, eta_server=0.5, local_steps=3, lam=0.1),
+    FedAvgM(beta=0.7, eta_server=0.8),
+    FedAdagrad(beta_1=0.2),
+    FedAdam(beta_2=0.9, tau=0.1),
+    FedYogi(beta_2=0.9, eta_server=0.2),
+    FedProx(mu=1.5, lam=0.0),
+    Scaffold(eta=0.1, eta_server=0.7),
+    QFedAvg(q=0.5),
+    QFedAvg(q=3.0, eta=0.1, lam=0.2),
+    Ditto(lam_k=0.8, eta_server=0.9),
+    PFedMe(lam_k=2.0, eta=0.2, eta_k=0.1, own_steps=3),
+]
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("absent", [0.0, 0.3])
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_it_is_its_literal(method: FedAvg, absent: float, precision: str) -> None:
+    """Predictions, losses, norms, traffic and the server's theta; the literal forms vectors, not coordinates."""
+    size, tolerance = Size(R=2, N=3), {"float64": 1e-10, "float32": 1e-4}[precision]
+    problem = make_problem(size, seed=3, absent=absent, precision=precision)
+    trace = run(method, problem, make_dictionary(size), seed=5, precision=precision)
+    keys = {"eta_k": size.T**-0.5, **vars(method), "eta": method.eta or size.T**-0.5}
+    for r in range(size.R):
+        bank, here = trace.world.bank, problem.present
+        expected = local_training.run(problem.x, problem.y, here, bank.rho[r], bank.scale, method.label, keys)
+        assert_close(trace.y_hat[r][here], expected.y_hat[here], tolerance, "y_hat")
+        assert_close(trace.loss[r][here], expected.loss[here], tolerance, "loss")
+        assert_close(trace.squared_norm[r][here], expected.squared_norm[here], tolerance, "squared_norm")
+        assert_close(trace.state.server.theta[r], expected.theta, tolerance, "theta")
+        for direction, scalars in (("uplink", expected.uplink), ("downlink", expected.downlink)):
+            np.testing.assert_array_equal(trace.ledger.tallies[direction].by_round[:, r, 1], scalars.sum(axis=1))
+
+
+def on_stream(method: Any, clients: int = 4) -> Trace:
+    """A run on a small stream whose clients miss rounds."""
+    size = Size(R=1, K=clients)
+    return run(method, make_problem(size, seed=2, absent=0.3), make_dictionary(size), replicates=(0,))
+
+
+@pytest.mark.parametrize(
+    ("method", "other", "clients"),
+    [
+        (FedAvg(local_steps=4, eta=0.2, lam=0.1), OfmklAvg(local_steps=4, eta=0.2, lam=0.1), 4),
+        (FedAvg(local_steps=1), OfmklAvg(), 4),
+        (FedAvgM(beta=0), FedAvg(), 4),
+        (FedProx(mu=0), FedAvg(), 4),
+        (FedProx(mu=5, local_steps=1), FedAvg(local_steps=1), 4),
+        (QFedAvg(q=0), FedAvg(), 4),
+        (Scaffold(), FedAvg(), 1),
+        (Ditto(lam_k=0), FedAvg(), 1),
+        (PFedMe(lam_k=1e-9, eta=1e9, eta_k=0.2), FedAvg(eta=0.2, local_steps=25), 1),
+    ],
+    ids=repr,
+)
+def test_limiting_cases(method: Any, other: Any, clients: int) -> None:
+    """In a limit, or with one client, it predicts what a simpler method predicts."""
+    one, same = on_stream(method, clients), on_stream(other, clients)
+    here = one.world.problem.present
+    assert_close(one.y_hat[0][here], same.y_hat[0][here], 1e-6 if "PFedMe" in repr(method) else 1e-12, "y_hat")
+
+
+def test_scaffold_begins_as_fedavg_and_then_corrects() -> None:
+    """All control variates are 0 in the first round."""
+    one, same = on_stream(Scaffold()), on_stream(FedAvg())
+    np.testing.assert_allclose(one.y_hat[0, :2], same.y_hat[0, :2], atol=1e-12)
+    assert np.abs(one.y_hat[0] - same.y_hat[0]).max() > 1e-3
+
+
+def theta_at_the_end(*words: str) -> tuple[Any, Any]:
+    """Theta (K, P) that clients have after all rounds, and the optimum of all, of batches that differ by client."""
+    experiment = prepare(scenario(*words, "precision=float64", "algo.lam=0.1", "partition=by_target"))
+    world, _ = make_world(experiment, (0,))
+    *_, theta = outcomes(experiment.algorithm, world)
+    return theta[0], world.loss.optimum(world.training, 0.1)[0]
+
+
+def test_scaffold_reaches_the_optimum_where_fedavg_drifts() -> None:
+    """With several local steps FedAvg's fixed point is another one if clients differ; SCAFFOLD's is the optimum."""
+    apart = {}
+    for name in ("scaffold", "fedavg"):
+        theta, optimum = theta_at_the_end(f"algo={name}_batches", "algo.iterations=2000", "algo.eta=0.3")
+        apart[name] = np.abs(theta - optimum).max()
+    assert apart["scaffold"] < 1e-9 < 1e-3 < apart["fedavg"]
+
+
+@dataclass
+class Batches:
+    """Clients with equally many samples, whose features (K, n, P) are given, and their targets (K, n)."""
+
+    x: Any
+    y: Any
+
+    def __post_init__(self) -> None:
+        K, _, P = self.x.shape
+        self.common = Common(
+            Dictionary(N=1, D=P // 2, smallest=1, largest=1), 2, 9, Streams(0, (0,)), "float64", "numpy", K
+        )
+
+    def round(self, method: Any, state: tuple[Any, Any], t: int = 0, present: Any = None) -> tuple[Any, Any, Any]:
+        """States of the server and of clients after a round, and the clients' message."""
+        K, n, _ = self.x.shape
+        here = np.ones(K, bool) if present is None else np.isin(np.arange(K), present)
+        rows = Rows(self.x[None], self.y[None], np.zeros((1, K)), np.full(K, float(n)))
+        held = Held(
+            self.x.reshape(K * n, -1),
+            self.y.ravel(),
+            np.full(K, n),
+            here,
+            LOSSES["square"],
+            made=Made({FEATURES: rows}),
+        )
+        turn = Turn(t, 0, self.common.streams, range(K), together=int(here.sum()))
+        server, client = state
+        down = method.broadcast(self.common, server, turn)
+        client, up, _ = method.client(self.common, client, down, held, turn)
+        return method.server(self.common, server, up, here / here.sum(), turn), client, up
+
+
+def drawn_batches(clients: int = 3) -> Batches:
+    """Samples of clients with targets of their own."""
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=(clients, 6, 4)) / 2
+    return Batches(x, np.einsum("kip,kp->ki", x, rng.normal(size=(clients, 4))))
+
+
+def test_they_are_fluke_s() -> None:
+    """SCAFFOLD and Ditto of fluke 0.8.1, with absent clients: largest difference 2.3e-16."""
+    told = json.loads((ORACLES / "fluke_local_training.json").read_text())
+    batches = Batches(np.array(told["x"]), np.array(told["y"]))
+    keys = {"eta": told["eta"], "local_steps": told["local_steps"], "lam": NO_LAM}
+    scaffold, ditto = ScaffoldOnBatches(**keys), DittoOnBatches(**keys, lam_k=told["lam_k"])
+    for method, name in ((scaffold, "scaffold"), (ditto, "ditto")):
+        state = method.start(batches.common, 3)
+        for t, present in enumerate(told["rounds"]):
+            *state, _ = batches.round(method, state, t, present)
+            np.testing.assert_allclose(state[0].theta[0, 0], told[name][t], rtol=0, atol=1e-14)
+            if name == "ditto":
+                np.testing.assert_allclose(state[1].own.theta[0, :, 0], told["ditto_own"][t], rtol=0, atol=1e-14)
+
+
+def test_pfedme_is_its_authors() -> None:
+    """The shared and the clients' own models of the authors' program: largest difference 6e-17."""
+    told = json.loads((ORACLES / "pfedme.json").read_text())
+    batches = Batches(np.array(told["x"]), np.array(told["y"]))
+    names = ("eta", "eta_server", "lam_k", "eta_k", "local_steps", "own_steps")
+    method = PFedMeOnBatches(**{name: told[name] for name in names}, lam=3 * told["decay"] / 2)
+    state = method.start(batches.common, 3)
+    for shared, own in zip(told["pfedme"], told["own"], strict=True):
+        *state, _ = batches.round(method, state)
+        np.testing.assert_allclose(state[0].theta[0, 0], shared, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(state[1].own.theta[0, :, 0], own, rtol=0, atol=1e-14)
+
+
+ROUNDS = 6
+MOMENTS = {"eta": 0.3, "beta_1": 0.6, "beta_2": 0.8, "tau": 1e-2}
+
+
+def flwr_strategy(name: str, theta: Any) -> Any:
+    """Flower's own strategy, from this theta on."""
+    strategies = pytest.importorskip("flwr.server.strategy", reason="needs the extra flower")
+    common = pytest.importorskip("flwr.common")
+    start = {"initial_parameters": common.ndarrays_to_parameters([theta])}
+    keys: dict[str, dict[str, Any]] = {
+        "FedAvg": {},
+        "FedProx": {"proximal_mu": 0.9},
+        "FedAvgM": {"server_learning_rate": 0.7, "server_momentum": 0.8},
+        "FedAdagrad": {name: MOMENTS[name] for name in ("eta", "tau")},
+        "FedAdam": MOMENTS,
+        "FedYogi": MOMENTS,
+    }
+    return getattr(strategies, name)(**keys[name], **start)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        FedAvgOnBatches(),
+        FedProxOnBatches(mu=0.9),
+        FedAvgMOnBatches(eta_server=0.7, beta=0.8),
+        FedAdagradOnBatches(eta_server=MOMENTS["eta"], tau=MOMENTS["tau"]),
+        FedAdamOnBatches(**{"eta_server" if key == "eta" else key: value for key, value in MOMENTS.items()}),
+        FedYogiOnBatches(**{"eta_server" if key == "eta" else key: value for key, value in MOMENTS.items()}),
+    ],
+    ids=lambda method: method.label,
+)
+def test_the_server_is_flower_s(method: Any) -> None:
+    """Its strategies of the same name, fed with clients' models from a plain loop.
+
+    Flower's v begins at 0, and Reddi et al. want at least tau^2, so it is given that. Its FedAdam multiplies eta by a
+    correction of bias, which Algorithm 2 does not have, so it is given eta divided by the correction.
+    """
+    batches, mu = drawn_batches(), getattr(method, "mu", 0.0)
+    method = replace(method, eta=0.3, local_steps=3, lam=NO_LAM)
+    state = method.start(batches.common, 3)
+    theta = state[0].theta[0, 0]
+    strategy = flwr_strategy(method.label.partition(",")[0], theta)
+    common = pytest.importorskip("flwr.common")
+    if hasattr(strategy, "v_t"):
+        strategy.v_t = [np.full_like(theta, MOMENTS["tau"] ** 2)]
+    for t in range(ROUNDS):
+        results = []
+        for x, y in zip(batches.x, batches.y, strict=True):
+            one = theta.copy()
+            for _ in range(3):
+                one = one - 0.3 * (2 * x.T @ (x @ one - y) / len(y) + mu * (one - theta))
+            status = common.Status(common.Code.OK, "")
+            results.append((None, common.FitRes(status, common.ndarrays_to_parameters([one]), len(y), {})))
+        if "FedAdam" in method.label:
+            bias = np.sqrt(1 - MOMENTS["beta_2"] ** (t + 2)) / (1 - MOMENTS["beta_1"] ** (t + 2))
+            strategy.eta = MOMENTS["eta"] / bias
+        [theta] = common.parameters_to_ndarrays(strategy.aggregate_fit(t + 1, results, [])[0])
+        *state, _ = batches.round(method, state)
+        np.testing.assert_allclose(state[0].theta[0, 0], theta, rtol=0, atol=1e-14)
+
+
+def test_q_fedavg_is_flower_s() -> None:
+    """Its strategy for one client, and its sum over several.
+
+    Flower's strategy takes the loss of one evaluation of the server's model for all clients, where the paper takes each
+    client's own; these are the same for one client only.
+    """
+    strategies = pytest.importorskip("flwr.server.strategy", reason="needs the extra flower")
+    aggregate = pytest.importorskip("flwr.server.strategy.aggregate").aggregate_qffl
+    common = pytest.importorskip("flwr.common")
+    eta, q, steps = 0.3, 1.7, 3
+    method = QFedAvgOnBatches(eta=eta, q=q, local_steps=steps, lam=NO_LAM)
+
+    def trained(theta: Any, x: Any, y: Any) -> Any:
+        for _ in range(steps):
+            theta = theta - eta * 2 * x.T @ (x @ theta - y) / len(y)
+        return theta
+
+    def loss(theta: Any, x: Any, y: Any) -> float:
+        return float(np.mean((x @ theta - y) ** 2))
+
+    alone = drawn_batches(1)
+    strategy = strategies.QFedAvg(q_param=q, qffl_learning_rate=eta, evaluate_fn=lambda t, w, _: (loss(w[0], *one), {}))
+    state, theta, one = method.start(alone.common, 1), np.zeros(4), (alone.x[0], alone.y[0])
+    for t in range(ROUNDS):
+        strategy.pre_weights = [theta]
+        status = common.Status(common.Code.OK, "")
+        sent = common.FitRes(status, common.ndarrays_to_parameters([trained(theta, *one)]), 6, {})
+        [theta] = common.parameters_to_ndarrays(strategy.aggregate_fit(t + 1, [(None, sent)], [])[0])
+        *state, _ = alone.round(method, state)
+        np.testing.assert_allclose(state[0].theta[0, 0], theta, rtol=0, atol=1e-14)
+
+    several = drawn_batches()
+    state, theta = method.start(several.common, 3), np.zeros(4)
+    for _ in range(ROUNDS):
+        deltas, hs = [], []
+        for own in zip(several.x, several.y, strict=True):
+            F, gradient = loss(theta, *own) + 1e-10, (theta - trained(theta, *own)) / eta
+            deltas.append([F**q * gradient])
+            hs.append(q * F ** (q - 1) * gradient @ gradient + F**q / eta)
+        [theta] = aggregate([theta], deltas, hs)
+        *state, _ = several.round(method, state)
+        np.testing.assert_allclose(state[0].theta[0, 0], theta, rtol=0, atol=1e-14)
+
+
+def test_clients_learn_alone_without_ditto_s_pull() -> None:
+    """With lam_k = 0 a client's own model is that of local descent, whatever the others send."""
+    batches = drawn_batches()
+    method = DittoOnBatches(eta=0.2, local_steps=2, lam=NO_LAM, lam_k=0.0)
+    state = method.start(batches.common, 3)
+    for _ in range(4):
+        *state, _ = batches.round(method, state)
+    for k, (x, y) in enumerate(zip(batches.x, batches.y, strict=True)):
+        theta = np.zeros(4)
+        for _ in range(8):
+            theta = theta - 0.2 * 2 * x.T @ (x @ theta - y) / len(y)
+        np.testing.assert_allclose(state[1].own.theta[0, k, 0], theta, atol=1e-14)
+    assert isinstance(state[0], Server)
