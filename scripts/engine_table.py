@@ -36,6 +36,7 @@ CONDITIONS = [
         for more in (["participation=share"], [*CLIP, "privacy=central"], [*CLIP, "privacy=local"])
     ),
     *(("algo=pof_mkl", one) for one in ("compression=uniform", "secure=pairwise", "late=labels", "late=updates")),
+    *(("algo=pof_mkl", one) for one in ("aggregate=median", "attack=sign_flip", "attack=alie")),
     *(("algo=pof_mkl", one) for one in ("network.compute_s=1", "save_model=true")),
     *(
         ("algo=odkla", one)

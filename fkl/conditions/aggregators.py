@@ -18,6 +18,8 @@ from fkl.contract.star import Turn
 from fkl.contract.world import Array, Common
 from fkl.wire.payloads import payloads_of, rebuilt, with_axes_of
 
+DIGITS = 6
+"""Decimals of a score."""
 ROUNDING = 1e-9
 """A share of clients, times their number, may be this much below an integer."""
 
@@ -88,7 +90,7 @@ class Aggregator(OnMessages):
         self.require_clients(int(here.sum()))
         payloads = payloads_of(message)
         dense = [payload.dense() for payload in payloads]
-        parts = [part.values[:, here].astype(np.float64) for part in dense]
+        parts = [np.ascontiguousarray(part.values[:, here], np.float64) for part in dense]  # sums depend on the order
         flat = [part.reshape(*part.shape[:2], -1) for part in parts]
         sent = None
         if any(part.chosen is not None for part in dense):
@@ -176,7 +178,7 @@ class Krum(Tolerant):
         """The mean of the chosen messages."""
         n = messages.shape[1]
         f = self.false_ones(n)
-        best = scores(squared_distances(messages), f).argsort(axis=1, kind="stable")[:, : self.kept(n, f)]
+        best = ranked(scores(squared_distances(messages), f)).argsort(axis=1, kind="stable")[:, : self.kept(n, f)]
         return np.take_along_axis(messages, best[..., None], axis=1).mean(axis=1)
 
     def kept(self, n: int, f: int) -> int:
@@ -226,8 +228,7 @@ class Bulyan(Tolerant):
         distances, rows = squared_distances(messages), np.arange(R)
         chosen = np.zeros((R, n), np.bool_)
         for taken in range(n - 2 * f):
-            score = scores(distances, f, taken)
-            best = np.where(chosen, np.inf, score).argmin(axis=1)
+            best = ranked(np.where(chosen, np.inf, scores(distances, f, taken))).argmin(axis=1)
             chosen[rows, best] = True
             distances[rows, best], distances[rows, :, best] = np.inf, np.inf
         values = messages[chosen].reshape(R, n - 2 * f, -1)
@@ -295,3 +296,9 @@ def scores(distances: Array, f: int, left_out: int = 0) -> Array:
     others = distances.shape[1] - left_out - 1
     near = min(max(others - f - 1, 1), others)
     return np.sort(distances, axis=2)[:, :, 1 : near + 1].sum(axis=2)  # without the distance to itself
+
+
+def ranked(score: Array) -> Array:
+    """Scores (R, n) over the smallest one, rounded: of two that differ by rounding alone the first is smaller."""
+    least = score.min(axis=1, keepdims=True)
+    return np.round(score / np.where(least > 0, least, 1), DIGITS)

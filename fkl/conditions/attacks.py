@@ -45,17 +45,21 @@ class Attack(OnMessages):
         require(0 <= self.share <= 1, "share", self.share, "a share from 0 to 1")
         require(self.from_round >= 1, "from_round", self.from_round, "an integer >= 1")
 
+    def count(self, common: Common, t: int) -> int:
+        """Number of attackers in a round."""
+        return int(self.share * common.clients + ROUNDING) if t + 1 >= self.from_round else 0
+
     def attackers(self, common: Common, t: int, clients: NDArray[np.int64] | range) -> NDArray[np.bool_]:
         """Whether these clients attack in a round, (R, K)."""
-        count = int(self.share * common.clients + ROUNDING) if t + 1 >= self.from_round else 0
+        count = self.count(common, t)
         drawn = [one.permutation(common.clients) < count for one in common.streams.generators(Role.ATTACKERS)]
         return np.array(drawn)[:, np.array(clients)]
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
         """The message, or of attackers the false one."""
-        attack = self.attackers(common, turn.t, turn.clients)
-        if message is None or not attack.any():
+        if message is None or self.count(common, turn.t) == 0:
             return memory, message
+        attack = self.attackers(common, turn.t, turn.clients)
         honest = [payload.dense() for payload in payloads_of(message)]
         sent = [replaced(one, attack, self.false(one, turn, number)) for number, one in enumerate(honest)]
         return memory, rebuilt(message, sent)
@@ -133,9 +137,9 @@ class LabelFlip(Attack):
         """The state and the outcome from true targets, and of attackers the message from the others."""
         other = deepcopy(client) if memory is None else memory  # a method may overwrite its state
         own, message, outcome = play(client, samples)
-        attack = self.attackers(common, turn.t, turn.clients)
         other, false, _ = play(other, samples.flipped() if turn.t + 1 >= self.from_round else samples)
-        if message is not None and attack.any():
+        if message is not None and self.count(common, turn.t) > 0:
+            attack = self.attackers(common, turn.t, turn.clients)
             pairs = zip(payloads_of(message), payloads_of(false), strict=True)
             message = rebuilt(message, [replaced(one.dense(), attack, lie.dense().values) for one, lie in pairs])
         return own, other, message, outcome
@@ -168,7 +172,7 @@ class Alie(Attack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.z is None or abs(self.z) < np.inf, "z", self.z, "a number, or null for the paper's")
+        require(self.z is None or 0 <= self.z < np.inf, "z", self.z, "a number >= 0, or null for the paper's")
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse messages that the server's side of a simulation cannot read, or that come in another round."""
@@ -185,16 +189,16 @@ class Alie(Attack):
         self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
     ) -> tuple[Any, Any, Array]:
         """The messages, with the attackers' false ones."""
+        if message is None or self.count(common, turn.t) == 0:
+            return memory, message, share
         senders = np.arange(len(share)) if turn.senders is None else turn.senders
         attack = self.attackers(common, turn.t, senders) & (share > 0)
         honest = (share > 0) & ~attack
-        if message is None or not attack.any():
-            return memory, message, share
         dense = [payload.dense() for payload in payloads_of(message)]
         return memory, rebuilt(message, [self._with_false(one, attack, honest) for one in dense]), share
 
     def _with_false(self, sent: PerClient, attack: NDArray[np.bool_], honest: NDArray[np.bool_]) -> PerClient:
-        values = sent.values.astype(np.float64)
+        values = np.ascontiguousarray(sent.values, np.float64)
         known = with_axes_of(values, honest)
         if sent.chosen is not None:
             known = known & with_axes_of(values, sent.chosen)
@@ -218,4 +222,5 @@ def replaced(honest: PerClient, attack: NDArray[np.bool_], false: Array) -> PerC
     there = with_axes_of(values, attack)
     if honest.chosen is not None:
         there = there & with_axes_of(values, honest.chosen)
-    return PerClient(np.where(there, false.astype(values.dtype), values), honest.chosen)
+    # In memory clients come after replicates, however many these are: the rounding of sums depends on it
+    return PerClient(np.ascontiguousarray(np.where(there, false.astype(values.dtype), values)), honest.chosen)

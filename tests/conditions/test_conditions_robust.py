@@ -80,8 +80,7 @@ def experiment(algo: str, **conditions: Any) -> Experiment:
 # --- third parties' aggregators
 
 
-@pytest.mark.parametrize("clients", [7, 11, 12])
-@pytest.mark.parametrize("f", [0, 1])
+@pytest.mark.parametrize(("clients", "f"), [(7, 0), (7, 1), (12, 2), (16, 3), (24, 3)])
 def test_aggregators_are_those_of_flwr(clients: int, f: int) -> None:
     """An absent client does not count; all payloads of a message are one vector."""
     flwr = pytest.importorskip("flwr.server.strategy.aggregate")
@@ -95,6 +94,7 @@ def test_aggregators_are_those_of_flwr(clients: int, f: int) -> None:
         MultiKrum(byzantine): lambda results: flwr.aggregate_krum(results, f, clients - f),
         Bulyan(byzantine): lambda results: flwr.aggregate_bulyan(results, f, flwr.aggregate_krum, to_keep=0),
     }
+    largest = 0.0
     for rule, theirs in rules.items():
         told = aggregated(rule, message, share)
         for r in range(2):
@@ -102,6 +102,8 @@ def test_aggregators_are_those_of_flwr(clients: int, f: int) -> None:
             found = [payload.mean(share)[r] for payload in (told.matrix, *told.vectors)]
             for one, other in zip(found, expected, strict=True):
                 assert np.allclose(one, other, rtol=1e-12, atol=1e-14), rule
+                largest = max(largest, float(np.abs(one - other).max()))
+    print(f"largest difference from flwr: {largest:.1e}")
 
 
 def test_aggregators_are_those_of_byzfl() -> None:
@@ -117,7 +119,9 @@ def test_aggregators_are_those_of_byzfl() -> None:
         "geometric_median_100": GeometricMedian(100, 1e-6),
     }
     for name, rule in rules.items():
-        assert np.allclose(rule.combined(messages, None)[0], BYZFL[name], rtol=1e-10, atol=1e-12), name
+        found = rule.combined(messages, None)[0]
+        assert np.allclose(found, BYZFL[name], rtol=1e-12, atol=1e-14), name
+        print(f"{name}: largest difference from byzfl: {np.abs(found - BYZFL[name]).max():.1e}")
 
 
 # --- what an aggregator promises
@@ -217,17 +221,16 @@ def test_a_little_is_enough_is_that_of_byzfl_and_of_the_paper() -> None:
     """Theirs adds tau deviations with n - 1 in the denominator; the authors of the paper subtract z with n."""
     honest = np.array(BYZFL["messages"])
     n = len(honest)
-    several = common(n + 3, 1)
-    for seed in range(1):
-        attack = Alie(share=3 / (n + 3), z=-1.5 * np.sqrt(n / (n - 1)))
-        mask = attack.attackers(several, seed, range(n + 3))[0]
-        values = np.full((1, n + 3, honest.shape[1]), 1e9)
-        values[0, ~mask] = honest
-        message = Message(RankOne(np.ones((1, n + 3, 2)), np.ones((1, n + 3, 3))), (PerClient(values),))
-        share = np.full(n + 3, 1 / (n + 3))
-        _, told, _ = attack.server_takes(several, None, message, share, turn(1, seed, 1))
-        assert np.allclose(told.vectors[0].values[0, mask], BYZFL["alie"], rtol=1e-12)
-        assert np.array_equal(told.vectors[0].values[0, ~mask], honest)
+    everyone = common(n + 3, 1)
+    attack = Alie(share=3 / (n + 3), z=1.5 * np.sqrt(n / (n - 1)))
+    mask = attack.attackers(everyone, 0, range(n + 3))[0]
+    values = np.full((1, n + 3, honest.shape[1]), 1e9)
+    values[0, ~mask] = -honest
+    message = Message(RankOne(np.ones((1, n + 3, 2)), np.ones((1, n + 3, 3))), (PerClient(values),))
+    _, told, _ = attack.server_takes(everyone, None, message, np.full(n + 3, 1 / (n + 3)), turn(1, 0, 1))
+    [found] = told.vectors
+    assert np.allclose(-found.values[0, mask], BYZFL["alie"], rtol=1e-12)
+    assert np.array_equal(-found.values[0, ~mask], honest)
     assert Alie()._quantile(24, 26) == pytest.approx(norm.ppf(24 / 26))
     flipped = SignFlip(share=1.0).false(PerClient(honest[None]), turn(n), 0)
     assert np.allclose(flipped.mean(axis=1)[0], BYZFL["sign_flip"], rtol=1e-12, atol=1e-15)
@@ -262,7 +265,7 @@ TOGETHER = {
 @pytest.mark.parametrize("algo", TOGETHER)
 def test_promises_are_kept(algo: str) -> None:
     """Parties on their own come to what the simulation does."""
-    words = [*TOGETHER[algo], "attack.share=0.3", "partition.clients=4", "precision=float64", "replicates=3"]
+    words = [*TOGETHER[algo], "attack.share=0.3", "partition.clients=4", "precision=float64"]
     suite = Conformance.from_overrides(f"algo={algo}", "kernels.D=4", *words)
     for promise in IN_ONE_PROCESS:
         promise(suite)
@@ -313,7 +316,7 @@ def test_too_few_clients_are_refused_before_the_first_round() -> None:
         lambda: Zero(from_round=0),
         lambda: SignFlip(scale=0.0),
         lambda: RandomNoise(scale=-1.0),
-        lambda: Alie(z=np.inf),
+        lambda: Alie(z=-1.0),
     ],
 )
 def test_keys_have_limits(make: Any) -> None:

@@ -47,6 +47,7 @@ METHODS = {
     "pof_mkl-bins": ("algo.M=5", "algo.xi=0.5", "scaling=unit_box", "engine=numpy"),
     "pof_mkl-clipped": ("privacy=central", "privacy.clip=0.5"),
     "pof_mkl-bits": ("compression=uniform", "scaling=none"),
+    "pof_mkl-median": ("aggregate=median",),
     "rf_gp": (),
     "vm_kofl": (),
     **dict.fromkeys(LOCAL_TRAINING, ()),

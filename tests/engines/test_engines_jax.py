@@ -329,6 +329,8 @@ def test_keys_with_which_a_method_cannot_be_traced_are_refused(words: tuple[str,
     "words",
     [
         ("secure=pairwise",),
+        ("aggregate=median",),
+        ("attack=zero",),
         ("late=updates",),
         ("late=labels", "compression=sign"),
         ("network.compute_s=1",),

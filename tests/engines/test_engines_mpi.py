@@ -51,6 +51,8 @@ CASES["vm_kofl-bits"] = ("algo=vm_kofl", *SMALL, "compression=uniform", "compres
 CASES["em_kofl-top"] = ("algo=em_kofl", *SMALL, "compression=top_k", "save_model=true")
 CASES["perfedavg-sign"] = ("algo=perfedavg", *SMALL, "compression=sign", "participation=share", "save_model=true")
 CASES["ofmkl_avg-late"] = ("algo=ofmkl_avg", *SMALL[:2], "partition=iid", *SMALL[3:6], "late=labels", "late.rounds=2")
+CASES["pof_mkl-labels"] = ("algo=pof_mkl", *SMALL, "attack=label_flip", "attack.share=0.002", "save_model=true")
+CASES["perfedavg-noise"] = ("algo=perfedavg", *SMALL, "attack=noise", "attack.from_round=3", "compression=uniform")
 CASES["one-tile"] = ("algo=pof_mkl", *SMALL, "partition.clients=4")
 EXCHANGED = {
     f"{K}x{T}": ("algo=pof_mkl", *SMALL, f"partition.clients={K}", f"partition.rounds={T}")
@@ -129,6 +131,8 @@ def test_what_ranks_cannot_play_is_refused(algo: str) -> None:
 
 REFUSED = [
     (("secure=pairwise",), "knows no secure"),
+    (("aggregate=median",), "knows no aggregate"),
+    (("attack=alie",), "knows no attack"),
     (("late=updates", "participation=share"), "knows no late"),
     (("network.compute_s=1",), "knows no network.compute_s"),
     (("algo=rf_gp", "algo.rank=2"), "for RF-GP: its server asks for more than means"),
