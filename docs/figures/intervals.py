@@ -69,7 +69,7 @@ def main() -> None:
                 own_coverage = f" own 95 %: {mean['coverage_95']:.3f}" if "coverage_95" in mean else ""
                 numbers = " | ".join(f"{100 * value:.1f}" for value in found)
                 print(
-                    f"| {name} | {label} | {numbers} | {length:.3g} | {100 * unbounded:.1f} | {100 * worst:.1f} |{own_coverage}",
+                    f"| {name} | {label} | {numbers} | {length:.3g} | {100 * unbounded:.1f} | {100 * worst:.1f} |" + own_coverage,
                     flush=True,
                 )
                 drawn.append((title, name, label, found[1], worst))
