@@ -76,7 +76,7 @@ def test_a_slip_costs_no_library(words: str) -> None:
     [
         ("fkl da", ["data"]),
         ("fkl data ", ["list", "describe", "fetch", "verify"]),
-        ("fkl data fetch wa", ["wave_farm"]),
+        ("fkl data fetch wav", ["wave_farm"]),
         ("fkl run algo=pof", ["algo=pof_mkl"]),
         ("fkl run topology=s", ["topology=star"]),
         ("fkl run -m algo=coke,dk", ["algo=coke,dkla", "algo=coke,dkrr_ny_cm"]),

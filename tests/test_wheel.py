@@ -40,7 +40,7 @@ def test_the_wheel_installs_elsewhere_and_its_script_runs(tmp_path: Path) -> Non
     listed = subprocess.run(
         [script, "list"], cwd=elsewhere, env=environment, check=True, capture_output=True, text=True
     )
-    assert "POF-MKL" in listed.stdout
+    assert "pof_mkl" in listed.stdout
     run = [script, "run", "dataset=diabetes", "kernels.D=5", "replicates=1", "engine=numpy", "out=here"]
     subprocess.run(run, cwd=elsewhere, env=environment, check=True, capture_output=True)
     assert (elsewhere / "here" / "summary.csv").is_file()
