@@ -29,8 +29,8 @@ Integers = NDArray[np.int64]
 LEVELS = np.array([0.80, 0.90, 0.95])
 FACTS = ("coverage", "length", "unbounded")
 COLUMNS = tuple(f"conformal_{fact}_{level:.0f}" for fact in FACTS for level in 100 * LEVELS)
-MOST_RANKS = 50
-"""Ranks at clients that are tried for one level."""
+FEWEST_RANKS, MOST_RANKS, PAIRS = 5, 50, 1000
+"""Limits of the number of ranks l that are tried for a level, and of the number of pairs (l, k) in between."""
 PANELS, NODES = 32, 16
 """Gauss-Legendre's rule for the expected coverage: its parts of [0, 1], and the nodes in each."""
 
@@ -155,8 +155,8 @@ class Split:
     A share of each client's test rows calibrates the intervals, and the others judge them. Each client sends one score
     per level, its l-th smallest; the server's quantile q is the k-th smallest of these, and it sends q to all clients.
     The interval is y_hat plus and minus q. The pair (l, k) is the one with the least expected coverage of at least P if
-    all scores are drawn alike: that of the k-th smallest of K independent Beta(l, n - l + 1), Theorem 3.2. With many
-    rows only the 50 ranks l nearest to P are tried. Clients with n_j rows send their rank l_j = ceil(l (n_j + 1) / (n +
+    all scores are drawn alike: that of the k-th smallest of K independent Beta(l, n - l + 1), Theorem 3.2. Of many
+    ranks l the 5 to 50 nearest to P are tried. Clients with n_j rows send their rank l_j = ceil(l (n_j + 1) / (n +
     1)), n the most rows of a client. Where clients differ, nothing is guaranteed. Agents on a graph, parties with
     features, and learners by themselves calibrate by their own scores, and send nothing.
 
@@ -245,9 +245,10 @@ def best_ranks(counts: tuple[int, ...], level: float) -> tuple[tuple[int, ...], 
     held = np.array(counts)
     n = max(counts)
     middle = int(np.ceil(level * (n + 1)))
-    first = max(1, min(middle - MOST_RANKS // 2, n - MOST_RANKS + 1))
+    most = min(MOST_RANKS, max(FEWEST_RANKS, PAIRS // len(counts)))
+    first = max(1, min(middle - most // 2, n - most + 1))
     best, found = np.inf, (counts, 0)
-    for rank in range(first, min(n, first + MOST_RANKS - 1) + 1):
+    for rank in range(first, min(n, first + most - 1) + 1):
         ranks = -(-rank * (held + 1) // (n + 1))
         coverage = expected_coverage(held, ranks)
         k = int(np.searchsorted(coverage, level - 1e-12))
