@@ -63,7 +63,9 @@ MORE = {
     "cascade, three classes": ("algo=cascade_svm", *IRIS),
     "pf, three classes": ("algo=parsimonious_federated", *IRIS, "algo.centres=10", "algo.steps=20"),
 }
-SCENARIOS = {name: (f"algo={name}",) for name in ALGORITHMS} | MORE
+OF_CLASSES = ("fed3r",)
+"""Their functions are not kept: save_model=true is refused."""
+SCENARIOS = {name: (f"algo={name}",) for name in ALGORITHMS if name not in OF_CLASSES} | MORE
 
 
 def played(experiment: Experiment, rounds: int):

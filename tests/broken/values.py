@@ -26,6 +26,8 @@ TAKES |= {
     ("TableFile", "delimiter"): ("' '",),
     ("TableFile", "fill"): ("{mse: m.f}",),
     ("Directed", "p"): ("0", "1e-300"),
+    **{(owner, "kinds"): ("[]",) for owner in ("Sign", "TopK", "Uniform")},
+    **{(owner, "mu"): ("0", "1.01") for owner in ("FedProx", "FedProxOnBatches")},
 }
 """What a key may be all the same, which others of its type or name cannot."""
 AFTER_LOADING = {
