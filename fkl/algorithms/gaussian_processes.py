@@ -76,6 +76,14 @@ class Prediction(NamedTuple):
         log = namespace(self.mean).log
         return -0.5 * (log(2 * np.pi * self.variance) + (y[:, None] - self.mean) ** 2 / self.variance)
 
+    def mixture_log_density(self, w: Array, y: Array) -> Array:
+        """Log density of y (K,) under the mixture, (R, K), with weights w as in `mixture_moments`."""
+        xp = namespace(self.mean)
+        known = Prediction(*(xp.where(w > 0, values, 1.0) for values in self))
+        each = xp.where(w > 0, known.log_density(y), -np.inf)
+        largest = each.max(axis=-1, keepdims=True)
+        return largest[..., 0] + xp.log((w * xp.exp(each - largest)).sum(axis=-1))
+
     def mixture_moments(self, w: Array) -> tuple[Array, Array]:
         """Mean and variance (R, K) of the mixture with weights w (R, K or 1, N), which are 0 for inactive kernels."""
         known, where = w > 0, namespace(w).where

@@ -203,12 +203,15 @@ class Outcome:
         |f_hat|^2 of each client's predictor, called outside the clock.
     variance : (R, K) or None
         The method's variance of the target around its prediction; None for a method without one.
+    log_density : (R, K) or None
+        Log density of the target under the method's predictive distribution; None if that is N(y_hat, variance).
     """
 
     y_hat: Array
     loss: Array | None
     squared_norm: Callable[[], Array]
     variance: Array | None = None
+    log_density: Array | None = None
 
 
 FEATURE_KEYS = ("kernels.D", "kernels.map", "kernels.draw", "kernels.shared")
@@ -227,6 +230,8 @@ class Algorithm(Protocol):
     A class may state facts from which engines infer if they can play it: ``compiled_only: ClassVar = True`` if its
     loops exist only compiled, ``not_traceable: ClassVar[str] = ""`` if JAX can trace its rounds, or else the reason,
     and ``means_only: ClassVar = False`` if a server needs more than means over clients.
+
+    A class may claim identities of its proofs, which conformance then checks; see `fkl.conformance.identities`.
 
     A state is a dataclass of arrays whose first axis is the replicate; `step` may reuse its arrays.
     """

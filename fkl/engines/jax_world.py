@@ -95,8 +95,8 @@ class Told(NamedTuple):
     Parameters
     ----------
     shown : tuple of (B, ...)
-        For a `StreamJudge` the three sums of its `add_sums` and, for a method with predictive variances, predictions
-        and their variances; for another judge the outcome of a round.
+        For a `StreamJudge` the three sums of its `add_sums` and, for a method with predictive variances, predictions,
+        their variances and, if the outcome has them, log densities; for another judge the outcome of a round.
     sizes : tuple of (B, ...)
         Sizes of messages, and the clients that sent them, if these may differ between rounds.
     """
@@ -221,9 +221,9 @@ class Scan:
         if not self._of_streams:
             fine = judge.enter(t, *told.shown)
         else:
-            *totals, y_hat, variance = told.shown if len(told.shown) > SUMS else (*told.shown, None, None)
-            judge.enter_variance(t, y_hat, variance)
-            fine = judge.add_sums(t, totals)
+            if sure := told.shown[SUMS:]:
+                judge.enter_variance(t, *sure)
+            fine = judge.add_sums(t, told.shown[:SUMS])
         if not fine:
             raise NotFiniteError
 
@@ -256,7 +256,8 @@ class Scan:
             if self._of_streams:
                 _, y, share = given.samples
                 added = rebuilt(self._judge.sums, carried[1]).after(outcome, y, share > 0, self._judge.lam)
-                sure = () if outcome.variance is None else (outcome.y_hat, outcome.variance)
+                sure = () if outcome.variance is None else (outcome.y_hat, outcome.variance, outcome.log_density)
+                sure = tuple(part for part in sure if part is not None)
                 sums, shown = parts(added), (*map(sum_in_order, added.terms()), *sure)
             after = parts(state), sums
             changing = tuple(part for _, given_too in self._booked for part in parts(given_too) if traced(part))

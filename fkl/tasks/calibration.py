@@ -31,28 +31,32 @@ class Calibration:
     log_score
         Mean log density of the targets, in nats (Good, 1952): larger is better, and on average it is largest for the
         true distribution.
+    log_score_mixture
+        The same under the method's own predictive distribution. If that is a mixture of normal distributions,
+        N(y_hat, variance) has only its mean and variance. Bounds of the evidence are about the mixture.
 
     Parameters
     ----------
     inside : (3, R, K)
         Number of targets so far in each interval.
-    log_density : (R, K)
-        Sum over the targets so far.
-    rounds : (4, T, R)
-        Shares of all clients' targets and mean log density so far, NaN before the first.
+    log_density, log_density_mixture : (R, K)
+        Sums over the targets so far.
+    rounds : (5, T, R)
+        Shares of all clients' targets and mean log densities so far, NaN before the first.
     """
 
     inside: Array
     log_density: Array
+    log_density_mixture: Array
     rounds: Array
 
-    columns: ClassVar[tuple[str, ...]] = (*NOMINAL, "log_score")
+    columns: ClassVar[tuple[str, ...]] = (*NOMINAL, "log_score", "log_score_mixture")
 
     @classmethod
     def before_any_round(cls, rounds: int, replicates: int, clients: int) -> Self:
         """State before the first round."""
         shape, unknown = (replicates, clients), np.full((len(cls.columns), rounds, replicates), np.nan)
-        return cls(np.zeros((len(NOMINAL), *shape)), np.zeros(shape), unknown)
+        return cls(np.zeros((len(NOMINAL), *shape)), np.zeros(shape), np.zeros(shape), unknown)
 
     def enter(
         self,
@@ -62,20 +66,25 @@ class Calibration:
         present: NDArray[np.bool_],
         samples: float,
         of_all_clients: Callable[[Array], Array] = as_they_are,
+        log_density: Array | None = None,
     ) -> None:
         """Record round t: errors and variances (R, K) of the present clients (K,), and the number of samples so far.
 
+        `log_density` (R, K) is that of the method's own predictive distribution; None if it is the normal one.
         `of_all_clients` is that of `fkl.contract.world.World`: the order of additions is that of one process.
         """
         for place, nominal in enumerate(NOMINAL.values()):
             self.inside[place] += present & (error**2 <= scipy.special.ndtri((1 + nominal) / 2) ** 2 * variance)
-        self.log_density += np.where(present, -0.5 * (np.log(2 * np.pi * variance) + error**2 / variance), 0.0)
+        normal = -0.5 * (np.log(2 * np.pi * variance) + error**2 / variance)
+        self.log_density += np.where(present, normal, 0.0)
+        self.log_density_mixture += np.where(present, normal if log_density is None else log_density, 0.0)
         self.rounds[:, t] = self.gathered(of_all_clients)._sums().sum(axis=-1) / samples
 
     def gathered(self, of_all_clients: Callable[[Array], Array]) -> Self:
         """The same with the clients of other processes as well."""
         inside = np.stack([of_all_clients(one) for one in self.inside])
-        return replace(self, inside=inside, log_density=of_all_clients(self.log_density))
+        densities = of_all_clients(self.log_density), of_all_clients(self.log_density_mixture)
+        return replace(self, inside=inside, log_density=densities[0], log_density_mixture=densities[1])
 
     def by_round(self) -> Values:
         """Columns of rounds, (T, R)."""
@@ -86,4 +95,4 @@ class Calibration:
         return dict(zip(self.columns, self._sums() / np.maximum(samples, 1), strict=True))
 
     def _sums(self) -> Array:
-        return np.concatenate([self.inside, self.log_density[None]])
+        return np.concatenate([self.inside, self.log_density[None], self.log_density_mixture[None]])

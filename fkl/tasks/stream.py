@@ -159,6 +159,7 @@ def _outcome_arrays(outcome: Outcome, replicates: int, clients: int) -> dict[str
     told = {"y_hat": outcome.y_hat, "squared_norm": outcome.squared_norm()}
     told |= {} if outcome.loss is None else {"loss": outcome.loss}
     told |= {} if outcome.variance is None else {"variance": outcome.variance}
+    told |= {} if outcome.log_density is None else {"log_density": outcome.log_density}
     for name, values in told.items():
         require_shape(f"Outcome.{name}", values, replicates, clients, *[None] * (name == "loss"))
     return told
@@ -240,7 +241,7 @@ class StreamJudge:
         1 - mse / variance of the targets; only at the end.
     rmse_in_units
         Root of mse in the target's units before scaling; only at the end.
-    coverage_50, coverage_80, coverage_95, log_score
+    coverage_50, coverage_80, coverage_95, log_score, log_score_mixture
         For methods with a predictive variance, see `fkl.tasks.calibration`.
     conformal_coverage_80, conformal_length_80, ...
         With intervals, see `fkl.tasks.intervals`.
@@ -295,7 +296,7 @@ class StreamJudge:
         self.sums = self.sums.after(outcome, y, present, self.lam)
         if len(self._of_rounds):
             self._of_rounds[t] = (outcome.y_hat - y) ** 2
-        self.enter_variance(t, outcome.y_hat, outcome.variance)
+        self.enter_variance(t, outcome.y_hat, outcome.variance, outcome.log_density)
         if self.intervals is not None:
             self.intervals.enter(t, outcome.y_hat, y, present)
         for name, path in self.metrics.items():
@@ -303,14 +304,15 @@ class StreamJudge:
             self.own_losses.setdefault(name, np.zeros(self.mse.shape))[t] = losses.sum(axis=1)
         return self.add_sums(t, self._added(self.sums.terms()))
 
-    def enter_variance(self, t: int, y_hat: Array, variance: Array | None) -> None:
-        """Record the variances of predictions in round t, if a method has them."""
+    def enter_variance(self, t: int, y_hat: Array, variance: Array | None, log_density: Array | None = None) -> None:
+        """Record the variances of predictions in round t, if a method has them, and the targets' log densities."""
         if variance is None:
             return
         if self.calibration is None:
             self.calibration = Calibration.before_any_round(self.problem.rounds, *self.loss.shape)
         error = y_hat - self.problem.y[t]
-        self.calibration.enter(t, error, variance, self.problem.present[t], self._samples[t], self._of_all_clients)
+        here = self.problem.present[t], self._samples[t], self._of_all_clients
+        self.calibration.enter(t, error, variance, *here, log_density)
 
     def add_sums(self, t: int, totals: Sequence[Array]) -> bool:
         """Record the sums (R,) over all clients after round t, see `Sums.terms`; return whether all are finite."""

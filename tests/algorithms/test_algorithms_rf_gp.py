@@ -175,6 +175,18 @@ def test_the_ensemble_is_at_most_log_n_worse_than_its_best_kernel(noise: float) 
     assert_close(np.array(densities), mixed_densities(states[0], problem, noise, size), 1e-8, "density of the mixture")
 
 
+@pytest.mark.parametrize("noise", [1e-3, None])
+def test_densities_of_a_client_s_own_mixture_telescope(noise: float | None) -> None:
+    """The sum of its log densities is the log of the mean over kernels of their products, for any noise."""
+    size = Size(R=2, K=3, T=40)
+    problem = make_problem(size, seed=5, absent=0.3)
+    trace = run(RfGp(noise=noise, personal=True), problem, make_dictionary(size))
+    assert trace.log_density is not None
+    mixed = np.where(problem.present, trace.log_density, 0.0).sum(axis=1)
+    each = trace.state.client.log_w
+    assert_close(mixed, logsumexp(each, axis=-1) - np.log(size.N), 1e-9, "sum of the mixture's log densities")
+
+
 def density(noise: float, problem: Problem, size: Size, t: int) -> Any:
     """Log density (R,) of y_t as the mixture has it before round t, from the run up to there."""
     part = replace(problem, x=problem.x[: t + 1], y=problem.y[: t + 1], present=problem.present[: t + 1])

@@ -28,7 +28,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Trace:
-    """What fkl did over all rounds: y_hat, squared_norm (R, T, K), loss (R, T, K, N) or None."""
+    """What fkl did over all rounds: y_hat, squared_norm and log_density (R, T, K), loss (R, T, K, N); or None."""
 
     y_hat: Array
     loss: Array | None
@@ -36,6 +36,7 @@ class Trace:
     state: Any
     ledger: Ledger
     world: World
+    log_density: Array | None = None
 
 
 def make_problem(size: Size, seed: int, absent: float = 0.0, precision: str = "float64") -> Problem:
@@ -75,15 +76,17 @@ def run(
     channel = Channel(network or Network(), ledger, np.dtype(precision), algorithm.label, streams)
     world = World(problem, dictionary, channel, streams, precision)
     state = algorithm.init(world)
-    y_hat, loss, squared_norm = [], [], []
+    y_hat, loss, squared_norm, log_density = [], [], [], []
     for t in range(problem.rounds):
         channel.open_round(t, problem.present[t])
         state, outcome = algorithm.step(world, state, t)
         y_hat.append(np.array(outcome.y_hat))
         loss.append(None if outcome.loss is None else np.array(outcome.loss))
         squared_norm.append(outcome.squared_norm())
+        log_density.append(outcome.log_density)
     losses = None if loss[0] is None else np.stack(loss, axis=1)
-    return Trace(np.stack(y_hat, axis=1), losses, np.stack(squared_norm, axis=1), state, ledger, world)
+    densities = None if log_density[0] is None else np.stack(log_density, axis=1)
+    return Trace(np.stack(y_hat, axis=1), losses, np.stack(squared_norm, axis=1), state, ledger, world, densities)
 
 
 def draws(trace: Trace, r: int, size: int) -> Array:

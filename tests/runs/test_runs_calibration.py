@@ -54,6 +54,17 @@ def test_shares_and_scores_are_those_of_the_normal_distribution(factor: float) -
     np.testing.assert_allclose(told.clients["log_score"][1], (density * here).sum(axis=0) / here.sum(axis=0))
 
 
+def test_the_score_of_a_mixture_is_its_own() -> None:
+    """The mean of the densities that a method gives; without these, that of the normal distribution."""
+    judge, here = Calibration.before_any_round(2, 1, 3), np.array([True, True, False])
+    judge.enter(0, np.ones((1, 3)), np.ones((1, 3)), here, 2.0)
+    judge.enter(1, np.ones((1, 3)), np.ones((1, 3)), here, 4.0, log_density=np.array([[-3.0, -5.0, 7.0]]))
+    normal = norm.logpdf(1)
+    np.testing.assert_allclose(judge.by_round()["log_score"][:, 0], [normal, normal])
+    np.testing.assert_allclose(judge.by_round()["log_score_mixture"][:, 0], [normal, (2 * normal - 8) / 4])
+    np.testing.assert_allclose(judge.by_client(np.array([2, 2, 0]))["log_score_mixture"][0, 1], (normal - 5) / 2)
+
+
 def test_the_truth_has_the_best_score() -> None:
     scores = [Drawn(factor).judged()[0].columns(np.zeros((1, 1))).rounds["log_score"][-1, 0] for factor in (0.5, 1, 2)]
     assert scores[1] == max(scores)
@@ -72,7 +83,7 @@ def test_columns_and_figure_are_of_methods_that_say_how_sure_they_are(fkl: Calla
     assert fkl("run", *small("rf_gp"), "checkpoint_s=0", "chunk=1", "out=b").code == 0
     assert fkl("run", *small("ofmkl_avg"), "out=c").code == 0
     a, b, c = (pd.read_csv(f"{name}/rounds.csv") for name in "abc")
-    columns = [*NOMINAL, "log_score"]
+    columns = [*NOMINAL, "log_score", "log_score_mixture"]
     pd.testing.assert_frame_equal(a[columns], b[columns], check_exact=True)
     assert not set(columns) & set(c)
     assert Path("a/calibration.png").exists()

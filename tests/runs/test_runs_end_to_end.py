@@ -34,10 +34,11 @@ CLASS_SUMMARY = [
     "test_error_worst_tenth", "test_error_gini", *TIMES,
 ]  # fmt: skip
 COVERAGE = ["coverage_50", "coverage_80", "coverage_95"]
+LOG_SCORES = ["log_score", "log_score_mixture"]
 SURE_SUMMARY = list(STREAM_SUMMARY)
-SURE_SUMMARY[len(STREAM_ERRORS) : len(STREAM_ERRORS)] = [*COVERAGE, "log_score"]
+SURE_SUMMARY[len(STREAM_ERRORS) : len(STREAM_ERRORS)] = [*COVERAGE, *LOG_SCORES]
 PEER_SUMMARY = [*STREAM_ERRORS, *PEERS, *STREAM_SUMMARY[len(STREAM_ERRORS) + len(TRAFFIC) :]]
-SURE_PEER_SUMMARY = [*STREAM_ERRORS, *COVERAGE, "log_score", *PEER_SUMMARY[len(STREAM_ERRORS) :]]
+SURE_PEER_SUMMARY = [*STREAM_ERRORS, *COVERAGE, *LOG_SCORES, *PEER_SUMMARY[len(STREAM_ERRORS) :]]
 
 
 FITTED_SUMMARY = [

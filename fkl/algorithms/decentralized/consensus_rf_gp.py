@@ -124,7 +124,8 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         y_hat, variance = each.mixture_moments(w)
         squared_norm = (own.theta**2).sum(axis=-1)
         loss = (mean - y[:, None]) ** 2 + self.lam * squared_norm
-        outcome = Outcome(y_hat, loss, lambda: (w * squared_norm).sum(axis=-1), variance=variance)
+        log_density = each.mixture_log_density(w, y)
+        outcome = Outcome(y_hat, loss, lambda: (w * squared_norm).sum(axis=-1), variance, log_density)
         news = xp.concatenate([lower_triangle(z[..., None] * z[..., None, :]), y[:, None, None] * z], axis=-1)
         count = xp.broadcast_to(xp.stack([xp.ones(len(y)), y**2], axis=-1), own.own_totals.shape)
         f = self.forget

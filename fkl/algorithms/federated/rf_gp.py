@@ -4,10 +4,12 @@
 each kernel, for one or several rounds at once. This is the information filter of an ensemble with a server.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import mixture_norm, squared_norms
@@ -154,6 +156,9 @@ class RfGp(GaussianProcesses, Federated):
 
     label: ClassVar[str] = "RF-GP"
     uses_sample_once: ClassVar[bool] = True
+    exact_evidence: ClassVar[Mapping[str, Any]] = {
+        "M": None, "rank": None, "flush": 1, "noise": FIRST_LEVEL, "forget": 1.0, "personal": False,
+    }  # fmt: skip
 
     M: int | None = None
     rank: int | None = None
@@ -225,7 +230,10 @@ class RfGp(GaussianProcesses, Federated):
         y_hat, variance = own.mixture_moments(w)
         loss = (mean - samples.y[:, None]) ** 2 + self.lam * squared_norms(theta)[:, None]
         told = xp.where(active[..., None], theta, 0.0)
-        outcome = Outcome(y_hat, loss, lambda: xp.broadcast_to(mixture_norm(w, told), y_hat.shape), variance=variance)
+        log_density = own.mixture_log_density(w, samples.y)
+        outcome = Outcome(
+            y_hat, loss, lambda: xp.broadcast_to(mixture_norm(w, told), y_hat.shape), variance, log_density
+        )
         if self.personal:
             density = own.log_density(samples.y)
             client = replace(client, log_w=client.log_w + xp.where(here[:, None] & active[:, None], density, 0.0))
@@ -288,6 +296,11 @@ class RfGp(GaussianProcesses, Federated):
             active = most_evident_kernels(known.evidence, active, max(self.M, half))
         now = common.xp.full_like(server.heard, t)
         return Server(gram, pull, totals, noise, *known, active, now, decided, server.clients)
+
+    def log_evidence(self, state: Star) -> Array:
+        """Logarithm of the mean over kernels of the evidence, (R,)."""
+        evidence: Array = state.server.evidence
+        return np.asarray(scipy.special.logsumexp(evidence, axis=-1) - np.log(evidence.shape[-1]))
 
     def functions(self, world: World, state: Star, t: int) -> tuple[Gaussian, ...]:
         """Of every client its mixture of the kernels' normal distributions."""
