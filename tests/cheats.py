@@ -4,7 +4,7 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ from fkl.algorithms.federated.descent import Parameters
 from fkl.algorithms.federated.descent import Server as Theta
 from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
 from fkl.algorithms.federated.pof_mkl import PofMkl
+from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.basics.random_streams import Role, Streams
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common, Outcome, World
@@ -84,6 +85,42 @@ class ServerReadsData(OfmklAvg):
         """A step along the samples themselves."""
         theta = super().server(common, server, up, share, turn).theta
         return Theta(theta + 1e-3 * up.theta.x.mean())
+
+
+class WeighsTwice(PofMkl):
+    """Clients whose weights fall twice as fast as declared."""
+
+    def client(
+        self, common: Common, client: Any, down: Parameters, samples: Samples, turn: Turn
+    ) -> tuple[Any, Up, Outcome]:
+        """With twice the rate."""
+        return PofMkl(eta_k=2 * common.rounds**-0.5).client(common, client, down, samples, turn)
+
+
+class ForgetsTheOdds(PofMkl):
+    """Clients that do not divide gradients by the probability with which they send them."""
+
+    def gradients(self, *given: Any) -> Any:
+        """With weights of 1."""
+        *known, weight, chosen = given
+        return super().gradients(*known, np.ones_like(weight) * chosen, chosen)
+
+
+class StepsTwice(OfmklAvg):
+    """A server with twice the declared step."""
+
+    def server(self, common: Common, server: Theta, up: Up, share: Array, turn: Turn) -> Theta:
+        """Both steps at once."""
+        return Theta(2 * super().server(common, server, up, share, turn).theta - server.theta)
+
+
+class CountsNoise(RfGp):
+    """A server whose evidence counts a sample's noise twice."""
+
+    def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
+        """Once more than there are samples."""
+        learned = super().server(common, server, up, share, turn)
+        return replace(learned, evidence=learned.evidence - 0.5 * np.log(learned.noise))
 
 
 class OneNumber(PerClient):

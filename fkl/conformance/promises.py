@@ -25,6 +25,7 @@ from scipy.sparse import csr_array
 from fkl.basics.errors import BadValue, BrokenPromiseError, FklError
 from fkl.config import Run, load
 from fkl.config.compose import compose
+from fkl.conformance.identities import require_identities
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import Apart, PartyObject, PartyProcess
 from fkl.conformance.played import outcomes
@@ -412,6 +413,10 @@ class Conformance:
         if party is PartyObject and self.experiment.precision != doubles.precision:
             require_parties_agree(algorithm, lambda: make_world(self.experiment, (0,))[0], party)
 
+    def identities_of_its_proofs_hold(self) -> None:
+        """The identities that its class claims hold on its own rounds; see `fkl.conformance.identities`."""
+        require_identities(self.experiment)
+
     def _tables_as_text(self, chunks: Iterable[Chunk]) -> dict[str, str]:
         records = make_records(self.experiment, chunks, self.cache)
         without = {"columns": list(TIMING_COLUMNS), "errors": "ignore"}
@@ -437,6 +442,7 @@ PROMISES = (
     Conformance.ledger_books_every_message,
     Conformance.parties_see_what_they_hold_alone,
     Conformance.parties_share_nothing_but_messages,
+    Conformance.identities_of_its_proofs_hold,
 )
 
 

@@ -111,6 +111,7 @@ FLAWS = [
     (books_itself, Conformance.ledger_books_every_message),
 ]
 LEDGER = Conformance.ledger_books_every_message
+IDENTITIES = Conformance.identities_of_its_proofs_hold
 APART, PROCESSES = Conformance.parties_see_what_they_hold_alone, Conformance.parties_share_nothing_but_messages
 CHEATS = [
     (
@@ -155,6 +156,10 @@ CHEATS = [
     (cheats.ByType, LEDGER, "uplink of round 1: other samples give a message of another form: .*f[48].*f[48]"),
     (cheats.ByFile, APART, "y_hat of client 0 in round 2 .*: a party sees more than its own state"),
     (cheats.ByFile, PROCESSES, "y_hat of client 0 in round 2 .*: parties share something besides messages"),
+    (cheats.WeighsTwice, IDENTITIES, "^exponential weights: one side of the identity is .*, the other"),
+    (cheats.ForgetsTheOdds, IDENTITIES, "^unbiased step: the mean over the draws is 0.200 times the declared step$"),
+    (cheats.StepsTwice, IDENTITIES, "^unbiased step: the mean over the draws is 2.000 times the declared step$"),
+    (cheats.CountsNoise, IDENTITIES, "^evidence: one side of the identity is .*, the other"),
     (cheats.Smuggler, APART, "Smuggler is not written as parties that exchange messages"),
 ]
 """Methods that cheat, the promise that they break, and what is said of them."""

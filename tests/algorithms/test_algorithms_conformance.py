@@ -8,6 +8,8 @@ import pytest
 from conftest import ALGORITHMS
 from methods_played import conformance
 
+from fkl.config import load
+from fkl.config.compose import compose
 from fkl.conformance import PROMISES, BrokenPromiseError, Conformance
 
 Promise = Callable[[Conformance], None]
@@ -29,6 +31,16 @@ ONE_OF_EACH_CONTRACT = ("pof_mkl", "odkla", "fdskl")
 """Of a star, of a graph, of parties: each in processes of its own. Those of all others take a second each."""
 
 
+CLAIMS = {
+    "weight_falls": {
+        "em_kofl", "fed_poe", "omkr", "pof_mkl", "poly_2", "pooled_raker", "raker", "rbf_1", "rfomkr", "vm_kofl",
+    },
+    "unbiased": {"fed_poe", "ofmkl_avg", "ofskl", "pof_mkl", "vm_kofl"},
+    "log_evidence": {"rf_gp"},
+}  # fmt: skip
+"""Methods that claim each identity of `fkl.conformance.identities`."""
+
+
 def asked(algo: str, promise: Promise) -> Any:
     """A test's arguments."""
     slow = promise is PROCESSES and algo not in ONE_OF_EACH_CONTRACT
@@ -44,3 +56,15 @@ def test_registered_algorithm(algo: str, promise: Promise) -> None:
             promise(played)
         pytest.skip(EXCUSED[algo, promise])
     promise(played)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_claim_is_not_lost(claim: str) -> None:
+    """Without its claim, a method would keep the promise."""
+    classes = {name: type(load(compose(f"algo={name}")).algo) for name in ALGORITHMS}
+    assert {name for name, kind in classes.items() if getattr(kind, claim, False)} == CLAIMS[claim]
+
+
+@pytest.mark.parametrize("words", ["algo.xi=0.3 algo.bins_by=updated algo.eta_k=5", "algo.M=7", "algo.local_steps=3"])
+def test_identities_hold_for_other_keys(words: str) -> None:
+    Conformance.from_overrides("algo=pof_mkl", *words.split()).identities_of_its_proofs_hold()

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import require
 from fkl.contract.star import Federated, Samples, Turn
-from fkl.contract.world import Array, Common
+from fkl.contract.world import Array, Common, World
 from fkl.kernels.bank import Stepped
 from fkl.wire.payloads import FeatureGradients, PerClient, SameForAll
 
@@ -64,6 +64,8 @@ class Descent(Federated):
     """
 
     not_traceable: ClassVar[str] = ""
+    unbiased: ClassVar[bool] = False
+    """Whether the mean step of the server's theta over a round's draws is `declared_step`."""
 
     eta: float | None = None
     step_factor: float = 1.0
@@ -141,6 +143,18 @@ class Descent(Federated):
         for _ in range(self.local_steps - 1):
             theta = common.bank.descend(samples.x, samples.y, here, theta, step, self.lam)[2]
         return f, squared_norm, theta
+
+    def declared_step(self, world: World, theta: Array, t: int) -> Array:
+        """The mean over clients of their E gradient steps from theta (R, N, P) in round t, one step after another."""
+        x, y, share = world.problem.round(t)
+        z = world.bank.features(x).swapaxes(1, 2)  # (R, K, N, P)
+        step = self.step_factor * (1 / np.sqrt(world.problem.rounds) if self.eta is None else self.eta)
+        own = first = np.repeat(theta[:, None], len(y), axis=1)
+        for _ in range(self.local_steps):
+            residual = (z * own).sum(axis=-1, keepdims=True) - y[:, None, None]
+            own = own - step * (2 * residual * z + 2 * self.lam * own)
+        mean: Array = np.einsum("k,rknp->rnp", share, own - first)
+        return mean
 
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
         """theta_i = 0; clients hold nothing."""

@@ -159,6 +159,17 @@ class EmKofl(Descent):
             log_w = log_w - self.weight_factor * self.rate(common.rounds) * total * up.losses.mean(share)
         return Server(log_w, average)
 
+    def log_weights(self, state: Star) -> Array:
+        """Of the kernels at the server, (R, N)."""
+        log_w: Array = state.server.log_w
+        return log_w
+
+    def weight_falls(self, world: World, outcome: Outcome, t: int) -> Array:
+        """eta_w times the mean or the sum of the losses of the clients that are present."""
+        assert outcome.loss is not None
+        share = world.problem.round(t)[2] if self.losses == "mean" else world.present(t)
+        return self.weight_factor * self.rate(world.problem.rounds) * (share[:, None] * outcome.loss).sum(axis=1)
+
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """The kernel drawn in round t: its mean over all clients, or each client's own copy."""
         drawn: Any = self.broadcast(world.common, state.server, Turn(t, 0, world.streams, range(1)))

@@ -54,6 +54,7 @@ class FedPoe(Descent):
     """
 
     label: ClassVar[str] = "Fed-POE"
+    unbiased: ClassVar[bool] = True
     uses_sample_once: ClassVar[bool] = True
     message_of_one_sample: ClassVar[bool] = True
 
@@ -91,6 +92,18 @@ class FedPoe(Descent):
         gradients = Gradients(self.gradients(common, samples, theta, together - y))
         every = loss.reshape(*loss.shape[:2], -1)
         return learned, gradients, Outcome(y_hat, every, lambda: (ab * (w * norms).sum(axis=-1)).sum(axis=-1))
+
+    def log_weights(self, state: Star) -> Array:
+        """Of the server's kernels and of a client's own, (R, K, 2, N)."""
+        log_w: Array = state.client.log_w
+        return log_w
+
+    def weight_falls(self, world: World, outcome: Outcome, t: int) -> Array:
+        """eta_k L_i of the clients that are present."""
+        assert outcome.loss is not None
+        loss = outcome.loss.reshape(*outcome.loss.shape[:2], 2, -1)
+        eta_k = 1 / np.sqrt(world.problem.rounds) if self.eta_k is None else self.eta_k
+        return eta_k * world.present(t)[:, None, None] * loss
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """For every client sum_i (a w_i theta_i + b v_i theta_ik)'z_i."""

@@ -44,6 +44,7 @@ class PofMkl(Descent):
     """
 
     label: ClassVar[str] = "POF-MKL"
+    unbiased: ClassVar[bool] = True
 
     M: int = 1
     xi: float = 1.0
@@ -101,6 +102,17 @@ class PofMkl(Descent):
         chosen, p = choose_bin(by, self.M, self.xi, turn.uniform(Role.SELECTION))
         gradients = self.gradients(common, samples, theta, residual, chosen / p, chosen)  # eq. (9)
         return Client(updated), Gradients(gradients), Outcome(y_hat, loss, lambda: mixture_norm(w, theta))
+
+    def log_weights(self, state: Star) -> Array:
+        """Of every client's kernels, (R, K, N)."""
+        log_w: Array = state.client.log_w
+        return log_w
+
+    def weight_falls(self, world: World, outcome: Outcome, t: int) -> Array:
+        """Eq. (7): eta_k L_ik of the clients that are present."""
+        assert outcome.loss is not None
+        eta_k = 1 / np.sqrt(world.problem.rounds) if self.eta_k is None else self.eta_k
+        return eta_k * world.present(t)[:, None] * outcome.loss
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """Every client's own mixture of the server's kernels."""

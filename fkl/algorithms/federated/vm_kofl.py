@@ -35,6 +35,7 @@ class VmKofl(Descent):
     """Theta as in OFMKL-Avg; w_i <- w_i exp(-eta mean_k L_ik) at the server. Parameters: see `Descent`."""
 
     label: ClassVar[str] = "vM-KOFL"
+    unbiased: ClassVar[bool] = True
     uses_sample_once: ClassVar[bool] = True
     message_of_one_sample: ClassVar[bool] = True
 
@@ -65,6 +66,17 @@ class VmKofl(Descent):
         theta = super().server(common, server, up, share, turn).theta
         # Weights stay in logarithms: over many rounds they fall below all floating-point numbers.
         return Server(theta, server.log_w - self.rate(common.rounds) * up.losses.mean(share))
+
+    def log_weights(self, state: Star) -> Array:
+        """Of the server's kernels, (R, N)."""
+        log_w: Array = state.server.log_w
+        return log_w
+
+    def weight_falls(self, world: World, outcome: Outcome, t: int) -> Array:
+        """The rate times mean_k L_ik."""
+        share = world.problem.round(t)[2]
+        assert outcome.loss is not None
+        return self.rate(world.problem.rounds) * (share[:, None] * outcome.loss).sum(axis=1)
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """The server's mixture of its kernels."""

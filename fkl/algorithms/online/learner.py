@@ -1,7 +1,8 @@
 """Code that methods of one learner on a stream share: a decreasing step size, and rounds played in blocks."""
 
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +66,12 @@ class Learner:
         if b == 0:
             state = self.play(world, state, slice(t, min(t + self.block, world.problem.rounds)))
         return state, state.played.outcome(b)
+
+    def round_by_round(self) -> Self:
+        """The same learner with blocks of one round, whose state after a round is that of this round."""
+        one = copy(self)
+        vars(one)["block"] = 1
+        return one
 
     def play(self, world: World, state: Any, rounds: slice) -> Any:
         """Play a block of rounds and return the state after it."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fkl.algorithms.base import Array, World, softmax
+from fkl.algorithms.base import Array, Outcome, World, softmax
 from fkl.algorithms.online.learner import Learner, Played, falling_weights, samples
 from fkl.basics.errors import require
 from fkl.contract.world import FEATURE_KEYS
@@ -84,6 +84,15 @@ class Omkr(Learner):
         y_hat = np.broadcast_to((softmax(log_w) * f).sum(axis=-1), replicates)
         loss = np.broadcast_to(loss, (*replicates, loss.shape[-1]))
         return State(state.a, after, Played(y_hat, np.zeros(replicates), loss))
+
+    def log_weights(self, state: State) -> Array:
+        """Of the kernels, (R or 1, N)."""
+        return state.log_w
+
+    def weight_falls(self, world: World, outcome: Outcome, t: int) -> Array:
+        """The weights are multiplied by 0.5^L_i."""
+        assert outcome.loss is not None
+        return np.log(2) * outcome.loss[:, 0]
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnPoints, ...]:
         """The mixture of all kernels on the t samples seen; replicates are copies."""

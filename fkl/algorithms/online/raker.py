@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fkl.algorithms.base import Array, World, softmax
+from fkl.algorithms.base import Array, Outcome, World, softmax
 from fkl.algorithms.online.learner import Learner, Played, falling_weights, samples
 from fkl.basics.errors import require
 from fkl.kernels.functions import OnFeatures
@@ -62,6 +62,17 @@ class Raker(Learner):
         w = softmax(log_w)
         played = Played((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1), loss)
         return State(theta, after, played)
+
+    def log_weights(self, state: State) -> Array:
+        """Of the kernels, (R, N)."""
+        return state.log_w
+
+    def weight_falls(self, world: World, outcome: Outcome, t: int) -> Array:
+        """The sum of eta_t L_i over the samples of the round: one, or one of each client if samples are pooled."""
+        clients = world.problem.clients
+        eta_t = self.eta / np.sqrt(np.arange(t * clients, (t + 1) * clients) + 1)
+        assert outcome.loss is not None
+        return (eta_t[:, None] * outcome.loss).sum(axis=1)
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
         """The mixture of all kernels."""

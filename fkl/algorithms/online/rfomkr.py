@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fkl.algorithms.base import Array, World, softmax
+from fkl.algorithms.base import Array, Outcome, World, softmax
 from fkl.algorithms.online.learner import Learner, Played, falling_weights, samples
 from fkl.algorithms.online.raker import State
 from fkl.kernels.functions import OnFeatures
@@ -50,6 +50,15 @@ class Rfomkr(Learner):
         log_w, after = falling_weights(state.log_w, np.log(2) * loss)  # w_i 0.5^loss, in logarithms
         w = self._weights(log_w)
         return State(theta, after, Played((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1), loss))
+
+    def log_weights(self, state: State) -> Array:
+        """Of the kernels, (R or 1, N)."""
+        return state.log_w
+
+    def weight_falls(self, world: World, outcome: Outcome, t: int) -> Array:
+        """The weights are multiplied by 0.5^L_i."""
+        assert outcome.loss is not None
+        return np.log(2) * outcome.loss[:, 0]
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
         """The weighted sum of all kernels."""
