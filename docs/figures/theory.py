@@ -5,7 +5,8 @@ import sys
 from tabulate import tabulate
 
 from fkl.basics.errors import plural
-from fkl.config import compose, load
+from fkl.config import load
+from fkl.config.compose import compose
 from fkl.theory.answer import answered
 
 RUNS = {
@@ -15,7 +16,7 @@ RUNS = {
     "RF-GP, wave_farm": ("algo=rf_gp", "dataset=wave_farm", "kernels.D=10", "replicates=1", "algo.personal=true"),
     "RF-GP, diabetes": (
         *("algo=rf_gp", "dataset=diabetes", "partition=stream", "replicates=1"),
-        *("algo.personal=true", "algo.noise=0.01"),
+        *("algo.personal=true", "algo.noise=0.01", "precision=float64"),
     ),
 }
 HEADINGS = ("run", "claim", "left", "right", "right / left", "answer")
