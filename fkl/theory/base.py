@@ -159,7 +159,10 @@ class Verdict(NamedTuple):
         if self.form.unmet:
             words = "exceeded; does not apply: " if self.exceeded else "not exceeded; does not apply: "
             return words + "; ".join(self.form.unmet)
-        return "does not hold" if self.exceeded else "holds, vacuous" if self.vacuous else "holds"
+        if self.exceeded:
+            return "does not hold"
+        by = f" by a factor of {self.factor:.3g}" if np.isfinite(self.factor) else ""
+        return f"holds, vacuous{by}" if self.vacuous else "holds"
 
 
 def judged(replicates: Sequence[Theorem]) -> Iterator[Verdict]:

@@ -172,14 +172,14 @@ def test_losses_of_100_exceed_theorem_1_as_printed_but_not_corrected() -> None:
 
 
 def test_targets_against_the_sign_are_close_to_lemma_3_and_a_doubled_step_exceeds_it() -> None:
-    size = Size(K=1, N=1, D=3, T=10_000)
+    size = Size(K=1, N=1, D=3, T=2500)
     told = {
         method: found(
             answer(opposed(method)(M=1, lam=0.0), constant(size), make_dictionary(size)), "Lemma 3", "corrected"
         )
         for method in (PofMkl, DoubledStep)
     }
-    assert 1 <= told[PofMkl].factor < 1.01
+    assert 1 <= told[PofMkl].factor < 1.03
     assert not told[PofMkl].exceeded
     assert told[DoubledStep].exceeded
     assert told[DoubledStep].left > 1.9 * told[DoubledStep].right
