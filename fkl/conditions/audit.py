@@ -1,4 +1,4 @@
-"""Audit: canaries in place of all messages show how large epsilon is at least, in one run.
+"""Audit: canaries instead of all messages show how large epsilon is at least, in one run.
 
 A canary is a message along one entry, ten times as long as the clipping norm, which is there or not by a coin. Entries
 of clients differ, so no canary changes another one's score. The auditor sees what the adversary of the stated epsilon
@@ -120,7 +120,7 @@ class Placed(Canaries):
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
         """The canary, or a message that stands for its absence."""
-        require(len(turn.clients) == common.clients, "audit", "Canaries", "null with engine=mpi")
+        require(len(turn.clients) == common.clients, "audit", "Canaries", "null where clients are in several processes")
         if message is None:
             return memory, message
         honest = [payload.dense() for payload in payloads_of(message)]
