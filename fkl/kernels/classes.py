@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fkl.kernels.bank import FeatureBank
 from fkl.kernels.feature_rows import Rows, Space
-from fkl.kernels.traceable import namespace
+from fkl.kernels.traceable import namespace, traced
 
 Array = NDArray[np.floating]
 
@@ -79,6 +79,8 @@ class ClassRows(Rows):
         """Predictions for all classes of each row, (R, K, r C, B)."""
         R, K, _, B = theta.shape
         columns = theta.reshape(R, K, self.classes, -1, B).swapaxes(2, 3).reshape(R, K, -1, self.classes * B)
+        if not traced(theta):
+            columns = np.ascontiguousarray(columns)  # the last bits of a product depend on the order in memory
         return super().predict(columns).reshape(R, K, -1, B)
 
     def weigh(self, weight: Array) -> Array:

@@ -7,7 +7,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from conftest import AGENTS_ON_STREAMS, ALGORITHMS, DECENTRALIZED, ONLINE, PARSIMONIOUS, SMALL, VERTICAL, small
+from conftest import (
+    AGENTS_ON_STREAMS,
+    ALGORITHMS,
+    DECENTRALIZED,
+    LOCAL_BATCHES,
+    ONLINE,
+    PARSIMONIOUS,
+    SMALL,
+    VERTICAL,
+    small,
+)
 
 from fkl.results.tables import TIMING_COLUMNS
 
@@ -69,7 +79,7 @@ CALIBRATED = ("rf_gp",)
 """Methods that say how sure they are."""
 
 
-STARS_OF_BATCHES = ("dkrr_ny_cm", "falkon", "fed3r", "one_shot_ridge")
+STARS_OF_BATCHES = ("dkrr_ny_cm", "falkon", "fed3r", "one_shot_ridge", *LOCAL_BATCHES)
 """Methods with a server whose clients have all their samples from the start."""
 
 
