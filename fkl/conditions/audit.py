@@ -191,7 +191,8 @@ class Placed(Canaries):
         moves = "C" if self.disappears else "2 C"
         lines = [
             f"audit of {self.level}s, delta {self.privacy.delta:g}, a message moves by {moves}: epsilon is at most "
-            f"{upper.max():.4g}, and at least {lower.max():.4g} (95 %), by guesses {guessed.max():.4g}",
+            f"{upper.max():.4g}, and at least {lower.min():.4g} to {lower.max():.4g} (95 % in each replicate), by "
+            f"guesses {guessed.min():.4g} to {guessed.max():.4g}",
             f"{count.min():.0f} canaries of norm {NORM:g} C in each replicate; errors in this run are of canaries, not "
             "of the method",
         ]
