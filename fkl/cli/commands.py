@@ -30,7 +30,7 @@ AS_GIVEN = {"ignore_unknown_options": True}
 
 SECTIONS = {
     "Run": ["run", "study", "plan", "list", "describe", "data"],
-    "Look": ["compare", "report", "predict", "audit", "bench"],
+    "Look": ["compare", "report", "predict", "bound", "audit", "bench"],
     "Reproduce": ["reproduce", "replay", "table", "figure"],
     "Deploy": ["flower", "completion"],
 }
@@ -600,6 +600,19 @@ def report(single: bool) -> None:
     from fkl.screen.messages import say
 
     say(write_page(Path("outputs"), _store(), single))
+
+
+@commands.command()
+@click.argument("run", metavar="DIGEST|FOLDER")
+@click.option("-v", "--verbose", is_flag=True, help="Also print each statement and its assumptions.")
+@_format
+def bound(run: str, verbose: bool, format: str) -> None:
+    """Whether the theorems of a finished run's method hold in it; exit code 1 where one does not."""
+    from fkl.cli.replay import found
+    from fkl.theory.answer import command
+
+    if not command(found(run, Path("outputs")), format, verbose):
+        sys.exit(1)
 
 
 @commands.command(context_settings=AS_GIVEN)

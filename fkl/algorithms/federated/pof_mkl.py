@@ -117,10 +117,17 @@ def choose_bin(log_w: Array, M: int, xi: float, uniform: Array) -> tuple[NDArray
     if xi == 1:  # bins are drawn uniformly, so the paper does not sort them
         drawn = xp.minimum((uniform * m).astype(xp.int64), m - 1)
         return xp.arange(N) // M == drawn[..., None], xp.full((*drawn.shape, 1), 1 / m)
+    bin_of, q = bins(log_w, M, xi)
+    drawn = xp.minimum((uniform[..., None] >= xp.cumsum(q, axis=-1)).sum(axis=-1), m - 1)
+    return bin_of == drawn[..., None], xp.take_along_axis(q, drawn[..., None], axis=-1)
+
+
+def bins(log_w: Array, M: int, xi: float) -> tuple[NDArray[np.int64], Array]:
+    """The bin of each kernel, (R, K, N), and the probability of each of the m bins, (R, K, m), if they are sorted."""
+    xp, N = namespace(log_w), log_w.shape[-1]
+    m = -(-N // M)
     order = xp.argsort(-log_w, axis=-1, stable=True)
     w = xp.pad(xp.take_along_axis(softmax(log_w), order, axis=-1), ((0, 0), (0, 0), (0, m * M - N)))
     u = w.reshape(*w.shape[:-1], m, M).sum(axis=-1)
     q = (1 - xi) * u + xi / m  # eq. (8); the weights are normalised, so U = 1
-    drawn = xp.minimum((uniform[..., None] >= xp.cumsum(q, axis=-1)).sum(axis=-1), m - 1)
-    bin_of = xp.argsort(order, axis=-1) // M
-    return bin_of == drawn[..., None], xp.take_along_axis(q, drawn[..., None], axis=-1)
+    return xp.argsort(order, axis=-1) // M, q

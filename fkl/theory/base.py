@@ -1,0 +1,207 @@
+"""What all theorems share: both sides of an inequality by round, its assumptions, and the verdict over replicates."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from fkl.contract.world import Algorithm, Array, World
+
+SURELY = "surely"
+EXPECTED = "in expectation"
+ROUNDING = 1e-9
+"""Share of a bound by which rounding may exceed it."""
+STANDARD_ERRORS = 3
+"""An expectation is exceeded if the mean over replicates exceeds it by more than this many standard errors."""
+
+
+class Assumption(NamedTuple):
+    """An assumption, and what the run says about it.
+
+    Parameters
+    ----------
+    text : str
+    why_not : str
+        Why it does not hold; empty if it holds.
+    unknown : bool
+        Whether a run cannot show if it holds.
+    """
+
+    text: str
+    why_not: str = ""
+    unknown: bool = False
+
+    @property
+    def answer(self) -> str:
+        """``holds``, ``does not hold: ...`` or ``cannot be checked``."""
+        if self.unknown:
+            return "cannot be checked"
+        return f"does not hold: {self.why_not}" if self.why_not else "holds"
+
+
+class Form(NamedTuple):
+    """One form of a theorem: as printed, or corrected.
+
+    Parameters
+    ----------
+    name : str
+        ``printed``, ``corrected``, or ``derived`` where the paper's text is not at hand.
+    statement : str
+    kind : str
+        `SURELY` or `EXPECTED`: over the method's draws.
+    right : (T, C)
+        Right-hand side after each round, for each of C claims.
+    assumptions : tuple of Assumption
+    """
+
+    name: str
+    statement: str
+    kind: str
+    right: Array
+    assumptions: tuple[Assumption, ...] = ()
+
+    def bound(self, t: int) -> Array:
+        """Right-hand side of each claim after round t, from 0."""
+        return self.right[t]
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """Why its assumptions do not hold."""
+        return tuple(one.why_not for one in self.assumptions if one.why_not)
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """A theorem on one replicate. A subclass is one theorem, and computes its sides from what a method records.
+
+    Parameters
+    ----------
+    left : (T, C)
+        Left-hand side after each round, for each claim: of a client, of a kernel, or of all together.
+    forms : tuple of Form
+    trivial : (C,) or None
+        Left-hand side at the end if every prediction were 0. A larger bound says nothing.
+    """
+
+    paper: ClassVar[str]
+    name: ClassVar[str]
+    claims: ClassVar[str]
+    """What each claim is about, such as ``client``."""
+
+    left: Array
+    forms: tuple[Form, ...]
+    trivial: Array | None = None
+
+
+@dataclass(frozen=True)
+class Identity:
+    """An equality inside a proof, which a fault in the code breaks.
+
+    Parameters
+    ----------
+    name, statement : str
+    value : float
+    expected : float
+        The value of a method without faults.
+    off : float
+        How far `value` is from it, in units of what rounding or chance allow: above 1 it does not hold.
+    """
+
+    name: str
+    statement: str
+    value: float
+    expected: float
+    off: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the value is within rounding or chance."""
+        return bool(self.off <= 1)
+
+
+class Replicate(NamedTuple):
+    """Theorems and identities of one replicate."""
+
+    theorems: tuple[Theorem, ...]
+    identities: tuple[Identity, ...]
+
+
+class Verdict(NamedTuple):
+    """What a run's replicates say about one form of a theorem.
+
+    Parameters
+    ----------
+    theorem : Theorem
+        That of the first replicate.
+    form : Form
+    left, right : float
+        Sides of the claim that is closest to its bound, at the end.
+    factor : float
+        Its right side over its left; infinite if no left side is positive.
+    exceeded : bool
+        Whether a bound is exceeded in a way that its kind does not allow.
+    vacuous : bool
+        Whether the bound of that claim allows more than the loss of the prediction 0.
+    """
+
+    theorem: Theorem
+    form: Form
+    left: float
+    right: float
+    factor: float
+    exceeded: bool
+    vacuous: bool
+
+    @property
+    def answer(self) -> str:
+        """A few words."""
+        if self.form.unmet:
+            words = "exceeded; does not apply: " if self.exceeded else "not exceeded; does not apply: "
+            return words + "; ".join(self.form.unmet)
+        if self.exceeded:
+            return "does not hold"
+        by = f" by a factor of {self.factor:.3g}" if np.isfinite(self.factor) else ""
+        return f"holds, vacuous{by}" if self.vacuous else "holds"
+
+
+def judged(replicates: Sequence[Theorem]) -> Iterator[Verdict]:
+    """A verdict on each form of one theorem, from its replicates."""
+    first = replicates[0]
+    for at, form in enumerate(first.forms):
+        lefts = np.stack([one.left for one in replicates])  # (R, T, C)
+        forms = [one.forms[at] for one in replicates]
+        rights = np.stack([np.broadcast_to(of_one.right, first.left.shape) for of_one in forms])
+        why = tuple(dict.fromkeys(one for of_one in forms for one in of_one.assumptions if one.why_not))
+        known = why[:1] + tuple(one for one in form.assumptions if not one.why_not)
+        if form.kind == SURELY:
+            exceeded = bool((lefts > rights + ROUNDING * (1 + np.abs(rights))).any())
+        else:
+            apart, count = lefts - rights, len(replicates)
+            spread = apart.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.full(apart.shape[1:], np.inf)
+            exceeded = bool((apart.mean(axis=0) > STANDARD_ERRORS * spread + ROUNDING).any())
+            lefts, rights = lefts.mean(axis=0)[None], rights.mean(axis=0)[None]
+        left, right = lefts[:, -1].ravel(), rights[:, -1].ravel()
+        ratios = np.where(left > 0, right / np.where(left > 0, left, 1), np.inf)
+        near = int(np.argmin(ratios)) if np.isfinite(ratios).any() else int(np.argmax(left - right))
+        claim = near % first.left.shape[1]
+        vacuous = first.trivial is not None and bool(right[near] > np.mean([one.trivial[claim] for one in replicates]))  # type: ignore[index]
+        told = form._replace(assumptions=known)
+        yield Verdict(first, told, float(left[near]), float(right[near]), float(ratios[near]), exceeded, vacuous)
+
+
+def rounds_of(algorithm: Algorithm, world: World) -> Iterator[tuple[int, Any, Any, Any]]:
+    """Play all rounds: the round, the state before it, its outcome, and the state after it."""
+    state = algorithm.init(world)
+    for t in range(world.problem.rounds):
+        world.channel.open_round(t, world.problem.present[t])
+        before = state
+        state, outcome = algorithm.step(world, before, t)
+        yield t, before, outcome, state
+
+
+def log_mean_exp(values: Array) -> Array:
+    """Logarithm of the mean of exp(values) over the last axis."""
+    largest: Array = values.max(axis=-1)
+    told: Array = largest + np.log(np.exp(values - largest[..., None]).mean(axis=-1))
+    return told

@@ -1,0 +1,239 @@
+"""POF-MKL: Ghari and Shen, Personalized Online Federated Learning with Multiple Kernels, NeurIPS 2022."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fkl.algorithms.federated.pof_mkl import PofMkl, bins
+from fkl.contract.world import Array, World
+from fkl.theory.base import EXPECTED, SURELY, Assumption, Form, Identity, Replicate, Theorem, rounds_of
+from fkl.theory.descent import DescentSums, best_in_features
+from fkl.theory.weights import WeightSums
+
+PAPER = "Ghari and Shen, NeurIPS 2022"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one replicate's theorems need.
+
+    Parameters
+    ----------
+    method : PofMkl
+    world : World
+    weights, descent : WeightSums, DescentSums
+    rate, rate_of_weights : float
+        The declared steps of theta, step_factor eta, and of the weights, eta_k.
+    u, best : (1, N, P), (T, N)
+        Ridge fits in features, and their loss summed over clients.
+    """
+
+    method: PofMkl
+    world: World
+    weights: WeightSums
+    descent: DescentSums
+    rate: float
+    rate_of_weights: float
+    u: Array
+    best: Array
+
+    @property
+    def squared_targets(self) -> Array:
+        """sum_t y^2 of each client, (K,)."""
+        return (self.world.problem.present * self.world.problem.y**2).sum(axis=0)
+
+    @property
+    def bounded(self) -> Assumption:
+        """(as2) for the weights."""
+        largest = self.weights.largest
+        return Assumption("(as2) losses in [0, 1]", f"losses reach {largest:.3g}" if largest > 1 else "")
+
+    @property
+    def on_descent(self) -> tuple[Assumption, ...]:
+        """Assumptions of all bounds on descent."""
+        everyone, steps = self.world.problem.present.all(), self.method.local_steps
+        return (
+            Assumption("every client is present in every round", "" if everyone else "clients miss rounds"),
+            Assumption("one gradient step a round", "" if steps == 1 else f"algo.local_steps={steps}"),
+        )
+
+    @property
+    def weights_part(self) -> Array:
+        """Part of the weights: ln N / eta_k + (eta_k / 8) sum_t (max_i L_ik - min_i L_ik)^2, (T, K)."""
+        return (np.log(self.world.dictionary.N) + self.weights.spread) / self.rate_of_weights
+
+    @property
+    def rounds_of_clients(self) -> Array:
+        """Rounds so far in which each client took part, (T, K)."""
+        return np.cumsum(self.world.problem.present, axis=0)
+
+    @property
+    def printed_weights_part(self) -> Array:
+        """Part of the weights: ln N / eta_k + eta_k T / 2, (T, K)."""
+        N, eta_k = self.world.dictionary.N, self.rate_of_weights
+        return np.log(N) / eta_k + eta_k * self.rounds_of_clients / 2
+
+    @property
+    def start(self) -> Array:
+        """K |u_i|^2 / (2 eta), (N,)."""
+        return self.world.problem.clients * (self.u**2).sum(axis=-1)[0] / (2 * self.rate)
+
+    @property
+    def drawn_part(self) -> Array:
+        """(K eta / 2) sum_t E_t |G_i|^2, (T, N)."""
+        return self.world.problem.clients * self.descent.squared / (2 * self.rate)
+
+    @property
+    def printed_drawn_part(self) -> Array:
+        """(eta / 2) sum_t sum_k L^2 / p_ik, (T, N)."""
+        return self.descent.lipschitz**2 * self.descent.inverse / 2
+
+    @property
+    def drawn(self) -> bool:
+        """Whether clients draw what they send."""
+        return self.method.M < self.world.dictionary.N
+
+
+class Theorem1(Theorem):
+    """Theorem 1, eq. (13): every client's regret compared with its best kernel.
+
+    The proof uses sum_i p_i L_i^2 <= 1. Hoeffding's lemma needs no bound on the losses, and gives 1/8 for 1/2.
+    """
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Theorem 1"
+    claims: ClassVar[str] = "client"
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The theorem on one replicate."""
+        eta_k, weights = record.rate_of_weights, record.weights
+        left = weights.regret / eta_k
+        printed = Form(
+            "printed",
+            "sum_t L(f_hat) - min_i sum_t L_i <= ln N / eta_k + eta_k T / 2",
+            SURELY,
+            record.printed_weights_part,
+            (record.bounded, Assumption("convex loss")),
+        )
+        corrected = Form(
+            "corrected",
+            "sum_t L(f_hat) - min_i sum_t L_i <= ln N / eta_k + (eta_k / 8) sum_t (max_i L_i - min_i L_i)^2",
+            SURELY,
+            record.weights_part,
+            (Assumption("convex loss"),),
+        )
+        return cls(left, (printed, corrected), record.squared_targets - weights.best[-1] / eta_k)
+
+
+class Lemma3(Theorem):
+    """Lemma 3, eq. (23): the descent of every kernel, compared with the ridge fit in its features.
+
+    Eq. (33) takes conditional expectations of a sum in which theta is random, and then adds them up like numbers. The
+    inequality therefore holds only in expectation over the draws. The corrected form has each round's second moment
+    for L^2 / p, and needs no Lipschitz constant.
+    """
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Lemma 3"
+    claims: ClassVar[str] = "kernel"
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The theorem on one replicate."""
+        left = record.descent.loss / record.rate - record.best
+        kind = EXPECTED if record.drawn else SURELY
+        printed = Form(
+            "printed",
+            "sum_t sum_k (L_ik - L_ik(u)) <= K |u|^2 / (2 eta) + (eta / 2) sum_t sum_k L^2 / p_ik",
+            kind,
+            record.start + record.printed_drawn_part,
+            record.on_descent,
+        )
+        corrected = Form(
+            "corrected",
+            "E sum_t sum_k (L_ik - L_ik(u)) <= K |u|^2 / (2 eta) + (K eta / 2) E sum_t E_t |G_i|^2",
+            kind,
+            record.start + record.drawn_part,
+            record.on_descent,
+        )
+        return cls(left, (printed, corrected), record.squared_targets.sum() - record.best[-1])
+
+
+class Theorem2(Theorem):
+    """Theorem 2, eq. (14): all clients' regret compared with the best function, here in the features of one kernel.
+
+    The printed form has C^2 for |u|^2, and a term eps L K T C for features that only approximate the kernel. Its C must
+    be the sum of absolute values of alpha*, where the paper has the signed sum. A term lambda eps K T C^2 is missing.
+    A comparator in the features needs neither term, no C and no probability, so both forms here use it.
+    """
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Theorem 2"
+    claims: ClassVar[str] = "all clients"
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The theorem on one replicate."""
+        i = int(record.best[-1].argmin())
+        of_best = record.best[:, i]
+        left = record.weights.mixture.sum(axis=1) / record.rate_of_weights - of_best
+        kind = EXPECTED if record.drawn else SURELY
+        printed = record.start[i] + record.printed_drawn_part[:, i] + record.printed_weights_part.sum(axis=1)
+        corrected = record.start[i] + record.drawn_part[:, i] + record.weights_part.sum(axis=1)
+        statement = "sum_t sum_k (L(f_hat) - L_ik(u)) <= K |u|^2 / (2 eta) + {} + sum_k [Theorem 1]"
+        forms = (
+            Form(
+                "printed",
+                statement.format("(eta / 2) sum_t sum_k L^2 / p_ik") + ", without its term in eps",
+                kind,
+                printed[:, None],
+                (record.bounded, *record.on_descent),
+            ),
+            Form(
+                "corrected",
+                "E " + statement.format("(K eta / 2) E sum_t E_t |G_i|^2"),
+                kind,
+                corrected[:, None],
+                record.on_descent,
+            ),
+        )
+        return cls(left[:, None], forms, np.array([record.squared_targets.sum() - of_best[-1]]))
+
+
+THEOREMS = (Theorem1, Lemma3, Theorem2)
+
+
+def record_of(algorithm: Any, world: World) -> Record:
+    """Play one replicate, and add up what the theorems need."""
+    rounds, clients, N = world.problem.rounds, world.problem.clients, world.dictionary.N
+    rate = algorithm.step_factor * algorithm.rate(rounds)
+    eta_k = rounds**-0.5 if algorithm.eta_k is None else algorithm.eta_k
+    weights, descent = WeightSums.of(rounds, clients, N), DescentSums.of(rounds, N)
+    for t, before, outcome, after in rounds_of(algorithm, world):
+        y, present = world.problem.y[t], world.problem.present[t]
+        of_mixture = ((outcome.y_hat - y) ** 2 + algorithm.lam * outcome.squared_norm())[0]
+        weights.enter(t, before.client.log_w[0], outcome.loss[0], of_mixture, eta_k, present)
+        p = odds(algorithm, before.client.log_w if algorithm.bins_by == "current" else after.client.log_w)
+        old, new = before.server.theta, after.server.theta
+        descent.enter(t, world, old, new, present[:, None] * outcome.loss[0], p, rate, algorithm.lam)
+    u, best = best_in_features(world, np.ones(rounds), algorithm.lam)
+    return Record(algorithm, world, weights, descent, rate, eta_k, u, best)
+
+
+def odds(algorithm: PofMkl, log_w: Array) -> Array:
+    """Probability with which each client sends each kernel's gradient, (K, N)."""
+    if algorithm.xi == 1:
+        return np.full(log_w.shape[1:], 1 / -(-log_w.shape[-1] // algorithm.M))
+    bin_of, q = bins(log_w, algorithm.M, algorithm.xi)
+    return np.take_along_axis(q, bin_of, axis=-1)[0]
+
+
+def replicate(algorithm: Any, world: World) -> Replicate:
+    """Theorems and identities of one replicate."""
+    record = record_of(algorithm, world)
+    identities: tuple[Identity, ...] = (record.weights.telescope(record.rate_of_weights),)
+    if not any(one.why_not for one in record.on_descent):
+        identities += (record.descent.step(),)
+    return Replicate(tuple(theorem.of(record) for theorem in THEOREMS), identities)

@@ -1,0 +1,121 @@
+"""Raker: Shen, Chen and Giannakis, JMLR 20 (2019), Lemma 1 and Theorem 1. Their text was not available.
+
+The bounds here are derived anew, and weighted by eta_t, because eta_t = eta / sqrt(t) falls in fkl's Raker.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fkl.contract.world import Array, World
+from fkl.theory.base import SURELY, Assumption, Form, Identity, Replicate, Theorem, rounds_of
+from fkl.theory.descent import DescentSums, best_in_features
+from fkl.theory.weights import WeightSums
+
+PAPER = "Shen, Chen and Giannakis, JMLR 2019"
+LARGEST_DIFFERENCE = 1e-3
+"""Between losses of the run and of a descent in double precision: single precision leaves 1e-5."""
+UNKNOWN = Assumption("the paper's own constants", unknown=True)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one replicate's theorems need; all sums are weighted by eta_t.
+
+    Parameters
+    ----------
+    weights, descent : WeightSums, DescentSums
+    u, best : (1, N, P), (T, N)
+        Ridge fits in features, and their loss.
+    squared_targets : float
+    difference : float
+        Largest difference between a loss of the run and that of the declared descent.
+    """
+
+    weights: WeightSums
+    descent: DescentSums
+    u: Array
+    best: Array
+    squared_targets: float
+    difference: float
+
+    @property
+    def descent_part(self) -> Array:
+        """|u_i|^2 / 2 + (1/2) sum_t eta_t^2 |g_ti|^2, (T, N)."""
+        return ((self.u**2).sum(axis=-1)[0] + self.descent.squared) / 2
+
+    @property
+    def weights_part(self) -> Array:
+        """Part of the weights: ln N + (1/8) sum_t eta_t^2 (max_i L_i - min_i L_i)^2, (T, 1)."""
+        return np.log(self.descent.loss.shape[1]) + self.weights.spread
+
+
+class Lemma1(Theorem):
+    """Lemma 1: the descent of every kernel, compared with the ridge fit in its features."""
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Lemma 1"
+    claims: ClassVar[str] = "kernel"
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The lemma on one replicate."""
+        statement = "sum_t eta_t (L_i - L_i(u)) <= |u|^2 / 2 + (1/2) sum_t eta_t^2 |g_i|^2"
+        form = Form("derived", statement, SURELY, record.descent_part, (UNKNOWN,))
+        return cls(record.descent.loss - record.best, (form,), record.squared_targets - record.best[-1])
+
+
+class Theorem1(Theorem):
+    """Theorem 1: the mixture, compared with the ridge fit in the features of the best kernel."""
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Theorem 1"
+    claims: ClassVar[str] = "the learner"
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The theorem on one replicate."""
+        i = int(record.best[-1].argmin())
+        statement = (
+            "sum_t eta_t (L(f_hat) - L_i(u)) <= [Lemma 1] + ln N + (1/8) sum_t eta_t^2 (max_i L_i - min_i L_i)^2"
+        )
+        right = record.weights_part + record.descent_part[:, [i]]
+        form = Form("derived", statement, SURELY, right, (UNKNOWN,))
+        left = record.weights.mixture - record.best[:, [i]]
+        return cls(left, (form,), record.squared_targets - record.best[-1, [i]])
+
+
+THEOREMS = (Lemma1, Theorem1)
+
+
+def record_of(algorithm: Any, world: World) -> Record:
+    """Play one replicate beside a descent with the declared steps, and add up what the theorems need."""
+    problem, bank = world.problem, world.bank
+    rounds, N, lam = problem.rounds, world.dictionary.N, algorithm.lam
+    rates = algorithm.rates(slice(0, rounds))
+    weights, descent = WeightSums.of(rounds, 1, N), DescentSums.of(rounds, N)
+    theta, log_w, everyone = np.zeros((1, N, bank.width)), np.zeros((1, N)), np.ones(1, bool)
+    difference = 0.0
+    for t, _, outcome, _ in rounds_of(algorithm, world):
+        (x, y, _), rate = problem.round(t), rates[t]
+        residual = bank.predict(x, theta) - y[:, None]
+        own = (residual**2 + lam * (theta**2).sum(axis=-1)[:, None])[0]
+        loss = outcome.loss[0]
+        difference = max(difference, float(np.abs(loss - own).max()))
+        after = theta - rate * (bank.accumulate(x, 2 * residual) + 2 * lam * theta)
+        of_mixture = ((outcome.y_hat - y) ** 2 + lam * outcome.squared_norm())[0]
+        weights.enter(t, log_w, loss, of_mixture, rate, everyone)
+        descent.enter(t, world, theta, after, loss, np.ones((1, N)), rate, lam)
+        theta, log_w = after, log_w - rate * loss
+    u, best = best_in_features(world, rates, lam)
+    return Record(weights, descent, u, best, float((rates * problem.y[:, 0] ** 2).sum()), difference)
+
+
+def replicate(algorithm: Any, world: World) -> Replicate:
+    """Theorems and identities of one replicate."""
+    record = record_of(algorithm, world)
+    statement = "every kernel's losses are those of theta <- theta - eta_t grad L in double precision"
+    off = record.difference / LARGEST_DIFFERENCE
+    descent = Identity("descent", statement, record.difference, 0.0, off)
+    return Replicate(tuple(theorem.of(record) for theorem in THEOREMS), (descent,))
