@@ -1,6 +1,7 @@
 """Canaries show an epsilon that is below the stated one, close to it, and above it where something is wrong."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from fkl.conditions.privacy import Central, Noise
 from fkl.conformance.promises import scenario
 from fkl.engines.rounds import simulate
 from fkl.kernels.traceable import normal_quantile
+from fkl.results.folder import provenance, read_summary
 from fkl.results.tables import summary_without_comparison
+from fkl.runs.execute import execute
 from fkl.runs.prepare import prepare
 
 pytestmark = pytest.mark.skipif(not accountant.INSTALLED, reason="dp-accounting is not installed")
@@ -91,6 +94,15 @@ def test_an_honest_run_is_not_contradicted(algo: str, where: str) -> None:
     assert 0 < told["epsilon_lower_guesses"] < told["epsilon_lower"]
     assert told["noise_ratio"] == pytest.approx(1, abs=0.06)
     assert told["scores_p"] > audit.OBJECTION
+
+
+def test_a_run_says_what_its_audit_has_found(tmp_path: Path) -> None:
+    """In its folder: columns, and a warning that errors are of canaries."""
+    words = "algo=ofmkl_avg", "dataset.clients=4", "dataset.rounds=30", "figures=none", f"paths.outputs={tmp_path}"
+    run = scenario(*PRIVATE, *words)
+    assert execute(run, progress=False)
+    assert 0 < read_summary(run.folder)["epsilon_lower"][0] < 5
+    assert "errors in this run are of canaries" in provenance(run.folder)["warning"]
 
 
 def test_a_client_and_a_message_of_many_samples_have_bounds() -> None:
