@@ -42,6 +42,7 @@ class Role(IntEnum):
     ATTACKERS = 19
     ATTACK = 20
     INTERVALS = 21
+    CANARIES = 22
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ WORDS = {
     "topology": "graphs of agents",
     "participation": "who takes part in a round",
     "aggregate": "what a server learns from messages",
+    "audit": "attacks on the stated epsilon",
     "privacy": "clipped and noisy messages",
     "attack": "false messages of some clients",
     "compression": "messages of few bits",

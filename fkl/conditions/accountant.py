@@ -47,3 +47,10 @@ def _epsilon_of_count(noise: float, times: int, delta: float) -> float:
     from dp_accounting import get_epsilon_gaussian
 
     return float(get_epsilon_gaussian(noise / np.sqrt(times), delta)) if times else 0.0
+
+
+def epsilon_of(mu: float, delta: float) -> float:
+    """Epsilon of one Gaussian mechanism whose sensitivity is mu times its standard deviation; 0 for mu = 0."""
+    from dp_accounting import get_epsilon_gaussian
+
+    return float(get_epsilon_gaussian(1 / mu, delta)) if 0 < mu < np.inf else mu

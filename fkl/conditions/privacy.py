@@ -81,7 +81,7 @@ class Noise(OnMessages):
             "epsilon_client": accountant.epsilons(self.noise, exchanges * rounds, self.delta),
         }
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self, summary: Any) -> tuple[str, ...]:
         """A warning if there is noise but the package that computes epsilon is missing."""
         return (accountant.MISSING,) if self.noise and not accountant.INSTALLED else ()
 

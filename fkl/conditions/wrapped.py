@@ -41,6 +41,10 @@ class OnMessages:
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse a method, or other conditions of the network, with a `BadValue`."""
 
+    def beside(self, method: Any, conditions: Mapping[str, Any]) -> Any:
+        """The condition as it is with this method, and these others by group."""
+        return self
+
     def require_samples(self, problem: Any) -> None:
         """Refuse data with a `BadValue`."""
 
@@ -59,8 +63,12 @@ class OnMessages:
         """Columns about every round (T,), by name, which follow from the configuration and the present clients."""
         return {}
 
-    def warnings(self) -> tuple[str, ...]:
-        """Warnings for the user at the end of a run, one line each."""
+    def at_the_end(self, method: Any, problem: Any, memory: Any) -> dict[str, NDArray[np.float64]]:
+        """Columns of the summary (R,), by name, from the server's memory after the last round."""
+        return {}
+
+    def warnings(self, summary: Any) -> tuple[str, ...]:
+        """Warnings for the user at the end of a run with this summary, one line each."""
         return ()
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
@@ -159,10 +167,10 @@ class Wrapped:
         told: dict[str, NDArray[np.float64]] = self.condition.columns(self.method, problem)
         return (self.method.columns(problem) if isinstance(self.method, Wrapped) else {}) | told
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self, summary: Any) -> tuple[str, ...]:
         """Warnings of all conditions."""
-        said: tuple[str, ...] = self.condition.warnings()
-        return (self.method.warnings() if isinstance(self.method, Wrapped) else ()) + said
+        said: tuple[str, ...] = self.condition.warnings(summary)
+        return (self.method.warnings(summary) if isinstance(self.method, Wrapped) else ()) + said
 
 
 @dataclass(frozen=True)
@@ -172,7 +180,10 @@ class WrappedStar(Wrapped, Federated):
     method: Any
     condition: Any
 
-    facts: ClassVar[tuple[str, ...]] = ("label", "exchanges", "draws_for_clients", "given")
+    facts: ClassVar[tuple[str, ...]] = (
+        "label", "exchanges", "draws_for_clients", "given",
+        "uses_sample_once", "message_of_one_sample", "choices_reveal_data",
+    )  # fmt: skip
 
     @property
     def called_without_messages(self) -> bool:  # type: ignore[override]
@@ -229,6 +240,11 @@ class WrappedStar(Wrapped, Federated):
     def functions(self, world: World, state: Star, t: int) -> Any:
         """As the method's."""
         return self.method.functions(world, Star(state.server.method, state.client.method), t)
+
+    def at_the_end(self, problem: Any, server: Held) -> dict[str, NDArray[np.float64]]:
+        """Columns of all conditions in the summary (R,), by name."""
+        told: dict[str, NDArray[np.float64]] = self.condition.at_the_end(self.method, problem, server.memory)
+        return (self.method.at_the_end(problem, server.method) if isinstance(self.method, WrappedStar) else {}) | told
 
 
 @dataclass(frozen=True)
@@ -309,5 +325,5 @@ def wrap(method: Any, conditions: Mapping[str, Any], loss: float = 0.0, deadline
             misses = [name for name in ("links", "participation") if conditions.get(name) is not None]
             misses += ["network.deadline_s"] if deadline is not None else []
             require(not misses, group, given, f"null with {' and '.join(misses)}: {lost}")
-        method = (WrappedStar if star else WrappedGraph)(method, condition)
+        method = (WrappedStar if star else WrappedGraph)(method, condition.beside(method, conditions))
     return method

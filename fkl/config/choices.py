@@ -13,7 +13,7 @@ from fkl.config.yaml_file import read_mapping, read_text
 from fkl.screen.similar import did_you_mean
 
 CONDITIONS: tuple[str, ...] = (
-    "participation", "aggregate", "privacy", "attack", "compression", "secure", "late", "links",
+    "participation", "aggregate", "audit", "privacy", "attack", "compression", "secure", "late", "links",
 )  # fmt: skip
 """Groups of network conditions, which are all optional; those on messages apply in this order."""
 GROUPS = ("algo", "dataset", "partition", "kernels", "topology", *CONDITIONS, "intervals", "logger")

@@ -1,8 +1,8 @@
 """The loop over replicates, which run in groups. It is the same for all engines."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
+from fkl.conditions.wrapped import WrappedStar
 from fkl.contract.world import World
 from fkl.data.scale import Scale
 from fkl.engines.checkpoint import Checkpoint
@@ -54,6 +55,8 @@ class Chunk:
     """Number of the first replicate."""
     learned: tuple[Learned, ...] = ()
     """A function for each replicate, if the loop keeps functions."""
+    told: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    """Columns of network conditions in the summary (R,), by name."""
     stopped_at: float | None = None
     """The round after which `stop_when` ended the run, NaN if it never held; None for a run without it."""
 
@@ -159,6 +162,9 @@ def simulate(
                 early = in_progress.t < EARLY and engine.has_all_clients
                 not_finite = first_not_finite(experiment, world.streams.replicates, in_progress.t + 1) if early else ""
                 raise DivergedError(experiment.algorithm, failed, in_progress.t, not_finite) from None
+            if isinstance(experiment.algorithm, WrappedStar):
+                told = experiment.algorithm.at_the_end(world.problem, in_progress.state.server)
+                played = replace(played, told=told)
             if keep_functions:
                 try:
                     functions = engine.functions(experiment.algorithm, world, in_progress.state, in_progress.t)

@@ -249,7 +249,7 @@ def _records_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> Reco
     clients["site"] = np.tile(np.array(problem.site_names)[problem.site], R)
     clients |= {name: np.broadcast_to(values, (R, K)).ravel() for name, values in by_client.items()}
     summary: Values = {"replicate": replicates}
-    summary |= {name: values[-1] for name, values in by_round.items()} | told.summary
+    summary |= {name: values[-1] for name, values in by_round.items()} | told.summary | dict(chunk.told)
     summary.pop("runtime_s", None)
     if chunk.stopped_at is not None:
         summary["stopped_at"] = np.full(R, chunk.stopped_at)

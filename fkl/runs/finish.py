@@ -50,7 +50,7 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
         }
     notes |= experiment.engine.notes()
     # Warnings about numbers that are finite but not a valid result
-    warnings = [*whole.algorithm.warnings()] if isinstance(whole.algorithm, Wrapped) else []
+    warnings = [*whole.algorithm.warnings(summary)] if isinstance(whole.algorithm, Wrapped) else []
     if "converged" in summary and summary["converged"].min() < 1:
         warnings.append(
             "the steps ended before the duality gap was as small as asked for, see the columns converged and gap"

@@ -290,10 +290,10 @@ def test_nobody_makes_an_epsilon_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accountant, "INSTALLED", False)
     noise = Central(clip=1.0, noise=2.0)
     assert noise.columns(SimpleNamespace(exchanges=1), problem([1, 1])) == {}
-    [said] = noise.warnings()
+    [said] = noise.warnings(None)
     assert "'.[privacy]'" in said
     assert "\n" not in said
-    assert Central(clip=1.0).warnings() == ()
+    assert Central(clip=1.0).warnings(None) == ()
 
 
 @pytest.mark.parametrize("algo", STAR)

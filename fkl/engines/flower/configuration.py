@@ -74,6 +74,7 @@ def require_fits(run: Run) -> None:
 REFUSED = {
     "participation": "null: who takes part is who is there",
     "attack": "null: attackers are simulated",
+    "audit": "null: canaries are simulated",
     "late": "null: what comes late is not heard",
     "links": "null: there is no graph of agents",
 }

@@ -1,0 +1,223 @@
+"""Canaries show an epsilon that is below the stated one, close to it, and above it where something is wrong."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fkl.basics.errors import BadValue, FklError
+from fkl.conditions import accountant, audit, privacy
+from fkl.conditions.audit_bounds import gaussian, guesses, guesses_to_make, noncentrality, right_of
+from fkl.conditions.privacy import Central, Noise
+from fkl.conformance.promises import scenario
+from fkl.engines.rounds import simulate
+from fkl.kernels.traceable import normal_quantile
+from fkl.results.folder import provenance, read_summary
+from fkl.results.tables import summary_without_comparison
+from fkl.runs.execute import execute
+from fkl.runs.prepare import prepare
+
+pytestmark = pytest.mark.skipif(not accountant.INSTALLED, reason="dp-accounting is not installed")
+MU = {0.5: 0.1422, 1: 0.2681, 2: 0.5016, 4: 0.9249, 8: 1.666, 16: 2.9055}
+"""mu of a Gaussian mechanism by its epsilon at delta 1e-5."""
+PRIVATE = ("privacy=central", "privacy.clip=0.7", "privacy.noise=1", "audit=canaries", "replicates=1", "dataset=drift")
+
+
+def audited(*words: str) -> pd.DataFrame:
+    """The summary of an audit."""
+    experiment = prepare(scenario(*PRIVATE, *words))
+    return pd.concat([summary_without_comparison(experiment, chunk) for chunk in simulate(experiment)])
+
+
+def drawn(rng: np.random.Generator, mu: float, *shape: int) -> tuple[Any, Any]:
+    """Scores of honest audits, and coins."""
+    inside = rng.random(shape) < 0.5
+    return mu * inside + rng.normal(size=shape), inside
+
+
+# --- the bounds
+
+
+@pytest.mark.parametrize(("df", "ncp"), [(6, 1.0), (98, 3.0), (998, 10.0), (3998, 20.0)])
+def test_the_bound_of_a_noncentral_t_covers_as_often_as_it_says(df: int, ncp: float) -> None:
+    """In 95 of 100 draws."""
+    rng, n = np.random.default_rng(df), 40_000
+    t = (rng.normal(size=n) + ncp) / np.sqrt(rng.chisquare(df, size=n) / df)
+    assert (noncentrality(t, np.int64(df), 0.05) <= ncp).mean() == pytest.approx(0.95, abs=0.004)
+
+
+@pytest.mark.parametrize("seeds", [100, pytest.param(1000, marks=pytest.mark.slow)])
+def test_gaussian_bounds_cover_in_95_of_100_audits(seeds: int) -> None:
+    """In each cell of canaries and epsilon, and of all cells together."""
+    rng, covered = np.random.default_rng(seeds), []
+    for count in (100, 300, 1000, 3000, 10_000):
+        for mu in MU.values():
+            covered.append(float((gaussian(*drawn(rng, mu, seeds, count), 0.05) <= mu).mean()))
+    sd = np.sqrt(0.95 * 0.05 / seeds)
+    assert min(covered) >= 0.95 - 3.2 * sd
+    assert np.mean(covered) == pytest.approx(0.95, abs=3.2 * sd / np.sqrt(len(covered)))
+
+
+def test_guesses_are_those_of_the_paper_and_cover() -> None:
+    """690 of 1000 right guesses reject mu = 0.337; the bound is above the truth in at most 5 of 100 audits."""
+    assert guesses(1000, 1000, 690, 0.05) == pytest.approx(0.337, abs=0.001)
+    rng = np.random.default_rng(0)
+    for mu in (MU[1], MU[4], MU[16]):
+        made = guesses_to_make(1000, mu, 0.05)
+        audits = (drawn(rng, mu, 1000) for _ in range(40))
+        found = [guesses(1000, made, right_of(*one, made), 0.05) for one in audits]
+        assert np.mean(np.array(found) > mu) <= 0.05
+    assert accountant.epsilon_of(2.0, 1e-5) == pytest.approx(9.9973, abs=1e-4)
+
+
+def test_gaussian_bounds_are_close() -> None:
+    """With 1000 canaries, medians of the bound over the true epsilon as in the specification."""
+    rng = np.random.default_rng(2)
+    for epsilon, close in ((2, 0.77), (4, 0.87), (8, 0.91), (16, 0.93)):
+        median = float(np.median(gaussian(*drawn(rng, MU[epsilon], 1000, 1000), 0.05)))
+        assert accountant.epsilon_of(median, 1e-5) / epsilon == pytest.approx(close, abs=0.03)
+
+
+# --- honest runs
+
+
+@pytest.mark.parametrize("where", ["central", "local"])
+@pytest.mark.parametrize("algo", ["ofmkl_avg", "pof_mkl", "rf_gp", "vm_kofl"])
+def test_an_honest_run_is_not_contradicted(algo: str, where: str) -> None:
+    """The bound is close to the stated epsilon, the noise is the stated one, and the scores pass."""
+    [told] = audited(f"algo={algo}", "dataset.clients=4", "dataset.rounds=500", f"privacy={where}").to_dict("records")
+    assert told["epsilon_upper"] == pytest.approx(4.377, abs=1e-3)
+    assert 0.7 <= told["epsilon_lower"] / told["epsilon_upper"] <= 1.07
+    assert 0 < told["epsilon_lower_guesses"] < told["epsilon_lower"]
+    assert told["noise_ratio"] == pytest.approx(1, abs=0.06)
+    assert told["scores_p"] > audit.OBJECTION
+
+
+def test_a_run_says_what_its_audit_has_found(tmp_path: Path) -> None:
+    """In its folder: columns, and a warning that errors are of canaries."""
+    words = "algo=ofmkl_avg", "dataset.clients=4", "dataset.rounds=30", "figures=none", f"paths.outputs={tmp_path}"
+    run = scenario(*PRIVATE, *words)
+    assert execute(run, progress=False)
+    assert 0 < read_summary(run.folder)["epsilon_lower"][0] < 5
+    assert "errors in this run are of canaries" in provenance(run.folder)["warning"]
+
+
+def test_a_client_and_a_message_of_many_samples_have_bounds() -> None:
+    """A client's messages count together; a message of many samples moves by 2 C."""
+    many = "algo=rf_gp", "algo.flush=5", "dataset.clients=4", "dataset.rounds=1000"
+    [told] = audited(*many).to_dict("records")
+    assert 0.6 <= told["epsilon_lower"] / 9.9973 <= 1.07
+    long = "dataset.clients=60", "dataset.rounds=20", "replicates=20"
+    clients = (*FEW, *long, "audit.level=client", "privacy.noise=5")
+    told = audited(*clients)
+    assert (told["canaries"] == 40).all()  # no more than a message has entries
+    assert told["epsilon_lower"].mean() > 0
+    assert (told["epsilon_lower"] > told["epsilon_upper"]).mean() <= 0.15
+    assert told["noise_ratio"].mean() == pytest.approx(1, abs=0.1)
+
+
+def test_coins_change_nothing_but_canaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With canaries of length 0, other coins give the same errors, bit for bit."""
+    monkeypatch.setattr(audit, "NORM", 0.0)
+    words, coins = ("algo=pof_mkl", "dataset.clients=4", "dataset.rounds=20"), audit.Placed._coins
+    first = audited(*words)["mse"]
+    monkeypatch.setattr(audit.Placed, "_coins", lambda *given: (~coins(*given)[0], coins(*given)[1]))
+    assert (audited(*words)["mse"] == first).all()
+
+
+# --- planted faults
+
+
+def half_noise(patch: pytest.MonkeyPatch) -> None:
+    """Noise of half the deviation."""
+    right = privacy.gaussian
+    patch.setattr(privacy, "gaussian", lambda *given: right(*given) / 2)
+
+
+def no_clip(patch: pytest.MonkeyPatch) -> None:
+    """Messages of any length."""
+    patch.setattr(Noise, "clipped", lambda _, message: message)
+
+
+def one_not_clipped(patch: pytest.MonkeyPatch) -> None:
+    """Messages of any length from client 1."""
+    right = privacy.rebuilt
+
+    def clipped(self: Noise, message: Any) -> Any:
+        payloads = privacy.payloads_of(message)
+        norm = np.sqrt(sum(payload.squared_norm() for payload in payloads))
+        factor = np.minimum(1, self.clip / np.maximum(norm, 1e-9))
+        factor[:, 1] = 1
+        return right(message, [payload.times(factor) for payload in payloads])
+
+    patch.setattr(Noise, "clipped", clipped)
+
+
+def same_noise(patch: pytest.MonkeyPatch) -> None:
+    """The noise of the first round in all rounds."""
+
+    def first(turn: Any, role: Any, size: int, number: int) -> Any:
+        return normal_quantile(turn.streams.vectors(role, 0, turn.clients, size, number))
+
+    patch.setattr(privacy, "gaussian", first)
+
+
+FEW = ("algo=ofmkl_avg", "dataset.clients=30", "kernels.N=2", "kernels.D=10")
+FAULTS = {
+    half_noise: (*FEW, "dataset.rounds=40"),
+    no_clip: (*FEW, "dataset.rounds=2"),
+    one_not_clipped: (*FEW, "dataset.rounds=60"),
+    same_noise: (*FEW, "dataset.rounds=20", "audit.level=client"),
+}
+
+
+@pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
+def test_planted_faults_are_found(plant: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In 10 of 10 seeds, as an error that says where to look."""
+    plant(monkeypatch)
+    for seed in range(10):
+        with pytest.raises(FklError, match="CONTRADICTED"):
+            audited(*FAULTS[plant], f"seed={seed}")
+
+
+def test_blind_spots_stay_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Canaries of the clipping norm do not find that there is no clip, nor one sign noise that is used again."""
+    with monkeypatch.context() as patch:
+        no_clip(patch)
+        patch.setattr(audit, "NORM", 1.0)
+        assert audited(*FEW, "dataset.rounds=20")["epsilon_lower"][0] < 5
+    coins = audit.Placed._coins
+    same_noise(monkeypatch)
+    monkeypatch.setattr(audit.Placed, "_coins", lambda *given: (coins(*given)[0], np.ones(1)))
+    assert audited(*FEW, "dataset.rounds=20", "audit.level=client")["epsilon_lower"][0] < 20
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("algo=ofmkl_avg", "privacy.noise=0"), "without privacy.noise"),
+        (("algo=ofmkl_avg", "secure=pairwise"), "null with secure"),
+        (("algo=ofmkl_avg", "privacy=local", "compression=uniform"), "null with compression"),
+        (("algo=pof_mkl", "algo.xi=0.5"), "choice of entries"),
+        (("algo=dkla", "privacy=local"), "audit"),
+        (("algo=ofmkl_avg", "audit.level=row"), "sample or client"),
+    ],
+)
+def test_what_an_audit_cannot_score_is_refused(words: tuple[str, ...], says: str) -> None:
+    """In one line that names the key."""
+    with pytest.raises(FklError, match=says) as refused:
+        prepare(scenario(*PRIVATE, *words))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_condition_inside_privacy_hides_no_fact() -> None:
+    """A method inside another condition still says that its choices reveal data: local privacy refuses it."""
+    with pytest.raises(BadValue, match="reveals its data"):
+        prepare(scenario("algo=pof_mkl", "algo.xi=0.5", "aggregate=median", "privacy=local", *PRIVATE[1:3]))
+    assert Central(clip=1.0).warnings(None) == ()
