@@ -147,7 +147,7 @@ TABLES: dict[str, Hostile] = {
     "a picture": Hostile(b"\x89PNG\r\n\x1a\n" + bytes(20), f"line 1: byte 0x89 {TEXT}"),
     "a photograph": Hostile(b"\xff\xd8\xff\xe0\x00\x10JFIF", f"line 1: byte 0xff {TEXT}"),
     "a program": Hostile(b"\x7fELF\x02\x01\x01" + bytes(20), CONTROL.format("007F")),
-    "a spreadsheet": Hostile(_zip({"xl/workbook.xml": b"<a/>"}), f"(line 1: byte 0x.. {TEXT}|control character)"),
+    "a spreadsheet": Hostile(_zip({"xl/workbook.xml": b"<a/>"}), f"(line [12]: byte 0x.. {TEXT}|control character)"),
     "an old spreadsheet": Hostile(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), f"line 1: byte 0xd0 {TEXT}"),
     "a database": Hostile(b"SQLite format 3\0\x10\0\1\1", CONTROL.format("0000")),
     "columns as parquet": Hostile(b"PAR1\x15\x04\x15\x30\x15", CONTROL.format("0015")),
