@@ -70,7 +70,18 @@ class Attack(OnMessages):
 
 
 @dataclass(frozen=True)
-class SignFlip(Attack):
+class Scaled(Attack):
+    """Base class of attacks with a size."""
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 < self.scale < np.inf, "scale", self.scale, "a number > 0")
+
+
+@dataclass(frozen=True)
+class SignFlip(Scaled):
     """Attackers send their message times -scale.
 
     Parameters
@@ -79,12 +90,6 @@ class SignFlip(Attack):
         Above 0.
     share, from_round : see `Attack`
     """
-
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 < self.scale < np.inf, "scale", self.scale, "a number > 0")
 
     def false(self, honest: PerClient, turn: Turn, number: int) -> Array:
         """The values, times -scale."""
@@ -101,7 +106,7 @@ class Zero(Attack):
 
 
 @dataclass(frozen=True)
-class RandomNoise(Attack):
+class RandomNoise(Scaled):
     """Attackers send numbers of N(0, scale^2) only.
 
     Parameters
@@ -110,12 +115,6 @@ class RandomNoise(Attack):
         Standard deviation of every entry, above 0.
     share, from_round : see `Attack`
     """
-
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 < self.scale < np.inf, "scale", self.scale, "a number > 0")
 
     def false(self, honest: PerClient, turn: Turn, number: int) -> Array:
         """Noise, in entries that travel."""

@@ -46,7 +46,7 @@ class Form(NamedTuple):
     Parameters
     ----------
     name : str
-        ``printed``, ``corrected``, or ``derived`` where the paper's text is not at hand.
+        ``printed``, ``corrected``, or ``derived`` where the paper's text was not available.
     statement : str
     kind : str
         `SURELY` or `EXPECTED`: over the method's draws.

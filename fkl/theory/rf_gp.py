@@ -37,8 +37,8 @@ class Record:
 class Evidence(Theorem):
     """The mixture's logarithmic loss exceeds that of the best kernel by at most ln N, whatever the kernels predict.
 
-    The loss is that of the mixture's own density. The column `log_score` is that of a normal density with the
-    mixture's mean and variance, for which this does not hold.
+    The loss is that of the mixture's own density, as in the column `log_score_mixture`. The column `log_score` is that
+    of a normal density with the mixture's mean and variance, for which this does not hold.
     """
 
     paper: ClassVar[str] = "Chain rule of probabilities"

@@ -50,7 +50,7 @@ def drawn(seed: int, clients: int) -> Message:
 
 
 def layers(message: Message, r: int, k: int) -> list[Any]:
-    """A client's message as flwr has it."""
+    """A client's message in the form that flwr uses."""
     return [payload.dense().values[r, k] for payload in (message.matrix, *message.vectors)]
 
 
