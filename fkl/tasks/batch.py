@@ -231,7 +231,7 @@ class TestedBooks(Books):
         if self.intervals is not None:
             _, y, client = self.problem.part(False)
             R, K = self.by_client["test_samples"].shape
-            summary, clients = self.intervals.columns([y] * R, self.last, [client] * R, K)
+            summary, clients = self.intervals.columns(self.first_pending - 1, [y] * R, self.last, [client] * R, K)
             self.at_the_end, self.by_client = self.at_the_end | summary, self.by_client | clients
         if not self.classes:
             self.at_the_end |= in_units(self.by_round["test_mse"][-1], self._variance, self.problem.scale.y_unit)

@@ -187,12 +187,14 @@ class SplitIntervals:
     with_server: bool
 
     def columns(
-        self, y: Sequence[Array], y_hat: Sequence[Array], client: Sequence[Integers], clients: int
+        self, t: int, y: Sequence[Array], y_hat: Sequence[Array], client: Sequence[Integers], clients: int
     ) -> tuple[dict[str, Array], dict[str, Array]]:
         """Columns of the summary (R,), and of clients (R, K); the messages are booked in the last round.
 
         Parameters
         ----------
+        t : int
+            The last round that was played.
         y, y_hat, client : sequence of (n,)
             Test rows of each replicate, with the number of each row's client. Only clients that are present in the last
             round take part.
@@ -200,7 +202,7 @@ class SplitIntervals:
         """
         covered = Covered.none(len(y), clients)
         generators = self.world.streams.generators(Role.INTERVALS)
-        present = self.world.problem.present[-1] if self.with_server else np.ones(clients, np.bool_)
+        present = self.world.problem.present[t] if self.with_server else np.ones(clients, np.bool_)
         for r, (target, predicted, owner, generator) in enumerate(zip(y, y_hat, client, generators, strict=True)):
             scores = [np.abs(target - predicted)[owner == k] for k in range(clients)]
             parts = [np.split(generator.permutation(one), [round(self.share * len(one))]) for one in scores]

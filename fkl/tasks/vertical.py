@@ -158,4 +158,4 @@ class ScoredJudge(Books):
         """Judge intervals, which the party with the targets calibrates."""
         if self.intervals is not None:
             holder = [np.zeros(len(y), np.int64) for y in self.last[0]]
-            self.at_the_end |= self.intervals.columns(*self.last, holder, 1)[0]
+            self.at_the_end |= self.intervals.columns(self.booked - 1, *self.last, holder, 1)[0]

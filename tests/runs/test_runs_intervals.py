@@ -132,3 +132,16 @@ def test_wrong_intervals_are_refused_in_a_line(
     given = words if "dataset=ellipses" in words else (*words, "dataset=diabetes")
     code, _, err = fkl("run", *given, "replicates=1")
     assert code == 2 and "intervals" in err and allowed in err and len(err.strip().splitlines()) == 1, err
+
+
+def test_a_run_that_stops_early_calibrates_with_the_clients_of_its_last_round(
+    fkl: Callable[..., Answer], tmp_path: Path
+) -> None:
+    """Clients take part in turn, two at once: stopped after a round, the intervals are those of a run of one round."""
+    words = (*BATCH, "replicates=1", "algo=fedavg_batches", "participation=schedule", "participation.clients=2")
+    found = []
+    for name, more in (("stopped", ("algo.iterations=40", "stop_when=test_mse<1")), ("short", ("algo.iterations=1",))):
+        code, _, err = fkl("run", *words, "intervals=split", *more, f"out={tmp_path / name}")
+        assert code == 0, err
+        found.append(pd.read_csv(tmp_path / name / "summary.csv").filter(like="conformal"))
+    pd.testing.assert_frame_equal(*found)
