@@ -1,10 +1,12 @@
 """What all theorems share: both sides of an inequality by round, its assumptions, and the verdict over replicates."""
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from tqdm import tqdm
 
 from fkl.contract.world import Algorithm, Array, World
 
@@ -94,39 +96,6 @@ class Theorem:
     trivial: Array | None = None
 
 
-@dataclass(frozen=True)
-class Identity:
-    """An equality inside a proof, which a fault in the code breaks.
-
-    Parameters
-    ----------
-    name, statement : str
-    value : float
-    expected : float
-        The value of a method without faults.
-    off : float
-        How far `value` is from it, in units of what rounding or chance allow: above 1 it does not hold.
-    """
-
-    name: str
-    statement: str
-    value: float
-    expected: float
-    off: float
-
-    @property
-    def holds(self) -> bool:
-        """Whether the value is within rounding or chance."""
-        return bool(self.off <= 1)
-
-
-class Replicate(NamedTuple):
-    """Theorems and identities of one replicate."""
-
-    theorems: tuple[Theorem, ...]
-    identities: tuple[Identity, ...]
-
-
 class Verdict(NamedTuple):
     """What a run's replicates say about one form of a theorem.
 
@@ -193,10 +162,10 @@ def judged(replicates: Sequence[Theorem]) -> Iterator[Verdict]:
 def rounds_of(algorithm: Algorithm, world: World) -> Iterator[tuple[int, Any, Any, Any]]:
     """Play all rounds: the round, the state before it, its outcome, and the state after it."""
     state = algorithm.init(world)
-    for t in range(world.problem.rounds):
+    for t in tqdm(range(world.problem.rounds), "rounds", leave=False, disable=None):
         world.channel.open_round(t, world.problem.present[t])
-        before = state
-        state, outcome = algorithm.step(world, before, t)
+        before = deepcopy(state)  # step may reuse its arrays
+        state, outcome = algorithm.step(world, state, t)
         yield t, before, outcome, state
 
 
