@@ -13,6 +13,8 @@ RUNS = {
     "POF-MKL, wave_farm, M = 1": ("algo=pof_mkl", "dataset=wave_farm", "kernels.D=20", "replicates=6"),
     "POF-MKL, wave_farm, M = 25": ("algo=pof_mkl", "dataset=wave_farm", "kernels.D=20", "replicates=6", "algo.M=25"),
     "Raker, airfoil": ("algo=raker", "dataset=airfoil", "kernels.D=20", "replicates=1"),
+    "DKLA, wave_farm": ("algo=dkla", "dataset=wave_farm", "kernels.D=20", "replicates=3"),
+    "COKE, wave_farm": ("algo=coke", "dataset=wave_farm", "kernels.D=20", "replicates=1"),
     "RF-GP, wave_farm": ("algo=rf_gp", "dataset=wave_farm", "kernels.D=10", "replicates=1", "algo.personal=true"),
     "RF-GP, diabetes": (
         *("algo=rf_gp", "dataset=diabetes", "partition=stream", "replicates=1"),
