@@ -16,6 +16,7 @@ RUNS = {
     "DKLA, wave_farm": ("algo=dkla", "dataset=wave_farm", "kernels.D=20", "replicates=3"),
     "COKE, wave_farm": ("algo=coke", "dataset=wave_farm", "kernels.D=20", "replicates=1"),
     "FDSKL, ellipses": ("algo=fdskl", "dataset=ellipses", "replicates=3"),
+    "PF, ellipses": ("algo=parsimonious_federated", "dataset=ellipses", "scaling=none", "replicates=3"),
     "RF-GP, wave_farm": ("algo=rf_gp", "dataset=wave_farm", "kernels.D=10", "replicates=1", "algo.personal=true"),
     "RF-GP, diabetes": (
         *("algo=rf_gp", "dataset=diabetes", "partition=stream", "replicates=1"),
