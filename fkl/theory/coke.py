@@ -76,7 +76,10 @@ class Record:
             Assumption("Assumption 1: the graph is connected"),
             Assumption("Assumption 2: the agents' costs are strongly convex", "" if self.m > 0 else "m_R = 0"),
             Assumption("all agents send in all iterations", f"algo.v={v:g} censors messages" if v else ""),
-            Assumption("all agents and links are always up", "some are not" if self.world.changes else ""),
+            Assumption(
+                "all agents and links are always up",
+                "agents miss iterations, or links are down" if self.world.changes else "",
+            ),
         )
 
     @property

@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import SMALL
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from theory.test_theory import found, identities
 
 from fkl.algorithms.decentralized.coke import Coke
@@ -132,14 +134,14 @@ def test_identities_break_for_the_fault_that_each_is_about(method, broken) -> No
     assert unmet == (("algo.v=0.5 censors messages",) if isinstance(method, Coke) else ())
 
 
-@pytest.mark.parametrize("loss", ["square", "logistic"])
-def test_corrected_bounds_hold_on_any_samples(loss) -> None:
-    for seed in range(3):
-        graph, x, y, client = regression(seed)
-        method = Dkla(iterations=60, lam=0.1, rho=0.1 * 3**seed, loss=loss)
-        y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
-        answer = told(method, of_agents(method, graph, x, y, client, loss))
-        assert not [name for name in answer.wrong if "printed" not in name]
+@settings(max_examples=10)
+@given(st.integers(0, 2**31), st.floats(0.01, 3.0), st.floats(0.01, 1.0), st.sampled_from(["square", "logistic"]))
+def test_no_samples_exceed_the_corrected_bounds(seed, rho, lam, loss) -> None:
+    graph, x, y, client = regression(seed)
+    method = Dkla(iterations=40, lam=lam, rho=rho, loss=loss)
+    y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
+    answer = told(method, of_agents(method, graph, x, y, client, loss))
+    assert not [name for name in answer.wrong if "printed" not in name]
 
 
 def test_a_finished_run_of_agents_is_answered(fkl) -> None:
