@@ -1,16 +1,18 @@
 """FDSKL and DSG: Gu et al., Federated Doubly Stochastic Kernel Learning for Vertically Partitioned Data, KDD 2020."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fkl.algorithms.vertical.dsg import Dsg, cosine_features
+from fkl.conformance.identities import Identity
 from fkl.conformance.isolated_vertical import play_apart
 from fkl.conformance.party_process import PartyObject
 from fkl.contract.world import Array, World
 from fkl.kernels.pointwise_losses import LOSSES, Loss
-from fkl.theory.base import EXPECTED, Assumption, Form, Identity, Replicate, Theorem, rounds_of
+from fkl.theory.base import EXPECTED, Assumption, Form, Theorem, rounds_of
 
 PAPER = "Gu et al., KDD 2020"
 LIPSCHITZ = {"logistic": 0.25, "smooth_hinge": 1.0, "square": 2.0}
@@ -194,15 +196,17 @@ def protocol(algorithm: Any, world: World) -> float:
     return float(np.abs(f - pooled).max() / np.abs(pooled).max())
 
 
-def replicate(algorithm: Any, world: World) -> Replicate:
-    """The theorem and the identities of one replicate."""
+def theorems(algorithm: Any, world: World) -> tuple[Theorem, ...]:
+    """The theorem on one replicate, if f* is known."""
     record = record_of(algorithm, world)
+    return () if record.distance is None else (Theorem4.of(record),)
+
+
+def identities(algorithm: Any, world: World) -> Iterator[Identity]:
+    """Residuals of the coefficients and of the protocol."""
     statement = "alpha_s(t) = -gamma mean(L'_s phi_s) (1 - gamma lam)^(t - s), at the iterations after each evaluation"
-    off = record.coefficients / LARGEST_DIFFERENCE
-    identities = [Identity("coefficients", statement, record.coefficients, 0.0, off)]
+    off = record_of(algorithm, world).coefficients
+    yield Identity("coefficients", statement, off, 0.0, LARGEST_DIFFERENCE)
     if not algorithm.pooled:
-        apart = protocol(algorithm, world)
         statement = "workers who hide their sums by masks find w'x + b, so f of FDSKL and of DSG are equal (Lemma 1)"
-        identities.append(Identity("protocol", statement, apart, 0.0, apart / (1e3 * algorithm.tolerance)))
-    theorems = () if record.distance is None else (Theorem4.of(record),)
-    return Replicate(theorems, tuple(identities))
+        yield Identity("protocol", statement, protocol(algorithm, world), 0.0, 1e3 * algorithm.tolerance)

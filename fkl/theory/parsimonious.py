@@ -3,6 +3,7 @@
 Their Theorems 3 and 4 are not computed: with mu <= m / N^2 their right sides grow with the number N of samples.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, NamedTuple
@@ -11,8 +12,9 @@ import numpy as np
 
 from fkl.algorithms.parsimonious.dual import Dual, Solution
 from fkl.algorithms.parsimonious.quadrature import Array
+from fkl.conformance.identities import Identity
 from fkl.contract.world import World
-from fkl.theory.base import SURELY, Assumption, Form, Identity, Replicate, Theorem, rounds_of
+from fkl.theory.base import SURELY, Assumption, Form, Theorem, rounds_of
 
 PAPER = "Peifer and Ribeiro"
 LARGEST_DIFFERENCE = 1e-9
@@ -218,17 +220,21 @@ def threshold(solution: Solution) -> float:
     return float(off[clear].max(initial=0.0) / max(np.abs(z).max(initial=0.0), np.finfo(float).tiny))
 
 
-def replicate(algorithm: Any, world: World) -> Replicate:
-    """Theorems and the identity of one replicate."""
+def theorems(algorithm: Any, world: World) -> tuple[Theorem, ...]:
+    """The theorems on one replicate: all, if agents solve their own problems."""
     record = record_of(algorithm, world)
-    off = max(threshold(one) for one in record.final)
+    return tuple(theorem.of(record) for theorem in ((Theorem1, Lemma2, Lemma3) if record.local else (Theorem1,)))
+
+
+def identities(algorithm: Any, world: World) -> Iterator[Identity]:
+    """Residuals of the server's model, and of the agents' dual functions."""
+    record = record_of(algorithm, world)
     statement = "alpha = alpha_bar where |alpha_bar| > sqrt(2 gamma), else 0 (Proposition 1, eqs. 8 and 9)"
-    identities = [Identity("threshold", statement, off, 0.0, off / LARGEST_DIFFERENCE)]
+    off = max(threshold(one) for one in record.final)
+    yield Identity("threshold", statement, off, 0.0, LARGEST_DIFFERENCE)
     if record.sums:
-        off = max(one.off for one in record.sums)
         statement = (
             "g - sum_i g_i = -sum_(i < j) mu_i' Q_ij mu_j, plus what the threshold changes (eq. 52), as part of g"
         )
-        identities.append(Identity("sum of duals", statement, off, 0.0, off / LARGEST_DIFFERENCE))
-    theorems = (Theorem1, Lemma2, Lemma3) if record.local else (Theorem1,)
-    return Replicate(tuple(theorem.of(record) for theorem in theorems), tuple(identities))
+        off = max(one.off for one in record.sums)
+        yield Identity("sum of duals", statement, off, 0.0, LARGEST_DIFFERENCE)

@@ -4,19 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from theory.test_theory import found, identities
+from theory.test_theory import found, held
 
 from fkl.algorithms.vertical.dsg import Dsg
 from fkl.algorithms.vertical.fdskl import Fdskl
 from fkl.algorithms.vertical.fdskl_worker import Worker
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.kernels.pointwise_losses import LOSSES
 from fkl.network import Network
 from fkl.theory import fdskl
-from fkl.theory.answer import Answer, judged_together
+from fkl.theory.answer import Answer, of_theory, verdicts
 
 KERNEL = Dictionary(N=1, smallest=1.0, largest=1.0, bandwidth_convention="deviation")
 
@@ -58,7 +58,7 @@ def answer(method, replicates=1, rows=60, seed=0) -> Answer:
     table = Table.of_one_site(x, np.where(y > np.median(y), 1.0, 0.0), tuple("abcde"))
     problem = replace(FeatureGroups(3).split(table, random), rounds=method.rounds)
     given = Experiment(problem, KERNEL, Network(), method, 0, replicates, "float64")
-    return judged_together([fdskl.replicate(method, make_world(given, (r,))[0]) for r in range(replicates)])
+    return Answer(tuple(verdicts(given)), tuple(of_theory(given)))
 
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))
@@ -106,13 +106,13 @@ def test_theorem_4_holds_and_is_loose_where_it_says_something() -> None:
 )
 def test_identities_break_for_the_fault_that_each_is_about(method, broken) -> None:
     told = answer(method(lam=0.1, gamma=0.3, iterations=40, marks=10, batch=2, features=3, loss="smooth_hinge"))
-    assert {name for name, holds in identities(told).items() if not holds} == broken
+    assert {name for name, holds in held(told).items() if not holds} == broken
 
 
 @pytest.mark.parametrize("masks", ["paper", "reduced", "fresh", "split"])
 def test_workers_find_the_features_behind_all_masks(masks) -> None:
     told = answer(Fdskl(masks=masks, iterations=30, marks=3))
-    assert identities(told) == {"coefficients": True, "protocol": True}
+    assert held(told) == {"coefficients": True, "protocol": True}
 
 
 def test_assumptions_that_fail_are_named() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from theory.test_theory import found, identities
+from theory.test_theory import found, held
 
 from fkl.algorithms.parsimonious.centralized import Centralized
 from fkl.algorithms.parsimonious.dual import Dual, Solution, solve
@@ -14,11 +14,11 @@ from fkl.data.ellipses import Ellipses
 from fkl.data.partition import Sites
 from fkl.data.problem import PerReplicate
 from fkl.data.store import Store
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
 from fkl.theory import parsimonious
-from fkl.theory.answer import Answer, judged_together
+from fkl.theory.answer import Answer, of_theory, verdicts
 
 KEYS = {"eps": 0.9, "steps": 300, "centres": 196, "box": [[-18.0, -8.0], [10.0, 20.0]]}
 
@@ -29,7 +29,7 @@ def answer(method, rows=180, seed=0) -> Answer:
     table = Ellipses(rows=rows, test_rows=20, per_side=3).load(Store(Path("nowhere")), rng)
     problem = PerReplicate((method.batch(Sites().split(table, rng), rng),))
     given = Experiment(problem, Dictionary(), Network(), method, 0, 1, "float64")
-    return judged_together([parsimonious.replicate(method, make_world(given, (0,))[0])])
+    return Answer(tuple(verdicts(given)), tuple(of_theory(given)))
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.3, 5.0])
@@ -37,7 +37,7 @@ def test_bounds_and_identities_hold(gamma) -> None:
     for seed in range(3):
         told = answer(Federated(gamma=gamma, **KEYS), seed=seed)
         assert not told.wrong
-        assert all(identities(told).values())
+        assert all(held(told).values())
         duality = found(told, "Theorem 1", "derived")
         assert 1 - 1e-9 <= duality.factor < 1 + (1e-6 if gamma == 0 else 0.1)
         assert "supports overlap" in found(told, "Lemma 2", "printed").form.unmet[0]
