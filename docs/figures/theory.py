@@ -13,6 +13,9 @@ RUNS = {
     "POF-MKL, wave_farm, M = 1": ("algo=pof_mkl", "dataset=wave_farm", "kernels.D=20", "replicates=6"),
     "POF-MKL, wave_farm, M = 25": ("algo=pof_mkl", "dataset=wave_farm", "kernels.D=20", "replicates=6", "algo.M=25"),
     "Raker, airfoil": ("algo=raker", "dataset=airfoil", "kernels.D=20", "replicates=1"),
+    "OMKL-GF, airfoil": ("algo=omkl_gf", "dataset=airfoil", "kernels.D=20", "replicates=3"),
+    "OMKL-SFG, airfoil": ("algo=omkl_sfg", "dataset=airfoil", "kernels.D=20", "replicates=3"),
+    "OMKL-SFG-R, airfoil": ("algo=omkl_sfg_r", "dataset=airfoil", "kernels.D=20", "replicates=3"),
     "RF-GP, wave_farm": ("algo=rf_gp", "dataset=wave_farm", "kernels.D=10", "replicates=1", "algo.personal=true"),
     "RF-GP, diabetes": (
         *("algo=rf_gp", "dataset=diabetes", "partition=stream", "replicates=1"),
