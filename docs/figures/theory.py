@@ -16,6 +16,9 @@ RUNS = {
     "OMKL-GF, airfoil": ("algo=omkl_gf", "dataset=airfoil", "kernels.D=20", "replicates=3"),
     "OMKL-SFG, airfoil": ("algo=omkl_sfg", "dataset=airfoil", "kernels.D=20", "replicates=3"),
     "OMKL-SFG-R, airfoil": ("algo=omkl_sfg_r", "dataset=airfoil", "kernels.D=20", "replicates=3"),
+    "FOMD-OMS, wave_farm, J = 2": ("algo=fomd_oms", "dataset=wave_farm", "kernels.D=20", "replicates=6"),
+    "FOMD-OMS, wave_farm, J = 25": ("algo=fomd_oms", "dataset=wave_farm", "kernels.D=20", "replicates=6", "algo.J=25"),
+    "Fed-POE, wave_farm": ("algo=fed_poe", "dataset=wave_farm", "kernels.D=20", "replicates=1"),
     "RF-GP, wave_farm": ("algo=rf_gp", "dataset=wave_farm", "kernels.D=10", "replicates=1", "algo.personal=true"),
     "RF-GP, diabetes": (
         *("algo=rf_gp", "dataset=diabetes", "partition=stream", "replicates=1"),
