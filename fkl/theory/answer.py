@@ -20,7 +20,8 @@ from fkl.runs.prepare import prepare
 from fkl.screen.messages import note, say
 from fkl.screen.tables import show_table
 from fkl.theory import THEORIES, WITHOUT
-from fkl.theory.base import Verdict, judged
+from fkl.theory.base import Theorem, Verdict, judged
+from fkl.theory.figure import draw
 
 BOUNDS = ("bound", "of each", "left", "right", "right / left", "answer")
 IDENTITIES = ("identity", "left", "right", "answer")
@@ -65,6 +66,9 @@ def command(finished: FinishedRun, format: str, verbose: bool) -> bool:
         if format == "table" and answer.verdicts:
             say("")
         show_table(IDENTITIES, [_identity_row(one) for one in answer.identities], format, numbers=(1, 2))
+    if answer.verdicts:
+        draw(finished.folder, answer.verdicts, run.algo.label)
+        note(f"figure: {finished.folder / 'bound.png'}")
     if verbose:
         say("", *_statements(answer))
     return not answer.wrong
@@ -85,11 +89,15 @@ def answered(run: Run) -> Answer:
 
 def verdicts(experiment: Experiment) -> Iterator[Verdict]:
     """A verdict on each form of each theorem about the method, from all replicates."""
+    for theorem in of_replicates(experiment):
+        yield from judged(theorem)
+
+
+def of_replicates(experiment: Experiment) -> Iterator[tuple[Theorem, ...]]:
+    """Each theorem about the method, on every replicate."""
     if theorems := THEORIES.get(experiment.algorithm.label):
         worlds = (make_world(experiment, (r,))[0] for r in range(experiment.replicates))
-        replicates = [theorems(experiment.algorithm, world) for world in worlds]
-        for theorem in zip(*replicates, strict=True):
-            yield from judged(theorem)
+        yield from zip(*(theorems(experiment.algorithm, world) for world in worlds), strict=True)
 
 
 def _changed_by(run: Run, experiment: Experiment) -> str:

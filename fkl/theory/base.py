@@ -90,6 +90,8 @@ class Theorem:
     name: ClassVar[str]
     claims: ClassVar[str]
     """What each claim is about, such as ``client``."""
+    exponent: ClassVar[float | None] = None
+    """The bound is of order T to this power, except for logarithms, with the method's default rates; None without T."""
 
     left: Array
     forms: tuple[Form, ...]
@@ -106,6 +108,8 @@ class Verdict(NamedTuple):
     form : Form
     left, right : float
         Sides of the claim that is closest to its bound, at the end.
+    lefts, rights : (R, T), (T,)
+        Sides of this claim after each round: the left of each replicate, and the mean of the right.
     factor : float
         Its right side over its left; infinite if no left side is positive.
     exceeded : bool
@@ -118,6 +122,8 @@ class Verdict(NamedTuple):
     form: Form
     left: float
     right: float
+    lefts: Array
+    rights: Array
     factor: float
     exceeded: bool
     vacuous: bool
@@ -143,6 +149,7 @@ def judged(replicates: Sequence[Theorem]) -> Iterator[Verdict]:
         rights = np.stack([np.broadcast_to(of_one.right, first.left.shape) for of_one in forms])
         why = tuple(dict.fromkeys(one for of_one in forms for one in of_one.assumptions if one.why_not))
         known = why[:1] + tuple(one for one in form.assumptions if not one.why_not)
+        every_left, every_right = lefts, rights
         if form.kind == SURELY:
             exceeded = bool((lefts > rights + ROUNDING * (1 + np.abs(rights))).any())
         else:
@@ -156,7 +163,10 @@ def judged(replicates: Sequence[Theorem]) -> Iterator[Verdict]:
         claim = near % first.left.shape[1]
         vacuous = first.trivial is not None and bool(right[near] > np.mean([one.trivial[claim] for one in replicates]))  # type: ignore[index]
         told = form._replace(assumptions=known)
-        yield Verdict(first, told, float(left[near]), float(right[near]), float(ratios[near]), exceeded, vacuous)
+        by_round = every_left[..., claim], every_right[..., claim].mean(axis=0)
+        yield Verdict(
+            first, told, float(left[near]), float(right[near]), *by_round, float(ratios[near]), exceeded, vacuous
+        )
 
 
 def rounds_of(algorithm: Algorithm, world: World) -> Iterator[tuple[int, Any, Any, Any]]:

@@ -103,6 +103,7 @@ class Ensemble(Theorem):
     paper: ClassVar[str] = PAPER
     name: ClassVar[str] = "Ensemble"
     claims: ClassVar[str] = "client"
+    exponent: ClassVar[float | None] = 0.5
 
     @classmethod
     def of(cls, record: Record) -> Theorem:
@@ -122,6 +123,7 @@ class Weights(Theorem):
     paper: ClassVar[str] = PAPER
     name: ClassVar[str] = "Weights"
     claims: ClassVar[str] = "client's mixture"
+    exponent: ClassVar[float | None] = 0.5
 
     @classmethod
     def of(cls, record: Record) -> Theorem:
@@ -140,6 +142,7 @@ class CommonDescent(Theorem):
     paper: ClassVar[str] = PAPER
     name: ClassVar[str] = "Common descent"
     claims: ClassVar[str] = "kernel"
+    exponent: ClassVar[float | None] = 0.5
 
     @classmethod
     def of(cls, record: Record) -> Theorem:
@@ -156,6 +159,7 @@ class OwnDescent(Theorem):
     paper: ClassVar[str] = PAPER
     name: ClassVar[str] = "Own descent"
     claims: ClassVar[str] = "kernel"
+    exponent: ClassVar[float | None] = 0.5
 
     @classmethod
     def of(cls, record: Record) -> Theorem:
@@ -172,6 +176,7 @@ class Regret(Theorem):
     paper: ClassVar[str] = PAPER
     name: ClassVar[str] = "Regret"
     claims: ClassVar[str] = "all clients"
+    exponent: ClassVar[float | None] = 0.5
 
     @classmethod
     def of(cls, record: Record) -> Theorem:

@@ -81,6 +81,7 @@ class Selection(Theorem):
     paper: ClassVar[str] = PAPER
     name: ClassVar[str] = "Selection"
     claims: ClassVar[str] = "kernel"
+    exponent: ClassVar[float | None] = 0.5
 
     @classmethod
     def of(cls, record: Record) -> Theorem:
@@ -102,6 +103,7 @@ class Descent(Theorem):
     paper: ClassVar[str] = PAPER
     name: ClassVar[str] = "Descent"
     claims: ClassVar[str] = "kernel"
+    exponent: ClassVar[float | None] = 0.5
 
     @classmethod
     def of(cls, record: Record) -> Theorem:
@@ -120,6 +122,7 @@ class Regret(Theorem):
     paper: ClassVar[str] = PAPER
     name: ClassVar[str] = "Regret"
     claims: ClassVar[str] = "all clients"
+    exponent: ClassVar[float | None] = 0.5
 
     @classmethod
     def of(cls, record: Record) -> Theorem:

@@ -104,6 +104,7 @@ class Theorem1(Theorem):
     paper: ClassVar[str] = PAPER
     name: ClassVar[str] = "Theorem 1"
     claims: ClassVar[str] = "client"
+    exponent: ClassVar[float | None] = 0.5
 
     @classmethod
     def of(cls, record: Record) -> Theorem:
@@ -138,6 +139,7 @@ class Lemma3(Theorem):
     paper: ClassVar[str] = PAPER
     name: ClassVar[str] = "Lemma 3"
     claims: ClassVar[str] = "kernel"
+    exponent: ClassVar[float | None] = 0.5
 
     @classmethod
     def of(cls, record: Record) -> Theorem:
@@ -172,6 +174,7 @@ class Theorem2(Theorem):
     paper: ClassVar[str] = PAPER
     name: ClassVar[str] = "Theorem 2"
     claims: ClassVar[str] = "all clients"
+    exponent: ClassVar[float | None] = 0.5
 
     @classmethod
     def of(cls, record: Record) -> Theorem:

@@ -52,6 +52,7 @@ class Lemma1(Theorem):
     paper: ClassVar[str] = PAPER
     name: ClassVar[str] = "Lemma 1"
     claims: ClassVar[str] = "kernel"
+    exponent: ClassVar[float | None] = 0.0
 
     @classmethod
     def of(cls, record: Record) -> Theorem:
@@ -67,6 +68,7 @@ class Theorem1(Theorem):
     paper: ClassVar[str] = PAPER
     name: ClassVar[str] = "Theorem 1"
     claims: ClassVar[str] = "the learner"
+    exponent: ClassVar[float | None] = 0.0
 
     @classmethod
     def of(cls, record: Record) -> Theorem:

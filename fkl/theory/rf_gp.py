@@ -38,6 +38,7 @@ class Evidence(Theorem):
     paper: ClassVar[str] = "Chain rule of probabilities"
     name: ClassVar[str] = "Evidence"
     claims: ClassVar[str] = "client"
+    exponent: ClassVar[float | None] = 0.0
 
     @classmethod
     def of(cls, record: Record, algorithm: Any) -> Theorem:

@@ -1,6 +1,7 @@
 """Bounds hold where they must, and are close on some streams; planted faults break what should notice them."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -241,7 +242,8 @@ def test_a_finished_run_is_answered(fkl) -> None:
     """The left side of Theorem 1 is the largest regret in clients.csv."""
     assert fkl("run", "algo=pof_mkl", *SMALL, "figures=none", "out=one", "-q").code == 0
     told = fkl("bound", "one", "-v")
-    assert (told.code, told.err) == (0, "")
+    assert (told.code, told.err) == (0, "figure: one/bound.png\n")
+    assert Path("one/bound.png").exists()
     assert told.out.startswith("✓ POF-MKL on diabetes: ")
     assert "Theorem 1, corrected" in told.out
     assert "convex loss: holds" in told.out
