@@ -202,4 +202,8 @@ def test_printed_forms_say_why_they_do_not_apply() -> None:
     steady = SteadySfg(M=2, eta=0.01)
     assert unmet(steady) == ()
     assert unmet(OmklSfg(M=2)) == ("eta_t falls from 0.1 to 0.0158",)
-    assert unmet(SteadySfg(M=2, eta=0.01, exploring=10, q_floor=0.1)) == ("algo.exploring=10", "algo.q_floor=0.1")
+    why = ("algo.exploring=10", "algo.q_floor=0.1")
+    floored = SteadySfg(M=2, eta=0.01, exploring=10, q_floor=0.1)
+    assert unmet(floored) == why
+    printed = next(judged([Lemma7.of(record_of(floored, world_of(floored, problem, dictionary)))] * 2))
+    assert printed.answer == f"not exceeded; does not apply: {'; '.join(why)}"
