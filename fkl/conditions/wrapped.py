@@ -33,6 +33,8 @@ class OnMessages:
     """Whether it needs only means of clients' messages, as `means_only` of `fkl.contract.star.Federated` states."""
     called_without_messages = True
     """Whether `server_takes` is called where no client has answered."""
+    hides_presence = False
+    """As in `fkl.contract.star.Federated`."""
     traceable = False
     """Whether JAX can trace its functions, as `not_traceable` of a method says. A memory that is None before the first
     round is then one of zeros.
@@ -189,6 +191,11 @@ class WrappedStar(Wrapped, Federated):
     def called_without_messages(self) -> bool:  # type: ignore[override]
         """Whether the condition or the method is."""
         return bool(self.condition.called_without_messages or self.method.called_without_messages)
+
+    @property
+    def hides_presence(self) -> bool:  # type: ignore[override]
+        """Whether the condition or the method does."""
+        return bool(self.condition.hides_presence or self.method.hides_presence)
 
     def start(self, common: Common, clients: int) -> tuple[Held, Held]:
         """The method's states, without memory."""
