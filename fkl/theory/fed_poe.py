@@ -205,9 +205,10 @@ def record_of(method: Any, world: World) -> Record:
     rate, eta_k = method.step_factor * method.rate(rounds), rate_of_weights(method, world)
     both, common, own = (WeightSums.of(rounds, K, experts) for experts in (2, N, N))
     descent, largest = DescentSums.of(rounds, N), np.zeros((rounds, K))
-    own_loss, own_squared, own_theta = np.zeros((rounds, N)), np.zeros((rounds, N)), np.zeros((N, K, bank.width))
-    for t, before, _, after in rounds_of(method, world):
+    own_loss, own_squared = np.zeros((rounds, N)), np.zeros((rounds, N))
+    for t, before, _, _ in rounds_of(method, world):
         (x, y, _), here, theta = problem.round(t), problem.present[t], before.server.theta
+        own_theta = before.client.theta[0].astype(np.float64)
         alone = (bank.features(x)[0] * own_theta).sum(axis=-1).T
         f = np.stack([bank.predict(x, theta)[0], alone], axis=1)  # (K, 2, N)
         own_norm = (own_theta**2).sum(axis=-1).T
@@ -225,7 +226,6 @@ def record_of(method: Any, world: World) -> Record:
         g = 4 * (residual**2 * bank.squared_norms(x)[0] + 2 * lam * residual * alone + lam**2 * own_norm)
         own_loss[t], own_squared[t] = loss[:, 1].sum(axis=0), g.sum(axis=0)
         largest[t] = here * errors.max(axis=1)
-        own_theta = after.client.theta[0].astype(np.float64)
     u, best = best_in_features(world, np.ones(rounds), lam)
     so_far = np.maximum.accumulate(largest, axis=0)
     sums = (own_loss.cumsum(axis=0), own_squared.cumsum(axis=0))

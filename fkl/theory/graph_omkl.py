@@ -443,14 +443,14 @@ def record_of(method: Any, world: World) -> Record:
     """Play one replicate, and keep what the theorems need of each round."""
     rounds, N, lam = world.problem.rounds, world.dictionary.N, method.lam
     rates, descent = method.rates(slice(0, rounds)), DescentSums.of(rounds, N)
-    theta, log_w, log_u = np.zeros((1, N, world.bank.width)), np.zeros(N), np.zeros(N)
     of_kernels, of_nodes, last_A = [], [], np.eye(N)
-    for t, _, _, after in rounds_of(method.round_by_round(), world):
+    for t, before, _, after in rounds_of(method.round_by_round(), world):
         eta, (x, y, _) = float(rates[t]), world.problem.round(t)
+        theta, log_w = before.theta.astype(np.float64), before.log_w[0]
         if isinstance(method, OmklGf):
             chosen = of_bipartite_graph(method, after, log_w, eta, t)
         else:
-            chosen = of_similarity_graph(method, after, log_w, log_u, eta, t)
+            chosen = of_similarity_graph(method, after, log_w, before.log_u[0], eta, t)
         f, norms = world.bank.predict(x, theta)[0, 0], (theta**2).sum(axis=-1)[0]
         loss = (f - y) ** 2 + lam * norms
         of_node = (chosen.w @ f - y) ** 2 + lam * chosen.w @ norms
@@ -463,9 +463,8 @@ def record_of(method: Any, world: World) -> Record:
             edges = log_sums(log_w, chosen.A) - log_sums(log_w, last_A)
             b = per(chosen.drawn, chosen.divisor)
             inside = (per(chosen.w, q).sum(axis=1), chosen.w @ (per(a, q) * loss**2), chosen.w @ ((1 - a) * loss))
-            of_nodes.append((of_node, b, chosen.divisor, softmax(log_u), chosen.drawn, *inside, edges))
-            last_A, log_u = chosen.A.astype(np.float64), after.log_u[0].copy()
-        theta, log_w = after.theta.astype(np.float64), after.log_w[0].copy()
+            of_nodes.append((of_node, b, chosen.divisor, softmax(before.log_u[0]), chosen.drawn, *inside, edges))
+            last_A = chosen.A.astype(np.float64)
     u, best = best_in_features(world, rates, lam)
     squared_targets = float((rates * world.problem.y[:, 0] ** 2).sum())
     values = map(np.array, zip(*of_kernels, strict=True))
