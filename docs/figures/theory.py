@@ -13,6 +13,7 @@ from fkl.runs.prepare import prepare
 from fkl.theory.answer import answered, of_replicates
 
 STAR = ("partition=iid", "partition.clients=20", "partition.rounds=500")
+STREAM = ("partition=stream", "kernels.D=20", "replicates=6")
 POF_MKL = ("algo=pof_mkl", "kernels.D=20", "replicates=6", *STAR)
 EXACT = ("algo=rf_gp", "kernels.D=10", "replicates=3", "algo.personal=true", "algo.noise=0.01", *STAR)
 RUNS = {
@@ -23,7 +24,16 @@ RUNS = {
     "COKE": (("algo=coke", "kernels.D=20", "replicates=1"), ("wave_farm",)),
     "FDSKL": (("algo=fdskl", "replicates=3"), ("ellipses",)),
     "PF": (("algo=parsimonious_federated", "scaling=none", "replicates=3"), ("ellipses",)),
-    "Raker": (("algo=raker", "partition=stream", "kernels.D=20", "replicates=6"), ("airfoil", "diabetes")),
+    "Raker": (("algo=raker", *STREAM), ("airfoil", "diabetes")),
+    "FOMD-OMS, J = 2": (("algo=fomd_oms", "kernels.D=20", "replicates=6", *STAR), ("air", "naval", "wave_farm")),
+    "FOMD-OMS, J = 25": (
+        ("algo=fomd_oms", "algo.J=25", "kernels.D=20", "replicates=6", *STAR),
+        ("air", "naval", "wave_farm"),
+    ),
+    "Fed-POE": (("algo=fed_poe", "kernels.D=20", "replicates=3", *STAR), ("air", "naval", "wave_farm")),
+    "OMKL-GF": (("algo=omkl_gf", *STREAM), ("airfoil", "diabetes")),
+    "OMKL-SFG": (("algo=omkl_sfg", *STREAM), ("airfoil", "diabetes")),
+    "OMKL-SFG-R": (("algo=omkl_sfg_r", *STREAM), ("airfoil", "diabetes")),
 }
 """Words of a method's runs, and their data sets."""
 SHARES = (1, 2, 4, 8)

@@ -8,13 +8,16 @@ from typing import Any
 
 from fkl.conformance.identities import Identity
 from fkl.contract.world import World
-from fkl.theory import coke, fdskl, parsimonious, pof_mkl, raker, rf_gp
+from fkl.theory import coke, fdskl, fed_poe, fomd_oms, graph_omkl, parsimonious, pof_mkl, raker, rf_gp
 from fkl.theory.base import Theorem
 
 THEORIES: dict[str, Callable[[Any, World], tuple[Theorem, ...]]] = {
     "POF-MKL": pof_mkl.theorems,
     "Raker": raker.theorems,
     "RF-GP": rf_gp.theorems,
+    "FOMD-OMS": fomd_oms.theorems,
+    "Fed-POE": fed_poe.theorems,
+    **dict.fromkeys(graph_omkl.THEOREMS, graph_omkl.theorems),
     **dict.fromkeys(("COKE", "DKLA"), coke.theorems),
     **dict.fromkeys(("FDSKL", "DSG"), fdskl.theorems),
     **dict.fromkeys(("PF", "PC"), parsimonious.theorems),
@@ -27,14 +30,10 @@ OWN_IDENTITIES: dict[str, Callable[[Any, World], Iterator[Identity]]] = {
 }
 """The same for identities that only `fkl bound` shows, besides those of `fkl.conformance.identities`."""
 
-_GRAPH_AIDED = "its theorems have constant rates, and eta_t = algo.eta / sqrt(t) falls"
 _ORDER = "its theorem gives an order O() only"
-_CONSTANTS = "its paper's constants were not available"
 _FDSKL = "Theorem 4 needs algo.lam above 0, and the best function f*, which is computed for up to 3000 training rows"
 WITHOUT: dict[str, str] = {
     **dict.fromkeys(("FDSKL", "DSG"), _FDSKL),
-    **dict.fromkeys(("OMKL-GF", "OMKL-SFG", "OMKL-SFG-R"), _GRAPH_AIDED),
     **dict.fromkeys(("AdaRaker", "ODKLA", "QC-ODKLA", "DOMKL"), _ORDER),
-    **dict.fromkeys(("FOMD-OMS", "Fed-POE"), _CONSTANTS),
 }
 """Why no bound of a method with theorems is computed, by its label."""
