@@ -51,6 +51,14 @@ def faults() -> list[Fault]:
     return [Fault(**fault) for fault in yaml.safe_load(FAULTS.read_text())]
 
 
+def copy_checkout(root: Path) -> None:
+    """Copy all files that git knows."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in listed.split("\0")[:-1]:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, root / name)
+
+
 @contextmanager
 def planted(fault: Fault, root: Path) -> Iterator[None]:
     """The checkout at `root` with this fault in it."""
@@ -106,10 +114,7 @@ def main() -> int:
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "fkl"
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-        for name in listed.split("\0")[:-1]:
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, root / name)
+        copy_checkout(root)
         for number, fault in enumerate(chosen, 1):
             test = caught(fault, root)
             missed += test is None

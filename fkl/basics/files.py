@@ -5,9 +5,11 @@ import math
 import os
 import secrets
 import tempfile
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,6 +21,12 @@ from fkl.basics.errors import FklError, in_one_line
 
 SEAL = 65
 """Bytes before the arrays of a sealed file: the SHA-256 of the rest in hexadecimal digits, and a newline."""
+
+DAMAGE = (
+    ValueError, TypeError, LookupError, AttributeError, ArithmeticError, EOFError, RuntimeError, MemoryError,
+    OSError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+"""Errors of numpy and the standard library for a damaged npz, such as OSError for a place before its beginning."""
 
 
 class CannotWriteError(FklError):
@@ -104,16 +112,17 @@ def read_arrays(path: Path | BinaryIO) -> dict[str, NDArray[Any]]:
         If the file does not exist or cannot be opened.
     DamagedError
     """
-    try:
-        with zipfile.ZipFile(path) as content:
-            members = content.infolist()
-            if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-                raise DamagedError("its arrays are compressed, which fkl's are not")
-            if len({member.filename for member in members}) < len(members):
-                raise DamagedError("it has two arrays of one name")
-            return {member.filename.removesuffix(".npy"): _read_array(content.read(member)) for member in members}
-    except (ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile) as error:
-        raise DamagedError(f"it holds no arrays ({error})") from None
+    with path.open("rb") if isinstance(path, Path) else nullcontext(path) as stream:
+        try:
+            with zipfile.ZipFile(stream) as content:
+                members = content.infolist()
+                if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+                    raise DamagedError("its arrays are compressed, which fkl's are not")
+                if len({member.filename for member in members}) < len(members):
+                    raise DamagedError("it has two arrays of one name")
+                return {member.filename.removesuffix(".npy"): _read_array(content.read(member)) for member in members}
+        except DAMAGE as error:
+            raise DamagedError(f"it holds no arrays ({in_one_line(error)})") from None
 
 
 def _read_array(content: bytes) -> NDArray[Any]:
@@ -160,5 +169,5 @@ def read_sealed(path: Path) -> dict[str, NDArray[Any]]:
                 if any(member.compress_type != zipfile.ZIP_STORED for member in content.zip.infolist()):
                     raise DamagedError("its arrays are compressed, which fkl's are not")
                 return dict(content)
-        except (ValueError, EOFError, OSError, KeyError, AttributeError, zipfile.BadZipFile) as error:
-            raise DamagedError(f"it holds no arrays ({error})") from None
+        except DAMAGE as error:
+            raise DamagedError(f"it holds no arrays ({in_one_line(error)})") from None

@@ -87,15 +87,15 @@ def peak_bytes(work: Callable[[], object]) -> int:
 
 
 @contextmanager
-def limited_to_free_memory() -> Iterator[None]:
-    """Raise MemoryError for more than `available_bytes` in this block, before the kernel kills the process.
+def limited_to_free_memory(most: int = sys.maxsize) -> Iterator[None]:
+    """Raise MemoryError for more than `available_bytes`, or `most`, in this block, before the kernel kills the process.
 
     Only where the system counts a process's own data (Linux); elsewhere nothing changes.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     held = _bytes_in_statm(5)
     if held is not None:
-        resource.setrlimit(resource.RLIMIT_DATA, (held + available_bytes(), hard))
+        resource.setrlimit(resource.RLIMIT_DATA, (held + min(available_bytes(), most), hard))
     try:
         yield
     except SystemError as error:  # numba's parallel loops raise this instead

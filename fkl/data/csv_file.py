@@ -8,7 +8,6 @@ from itertools import islice
 import numpy as np
 
 from fkl.basics.errors import FklError, plural
-from fkl.basics.memory import require_memory
 from fkl.data import own_file
 from fkl.data.columns import Column, Columns, checked_names
 from fkl.data.encoder import with_point
@@ -51,14 +50,16 @@ def read(
         Names the file, and the line where there is one.
     """
     words = own_file.text(path, own_file.unpacked(path, raw))
+    lines_there = words.count("\n")
+    needed = own_file.PER_BYTE * len(words) + PER_ROW * lines_there
+    own_file.require_room(path, raw, needed, f"{lines_there:,} lines")
     sign = DELIMITERS.get(delimiter or "", delimiter) or _sniff_delimiter(words, decimal)
     if decimal == "comma" and sign == ",":
         between = "semicolon, tab, pipe or space between cells, as dataset.decimal=comma needs it"
         raise FklError(f"{path}: has no {between}")
-    lines_there = words.count("\n")
     count = words.count(sign) + lines_there
-    needed = own_file.PER_BYTE * len(words) + PER_CELL * count + PER_ROW * lines_there
-    require_memory(needed, f"{path}, {count:,} cells", own_file.LOWER)
+    needed += PER_CELL * count + own_file.PER_COLUMN * (words.lstrip().partition("\n")[0].count(sign) + 1)
+    own_file.require_room(path, raw, needed, f"{count:,} cells")
     lines: list[int] = []
     rows: list[list[str]] = []
     try:

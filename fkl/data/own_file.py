@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from fkl.basics.errors import FklError, in_one_line, require
-from fkl.basics.memory import available_bytes, require_memory, shown_bytes
+from fkl.basics.memory import require_memory, shown_bytes
 from fkl.data.store import CHUNK, DAMAGE, OPENERS
 
 NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """Control characters besides tab, line feed and carriage return: of a binary file, or meant for a terminal."""
 PER_BYTE = 6
 """Bytes of memory that a byte of text takes while it is decoded and cut into lines."""
-MOST_PACKED, SURELY_MEANT = 100, 2**26
-"""A file may unpack to this many times its size; up to this many bytes, to any multiple of it."""
+PER_COLUMN = 1000
+"""Bytes of memory that a column takes beside its cells."""
+ROOM, LEAST_ROOM = 512, 2**29
+"""A file may take this many times its size in memory, and any file this many bytes: then it is cut into cells soon."""
 LOWER = "the number of its rows or columns"
 
 
@@ -40,34 +42,39 @@ def read(path: str) -> bytes:
         raise FklError(f"{in_one_line(path)}: cannot be read ({error.strerror})") from None
 
 
+def room(raw: bytes) -> int:
+    """Maximum memory in bytes that the cells of a file may take."""
+    return max(ROOM * len(raw), LEAST_ROOM)
+
+
+def require_room(path: str, raw: bytes, needed: int, what: str) -> None:
+    """Refuse cells that take more memory than there is, or than a file of this size should take."""
+    if needed > room(raw):
+        raise FklError(
+            f"{path}: {what} would take {shown_bytes(needed)} of memory, which is too much for a file of "
+            f"{shown_bytes(len(raw))}; if that is meant, unpack the file, or write it without compression"
+        )
+    require_memory(needed, f"{path}, {what}", LOWER)
+
+
 def unpacked(path: str, raw: bytes) -> bytes:
     """Content of a file, decompressed according to its suffix.
 
     Raises
     ------
     FklError
-        If it is damaged, or longer than memory can hold.
+        If it is damaged, or longer than memory can hold or than a file of its size should be.
     """
     unpack = OPENERS.get(Path(path).suffix.lower())
     if unpack is None:
         return raw
-    most = available_bytes() // PER_BYTE
     pieces, size = [], 0
     try:
         with cast(BinaryIO, unpack(io.BytesIO(raw))) as stream:
             while piece := stream.read(CHUNK):
                 pieces.append(piece)
                 size += len(piece)
-                if size > max(MOST_PACKED * len(raw), SURELY_MEANT):
-                    raise FklError(
-                        f"{path}: {shown_bytes(len(raw))} unpack to more than {MOST_PACKED} times as much; if that is "
-                        "meant, unpack the file and name the unpacked one"
-                    )
-                if size > most:
-                    raise FklError(
-                        f"{path}: {shown_bytes(size)} are unpacked and more is to come, but memory has room for "
-                        f"{shown_bytes(most)} of text; lower {LOWER}"
-                    )
+                require_room(path, raw, PER_BYTE * size, f"{shown_bytes(size)} of text and more")
     except (*DAMAGE, ValueError) as error:
         raise FklError(f"{path}: cannot be decompressed, it is damaged or cut short: {error}") from None
     return b"".join(pieces)

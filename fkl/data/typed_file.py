@@ -3,7 +3,6 @@
 import io
 import re
 import zipfile
-import zlib
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -12,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, in_one_line, requires_extra
-from fkl.basics.memory import require_memory
+from fkl.basics.errors import FklError, in_one_line, plural, requires_extra
+from fkl.basics.files import DAMAGE
+from fkl.basics.memory import limited_to_free_memory, shown_bytes
 from fkl.data import own_file
 from fkl.data.columns import Column, Columns, checked_names, short
 
@@ -24,18 +24,18 @@ INDEX = re.compile(r"__index_level_\d+__")
 """Names under which pandas writes row labels, which are not a column."""
 PER_CELL = 72
 """Maximum memory in bytes of a cell before it is a number."""
-DAMAGE = (
-    ValueError, TypeError, KeyError, OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError,
-)  # fmt: skip
-"""Errors of readers for damaged files."""
+
+
+def _require_room(path: str, raw: bytes, rows: int, columns: int) -> None:
+    needed = (PER_CELL * rows + own_file.PER_COLUMN) * columns
+    own_file.require_room(path, raw, needed, f"{rows:,} rows of {plural(columns, 'column')}")
 
 
 def _read_parquet(path: str, raw: bytes) -> "DataFrame":
     from pyarrow import BufferReader, parquet
 
     file = parquet.ParquetFile(BufferReader(raw))
-    told = file.metadata
-    require_memory(PER_CELL * told.num_rows * told.num_columns, f"{path}, {told.num_rows:,} rows", own_file.LOWER)
+    _require_room(path, raw, file.metadata.num_rows, file.metadata.num_columns)
     return file.read().to_pandas(ignore_metadata=True)
 
 
@@ -43,7 +43,7 @@ def _read_feather(path: str, raw: bytes) -> "DataFrame":
     from pyarrow import BufferReader, feather
 
     table = feather.read_table(BufferReader(raw), memory_map=False)
-    require_memory(PER_CELL * table.num_rows * table.num_columns, f"{path}, {table.num_rows:,} rows", own_file.LOWER)
+    _require_room(path, raw, table.num_rows, table.num_columns)
     return table.to_pandas(ignore_metadata=True)
 
 
@@ -53,13 +53,14 @@ def _read_npz(path: str, raw: bytes) -> "DataFrame":
 
     with zipfile.ZipFile(io.BytesIO(raw)) as file:
         size = sum(member.file_size for member in file.infolist())
-    require_memory(2 * size, f"{path}, unpacked", own_file.LOWER)
+    own_file.require_room(path, raw, 2 * size, "its arrays")
     columns: dict[str, NDArray[Any]] = {}
     with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
         for name in arrays.files:
             array = arrays[name]
             if array.ndim not in (1, 2):
                 raise FklError(f"{path}: {short(name)} has {array.ndim} axes; must be a column, or rows of columns")
+            _require_room(path, raw, len(array), array.size // max(1, len(array)))
             parts = {name: array} if array.ndim == 1 else {f"{name}{i + 1}": part for i, part in enumerate(array.T)}
             columns |= parts
     lengths = {name: len(column) for name, column in columns.items()}
@@ -88,8 +89,11 @@ def read(path: str, raw: bytes) -> Columns:
     """
     words, reader = FORMATS[Path(path).suffix.lower()]
     try:
-        with requires_extra("files", path):
+        with requires_extra("files", path), limited_to_free_memory(own_file.room(raw)):
             frame = reader(path, raw)
+    except MemoryError:
+        more = f"{shown_bytes(len(raw))} unpack to more than {shown_bytes(own_file.room(raw))}"
+        raise FklError(f"{path}: {more}; if that is meant, write it without compression") from None
     except DAMAGE as error:
         said = in_one_line(str(error).partition("\n")[0])
         raise FklError(f"{path}: is no {words} file, or is damaged: {said}") from None

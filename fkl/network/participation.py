@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -153,12 +154,12 @@ class Trace(OfAFile):
         T, K = present.shape
         state = np.ones((T, K), np.bool_)
         lines: dict[tuple[int, int], int] = {}
-        rows = csv.reader(io.StringIO(self.words, newline=""))
-        heading = next(rows, [])
+        rows = self._records()
+        _, heading = next(rows, (1, []))
         if [cell.strip() for cell in heading] != HEADER:
             raise FklError(f"{self.path}, line 1: {in_one_line(','.join(heading))!r} is not {','.join(HEADER)}")
-        for cells in rows:
-            where = f"{self.path}, line {rows.line_num}"
+        for line, cells in rows:
+            where = f"{self.path}, line {line}"
             if not cells:
                 continue
             if len(cells) != len(HEADER):
@@ -173,6 +174,14 @@ class Trace(OfAFile):
             t, k, here = row
             if (t, k) in lines:
                 raise FklError(f"{where}: round {t} of client {k} is in line {lines[t, k]} already")
-            lines[t, k] = rows.line_num
+            lines[t, k] = line
             state[t - 1, k] = here
         return present & state
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
+        """Number of each line, and its cells."""
+        rows = csv.reader(io.StringIO(self.words, newline=""))
+        try:
+            yield from ((rows.line_num, cells) for cells in rows)
+        except csv.Error as error:
+            raise FklError(f"{self.path}, line {rows.line_num}: {error}") from None

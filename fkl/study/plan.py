@@ -162,7 +162,8 @@ class Plan:
         require(len(parts["methods"]) > 1, "methods", given.get("methods"), "two or more")
         claim, beside = given.get("claim", "rows"), given.get("beside") or []
         require(claim in CLAIMS, "claim", claim, ", ".join(CLAIMS))
-        require(isinstance(beside, list) and {*beside} <= {*BESIDE}, "beside", beside, f"a list of {', '.join(BESIDE)}")
+        known = isinstance(beside, list) and all(one in BESIDE for one in beside)
+        require(known, "beside", beside, f"a list of {', '.join(BESIDE)}")
         require(isinstance(tune["once"], bool), "tune.once", tune["once"], "true or false")
         trials = tune["trials"]
         require(trials is None or _whole(trials, 2), "tune.trials", trials, "an integer >= 2")
@@ -175,7 +176,7 @@ class Plan:
             allowed = f"at most {MOST_SEEDS} where seeds share rows: more make false alarms"
             require(seeds <= MOST_SEEDS, "judge.seeds", seeds, allowed)
         allowed = f"a list of {', '.join(map(str, LOOKS))}, ascending, of which the last is judge.seeds={seeds}"
-        known = isinstance(looks, list) and {*looks} <= {*LOOKS} and looks == sorted({*looks})
+        known = isinstance(looks, list) and all(one in LOOKS for one in looks) and looks == sorted({*looks})
         require(known and looks[-1:] in ([], [seeds]), "judge.looks", looks, allowed)
         require(_positive(margin) and margin < 1, "judge.margin", margin, "a number between 0 and 1, such as 0.02")
         budget = {key: _number(f"budget.{key}", value) for key, value in inner["budget"].items()}
@@ -184,7 +185,9 @@ class Plan:
         require(sealed is None or sealed in TENTHS, "sealed", sealed, "a share in tenths: 0.1, 0.2, ..., 0.9")
         allowed = "left out with claim: time, whose rows have an order, and with judge.looks"
         require(sealed is None or (claim != "time" and not looks), "sealed", sealed, allowed)
-        words = tuple(str(word) for word in given.get("set") or [])
+        words = given.get("set") or []
+        require(isinstance(words, list), "set", words, "a list of KEY=VALUE words")
+        words = tuple(map(str, words))
         for word in read_words(words):
             require(word.key not in OURS, "set", word.text, f"keys other than {', '.join(OURS)}, which the study sets")
         return cls(
@@ -324,7 +327,7 @@ def _planned(entries: Any, names: list[str]) -> tuple[tuple[str, str], ...]:
     allowed = f"a list of pairs [A, B] of methods: {', '.join(names)}"
     require(isinstance(entries, list), "pairs", entries, allowed)
     for pair in entries:
-        known = isinstance(pair, list) and len(pair) == 2 and {*pair} <= {*names} and pair[0] != pair[1]
+        known = isinstance(pair, list) and len(pair) == 2 and all(one in names for one in pair) and pair[0] != pair[1]
         require(known, "pairs", pair, allowed)
     return tuple((str(a), str(b)) for a, b in entries)
 

@@ -217,12 +217,12 @@ def test_damaged_compressed_file_is_refused(tmp_path, suffix):
 
 @pytest.mark.parametrize("suffix", [".xz", ".gz", ".bz2"])
 def test_a_bomb_is_unpacked_only_as_far_as_memory_holds_it(tmp_path, suffix, monkeypatch):
-    monkeypatch.setattr(own_file, "available_bytes", lambda: 6 * own_file.PER_BYTE << 20)
+    monkeypatch.setattr("fkl.basics.memory.available_bytes", lambda: 6 * own_file.PER_BYTE << 20)
     path = tmp_path / f"own.csv{suffix}"
     path.write_bytes(PACK[suffix](b"1" * (20 << 20)))  # 20 MiB, of which there is room for 6
     with pytest.raises(FklError) as caught:
         TableFile(path=str(path), target="2").load(None, None)
-    said = re.search(r"own\.csv.*: (\S+) MiB are unpacked and more is to come, .* room for 6 MiB", str(caught.value))
+    said = re.search(r"own\.csv.*, (\S+) MiB of text and more would take .* and 36 MiB is free", str(caught.value))
     assert said and 6 < float(said[1]) <= 7, caught.value
 
 
@@ -234,7 +234,8 @@ def test_a_bomb_is_unpacked_only_as_far_as_memory_holds_it(tmp_path, suffix, mon
             10_000,
             r"own\.csv, .* of text would take at least .* and 9\.77 KiB is free; lower the number of its rows",
         ),
-        ("1,2\n" * 1000, 100_000, r"own\.csv, 2,000 cells would take at least .* and 97\.7 KiB is free"),
+        ("1,2\n" * 1000, 100_000, r"own\.csv, 1,000 lines would take at least .* and 97\.7 KiB is free"),
+        ("1,2\n" * 1000, 200_000, r"own\.csv, 2,000 cells would take at least .* and 195 KiB is free"),
     ],
 )
 def test_a_table_that_memory_cannot_hold_is_refused_before_it_is_cut_into_cells(content, free, said, monkeypatch):
@@ -246,14 +247,15 @@ def test_a_table_that_memory_cannot_hold_is_refused_before_it_is_cut_into_cells(
 @pytest.mark.parametrize("suffix", [".xz", ".gz", ".bz2"])
 def test_a_bomb_that_memory_could_hold_is_refused_early(tmp_path, suffix, monkeypatch):
     """Before it is cut into cells, which takes minutes; a small file may be as repetitive as it likes."""
-    monkeypatch.setattr(own_file, "SURELY_MEANT", 2**20)
+    monkeypatch.setattr(own_file, "LEAST_ROOM", 2**23)
     path = tmp_path / f"own.csv{suffix}"
     path.write_bytes(PACK[suffix](b"a,y\n" + b"0,1\n1,2\n" * 10_000))
     assert len(TableFile(path=str(path), target="y").load(None, None).y) == 20_000
-    path.write_bytes(PACK[suffix](b"a,y\n" + b"0,1\n1,2\n" * 3_000_000))
     monkeypatch.setattr("fkl.data.csv_file._read_records", None)
-    with pytest.raises(FklError, match=r"own\.csv.* unpack to more than 100 times as much; if that is meant, unpack"):
-        TableFile(path=str(path), target="y").load(None, None)
+    for rows, said in ((15_000, "60,002 cells"), (30_000, "60,001 lines"), (1_000_000, "2 MiB of text and more")):
+        path.write_bytes(PACK[suffix](b"a,y\n" + b"0,1\n1,2\n" * rows))
+        with pytest.raises(FklError, match=rf"own\.csv.*: {said} would take .* too much for a file .* unpack the file"):
+            TableFile(path=str(path), target="y", delimiter="comma").load(None, None)
 
 
 def test_memory_is_not_asked_for_more_than_a_table_takes(tmp_path):
@@ -264,7 +266,7 @@ def test_memory_is_not_asked_for_more_than_a_table_takes(tmp_path):
     for cell, columns in itertools.product(cells, (2, 10)):
         rows = 20_000 // columns
         path.write_text("".join(",".join(cell() for _ in range(columns)) + "\n" for _ in range(rows)))
-        needed = own_file.PER_BYTE * path.stat().st_size + PER_CELL * 20_000 + PER_ROW * rows
+        needed = own_file.PER_BYTE * path.stat().st_size + PER_CELL * 20_000 + PER_ROW * rows + 1000 * columns
         taken = peak_bytes(lambda: TableFile(path=str(path), target="1").load(None, None))
         assert needed / 3 < taken < 1.3 * needed
 

@@ -187,7 +187,7 @@ def test_integers_that_float64_would_round_are_refused(tmp_path, suffix, target)
 def test_an_npz_that_unpacks_to_more_than_memory_holds_is_refused(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "own.npz", y=np.zeros(1_000_000))
     monkeypatch.setattr("fkl.basics.memory.available_bytes", lambda: 10_000_000)
-    with pytest.raises(FklError, match=r"out of memory: .*unpacked would take at least 15\.3 MiB"):
+    with pytest.raises(FklError, match=r"out of memory: .*its arrays would take at least 15\.3 MiB"):
         TableFile(path=str(tmp_path / "own.npz"), target="y").load(None, None)
 
 

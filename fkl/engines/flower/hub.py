@@ -43,7 +43,7 @@ LOOK_S = 1.0
 TABLES_S = 5.0
 """Seconds between two writes of the tables."""
 MOST_ROUNDS = 1_000_000
-BROKEN = (NotPlainError, KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError, RecursionError)
+BROKEN = (NotPlainError, KeyError, ValueError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError)
 """Errors caused by an answer that does not come from one of our sites."""
 MEND = "its steps are too large, or a site has sent numbers that are"
 

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError
-from fkl.basics.files import DamagedError, read_arrays, read_sealed, write_arrays
+from fkl.basics.errors import FklError, in_one_line
+from fkl.basics.files import DAMAGE, read_arrays, read_sealed, write_arrays
 from fkl.basics.plain_data import Reader, Writer
 from fkl.engines.flower.masks import Mask
 
@@ -143,5 +143,5 @@ def read(file: Path, kind: type[Kind]) -> Kind | None:
         return of_arrays(read_sealed(file), kind)
     except FileNotFoundError:
         return None
-    except (OSError, DamagedError, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise FklError(f"{file}: cannot be read ({error}); remove it to start anew") from None
+    except DAMAGE as error:
+        raise FklError(f"{file}: cannot be read ({in_one_line(error)}); remove it to start anew") from None

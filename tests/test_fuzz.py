@@ -1,0 +1,167 @@
+"""Mutated files and messages from outside are accepted or refused in one line; scripts/fuzz.py looks for longer."""
+
+import gzip
+import importlib.util
+import io
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+SCRIPT = Path(__file__).parents[1] / "scripts" / "fuzz.py"
+if not SCRIPT.exists():
+    pytest.skip("the tests are not in a checkout", allow_module_level=True)
+pytest.importorskip("flwr", reason="needs the extra flower")
+pytest.importorskip("pyarrow", reason="needs the extra files")
+_spec = importlib.util.spec_from_file_location("fuzz", SCRIPT)
+assert _spec is not None and _spec.loader is not None
+fuzz = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(fuzz)
+
+ODD = (b"\0", b"\n", b'"', b"[" * 200, b"${", b"*a", b"nan", b"1e999", b"9" * 400, b"\xff\xff\xff\xff", b"-1")
+ONE_FOLDER = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 12) | st.floats() | st.sampled_from(["", "rows", "mine", "a=b"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["name", "algo", "looks"]), inner),
+    max_leaves=5,
+)
+
+
+@st.composite
+def mutated(draw: Callable[..., Any], name: str) -> bytes:
+    """A valid input with up to four places overwritten."""
+    content = bytearray(draw(st.sampled_from(fuzz.TARGETS[name].seeds())))
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(content)))
+        content[start : start + draw(st.integers(0, 20))] = draw(st.binary(max_size=8) | st.sampled_from(ODD))
+    return bytes(content)
+
+
+@pytest.mark.parametrize("name", fuzz.TARGETS)
+def test_a_mutated_input_is_accepted_or_refused_in_one_line(name: str, tmp_path: Path) -> None:
+    @ONE_FOLDER
+    @given(mutated(name))
+    def check(content: bytes) -> None:
+        assert fuzz.verdict(name, content, tmp_path) is None
+
+    check()
+
+
+@ONE_FOLDER
+@given(st.sampled_from(sorted(yaml.safe_load(fuzz.STUDY))), VALUES)
+def test_any_value_of_a_study_is_accepted_or_refused_in_one_line(tmp_path: Path, key: str, value: object) -> None:
+    content = yaml.safe_dump(yaml.safe_load(fuzz.STUDY) | {key: value}).encode()
+    assert fuzz.verdict("study", content, tmp_path) is None
+
+
+def _npz(header: str) -> bytes:
+    """An npz of one array whose header says this."""
+    stream, words = io.BytesIO(), header.ljust(117).encode() + b"\n"
+    with zipfile.ZipFile(stream, "w") as file:
+        file.writestr("price.npy", b"\x93NUMPY\x01\x00" + len(words).to_bytes(2, "little") + words)
+    return stream.getvalue()
+
+
+def _npz_with(old: bytes, new: bytes, name: str = "npz") -> bytes:
+    """A valid npz with other bytes in all of these places."""
+    valid: bytes = fuzz.TARGETS[name].seeds()[0]
+    return valid.replace(old, new)
+
+
+def _array(shape: str, dtype: str = "<f8") -> bytes:
+    return _npz(f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({shape},)}}")
+
+
+FOUND = {
+    "an encrypted array": ("npz", lambda: _npz_with(b"PK\1\2\x2d\3\x2d\0\0\0", b"PK\1\2\x2d\3\x2d\0\1\0")),
+    "an array of another zip": ("memory", lambda: _npz_with(b"PK\1\2\x2d\3\x2d", b"PK\1\2\x2d\3\xff", "memory")),
+    "a place before the file": ("model", lambda: fuzz.TARGETS["model"].seeds()[0][20:]),
+    **{
+        f"{what} of {name}": (name, lambda content=content: content)
+        for name in ("npz", "model", "memory")
+        for what, content in {
+            "an open bracket": _npz("{'descr': ("),
+            "an open string": _npz("'''"),
+            "an endless array": _array("1000000000000"),
+            "an array of words of no letters": _array("1000000000000", "<U0"),
+            "an array beyond 64 bits": _array("100000000000000000000000"),
+        }.items()
+    },
+    "a message that travels in no entry": (
+        "packets",
+        lambda: fuzz.TARGETS["packets"].seeds()[0].replace(b"[1632, 1632]]", b"[1632, 1633]]") + b"\0",
+    ),
+    "a nested memory": ("memory", lambda: fuzz._arrays(text=np.frombuffer(b"[" * 100_000, np.uint8))),
+    "a long cell of a trace": ("trace", lambda: b"round,client,present\n" + b"1" * 200_000 + b",0,0\n"),
+    "words that are no list": ("study", lambda: fuzz.STUDY.replace(b"set: [kernels.D=8]", b"set: true")),
+    "a list in a list": ("study", lambda: fuzz.STUDY.replace(b"[alone, mean]", b"[[]]")),
+}
+"""What was found, and ended in a traceback."""
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_what_was_found_is_refused(what: str, tmp_path: Path) -> None:
+    name, make = FOUND[what]
+    target = fuzz.TARGETS[name]
+    with pytest.raises(target.refusals()):
+        target.read(tmp_path, make())
+
+
+CHILD = """
+import resource, sys, tempfile
+from pathlib import Path
+import fuzz
+before = resource.getrusage(resource.RUSAGE_SELF)
+resource.setrlimit(resource.RLIMIT_CPU, (int(before.ru_utime + before.ru_stime) + 1 + fuzz.SECONDS,) * 2)
+with tempfile.TemporaryDirectory() as folder:
+    said = fuzz.verdict(sys.argv[1], Path(sys.argv[2]).read_bytes(), Path(folder))
+more = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before.ru_maxrss)
+sys.exit(said or (more > fuzz.MEMORY and f"{more} bytes"))
+"""
+
+
+def _packed_table(write: str, **values: Any) -> bytes:
+    import pyarrow
+    from pyarrow import feather, parquet
+
+    stream, table = io.BytesIO(), pyarrow.table(values)
+    {"parquet": parquet.write_table, "feather": feather.write_feather}[write](table, stream, compression="zstd")
+    return stream.getvalue()
+
+
+def _one_word(rows: int) -> Any:
+    """A column of one long word, which a file holds once."""
+    import pyarrow
+
+    return pyarrow.DictionaryArray.from_arrays(np.zeros(rows, np.int32), ["x" * 100_000])
+
+
+BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
+    "rows of text": ("gz", lambda: gzip.compress(b"a,price\n" + b"0,1\n1,2\n" * 10_000_000, 1)),
+    "blank lines": ("gz", lambda: gzip.compress(b"\n" * 80_000_000, 1)),
+    "as many rows as are taken": ("gz", lambda: gzip.compress(b"a,price\n" + b"0,1\n1,2\n" * 840_000)),
+    "rows of Parquet": ("parquet", lambda: _packed_table("parquet", price=np.zeros(30_000_000, np.int8))),
+    "words of Parquet": ("parquet", lambda: _packed_table("parquet", price=np.zeros(9999), a=_one_word(9999))),
+    "rows of Feather": ("feather", lambda: _packed_table("feather", price=np.zeros(80_000_000))),
+    "columns": ("gz", lambda: gzip.compress((b"1," * 3_000_000 + b"2\n") * 2, 1)),
+    "nested brackets": ("yaml", lambda: b"[" * 250_000),
+}
+
+
+@pytest.mark.parametrize("what", BOMBS)
+def test_a_small_input_takes_neither_long_nor_much_memory(what: str, tmp_path: Path) -> None:
+    """Ten seconds of a processor, and 1 GB, whatever it unpacks to."""
+    name, make = BOMBS[what]
+    (tmp_path / "bomb").write_bytes(make())
+    assert (tmp_path / "bomb").stat().st_size <= fuzz.LONGEST
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(SCRIPT.parent), *sys.path])}
+    subprocess.run([sys.executable, "-c", CHILD, name, str(tmp_path / "bomb")], env=environment, check=True)
