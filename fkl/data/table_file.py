@@ -370,8 +370,9 @@ class TableFile:
     def _days(self, name: str, column: Column, file: Columns) -> NDArray[np.float64]:
         """Days since 1970-01-01 of a column of dates; NaN where a cell is missing."""
         date_format = str(self.date_format)
-        cells = map(column.word, range(len(column.holes)))
-        found = np.array([days(cell, date_format) for cell in cells], np.float64)
+        cells = [column.word(row) for row in range(len(column.holes))]
+        read = {cell: days(cell, date_format) for cell in dict.fromkeys(cells)}
+        found = np.array([read[cell] for cell in cells], np.float64)
         found[column.holes] = np.nan
         bad = np.isnan(found) & ~column.holes
         if bad.any():
