@@ -153,6 +153,8 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "words of Parquet": ("parquet", lambda: _packed_table("parquet", price=np.zeros(9999), a=_one_word(9999))),
     "rows of Feather": ("feather", lambda: _packed_table("feather", price=np.zeros(80_000_000))),
     "columns": ("gz", lambda: gzip.compress((b"1," * 3_000_000 + b"2\n") * 2, 1)),
+    # A length that is read with text=one_hot
+    "words": ("csv", lambda: b"a,price\n" + b"".join(b"w%06d,2\n" % i for i in range(90_000)) + b"w,000012\n"),
     "nested brackets": ("yaml", lambda: b"[" * 250_000),
 }
 

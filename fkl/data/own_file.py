@@ -42,14 +42,14 @@ def read(path: str) -> bytes:
         raise FklError(f"{in_one_line(path)}: cannot be read ({error.strerror})") from None
 
 
-def room(raw: bytes) -> int:
-    """Maximum memory in bytes that the cells of a file may take."""
-    return max(ROOM * len(raw), LEAST_ROOM)
+def room(size: int) -> int:
+    """Maximum memory in bytes that the cells of a file of this size may take."""
+    return max(ROOM * size, LEAST_ROOM)
 
 
 def require_room(path: str, raw: bytes, needed: int, what: str) -> None:
     """Refuse cells that take more memory than there is, or than a file of this size should take."""
-    if needed > room(raw):
+    if needed > room(len(raw)):
         raise FklError(
             f"{path}: {what} would take {shown_bytes(needed)} of memory, which is too much for a file of "
             f"{shown_bytes(len(raw))}; if that is meant, unpack the file, or write it without compression"

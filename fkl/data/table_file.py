@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import BadValue, FklError, require
+from fkl.basics.memory import shown_bytes
 from fkl.data import csv_file, own_file, typed_file
 from fkl.data.columns import Column, Columns, listed, short
 from fkl.data.csv_file import DELIMITERS, require_rows
@@ -24,6 +25,8 @@ from fkl.data.problem import Table
 from fkl.data.store import OPENERS, DataFile, Store
 
 INTEGER = re.compile(r"[+-]?\d+")
+PER_FEATURE = 10
+"""Bytes of memory that a row's feature of a word takes."""
 EXACT = 2.0**53
 """Up to here float64 holds every integer."""
 OTHER_DECIMALS = {
@@ -254,6 +257,8 @@ class TableFile:
                 fill[name] = float(values[~holes].mean())
             values[holes] = fill.get(name, np.nan)
             several = name in words and self.text == "one_hot"
+            if several:
+                self._require_room_for_words(name, len(rows), learned)
             parts += [values == i for i in range(len(learned[name]))] if several else [values]
         column = columns[self.target]
         if column.text:  # its words are classes
@@ -402,6 +407,15 @@ class TableFile:
             known = f"none of dataset.words.{name}: {_some(words)}"
             raise FklError(f"{where} is {known}; add it there, or the word {OTHER} for all other words")
         return found
+
+    def _require_room_for_words(self, name: str, rows: int, learned: dict[str, tuple[str, ...]]) -> None:
+        """Refuse features of words, one of each word, that take more memory than files of this size should."""
+        size = sum(Path(path).stat().st_size for path in [*self._paths, *self._test_paths])
+        needed = PER_FEATURE * rows * sum(map(len, learned.values()))
+        if needed > own_file.room(size):
+            many = f"{len(learned[name]):,} words in {rows:,} rows make features of {shown_bytes(needed)}"
+            mend = "dataset.text=code numbers them, dataset.drop leaves the column out"
+            raise FklError(f"{self.path}, column {short(name)}: {many}; {mend}")
 
     def _times_of_rows(self, column: Column, file: Columns) -> NDArray[np.float64]:
         """When each row comes; NaN where it is missing."""

@@ -89,10 +89,10 @@ def read(path: str, raw: bytes) -> Columns:
     """
     words, reader = FORMATS[Path(path).suffix.lower()]
     try:
-        with requires_extra("files", path), limited_to_free_memory(own_file.room(raw)):
+        with requires_extra("files", path), limited_to_free_memory(own_file.room(len(raw))):
             frame = reader(path, raw)
     except MemoryError:
-        more = f"{shown_bytes(len(raw))} unpack to more than {shown_bytes(own_file.room(raw))}"
+        more = f"{shown_bytes(len(raw))} unpack to more than {shown_bytes(own_file.room(len(raw)))}"
         raise FklError(f"{path}: {more}; if that is meant, write it without compression") from None
     except DAMAGE as error:
         said = in_one_line(str(error).partition("\n")[0])
