@@ -172,6 +172,13 @@ def test_numbers_are_those_of_a_gaussian() -> None:
     assert np.abs(off_diagonal).max() < 5 / np.sqrt(5000)
 
 
+def test_a_uniform_number_of_0_gives_finite_noise() -> None:
+    """It is drawn with probability 2^-53, and the normal distribution's quantile is minus infinity there."""
+    zeros = SimpleNamespace(vectors=lambda role, size, number: np.zeros((2, 4, size)), exchange=0)
+    drawn = gaussian(zeros, Role.PRIVACY, 3, 0)  # type: ignore[arg-type]
+    np.testing.assert_allclose(drawn, norm.ppf(2.0**-54), rtol=1e-9)
+
+
 @pytest.mark.parametrize("share", [[0.5, 0.5, 0.0], [0.7, 0.2, 0.1]])
 def test_central_noise_has_the_deviation_that_is_said(share: list[float]) -> None:
     """Sigma C max share, in every entry of the mean."""

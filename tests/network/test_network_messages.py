@@ -12,6 +12,7 @@ from literal.worlds import Size, make_dictionary
 from fkl.basics.random_streams import Streams
 from fkl.conditions.compression import Sign, TopK
 from fkl.wire.coded_payloads import OneCodeForAll, Quantised
+from fkl.wire.numbers import narrowed
 from fkl.wire.packets import packed, unpacked
 from fkl.wire.payloads import FeatureGradients, Payload, PerClient, RankOne, SameForAll, Selected, kinds, wire_size
 
@@ -123,6 +124,15 @@ def test_what_is_chosen_is_counted_with_the_bits_that_say_so(n: int, length: int
     np.testing.assert_array_equal(scalars, chosen.sum(axis=2) * length)
     bits = np.where(scalars > 0, -(-n // 8) if n > 1 else 0, 0)
     np.testing.assert_array_equal(size, scalars * width + bits)
+
+
+def test_an_integer_arrives_as_it_was_or_is_refused() -> None:
+    ends = np.array([2**31 - 1, -(2**31)])
+    np.testing.assert_array_equal(narrowed(ends, 4), ends)
+    assert narrowed(ends, 4).dtype == ends.dtype
+    with pytest.raises(OverflowError, match=f"holds {2**31}, which 4 bytes do not"):
+        narrowed(ends + 1, 4)
+    assert narrowed(ends + 1, 8).tolist() == [2**31, 1 - 2**31]
 
 
 def test_only_payloads_travel() -> None:
