@@ -30,6 +30,8 @@ EMBEDDED = "wave_farm"
 OPENERS: dict[str, Callable[[Any], object]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 PER_BYTE = 2
 """Bytes of memory per byte of a file while it is assembled."""
+MOST_PACKED = 100
+"""A zip inside a zip may unpack to this many times its packed size."""
 LARGEST = 2**35
 """Bytes of a file of unknown size that is read in pieces; the largest that is published here has 12 GB."""
 PARTIAL = re.compile(r"\.\d+\.partial$")
@@ -277,10 +279,16 @@ def _find_member(
             return cast(BinaryIO, stack.enter_context(archive.open(member)))
     inner = [] if nested else [member for member in archive.namelist() if member.lower().endswith(".zip")]
     for member in inner:
-        size, free = archive.getinfo(member).file_size, available_bytes()
+        info, free = archive.getinfo(member), available_bytes()
+        size, packed = info.file_size, info.compress_size
         if size > free:
             raise FklError(
                 f"{where}: its member {member!r} has {shown_bytes(size)}, but only {shown_bytes(free)} are free"
+            )
+        if size > MOST_PACKED * packed + CHUNK:
+            raise FklError(
+                f"{where}: refused, because its member {member!r} unpacks from {shown_bytes(packed)} to "
+                f"{shown_bytes(size)}, more than {MOST_PACKED} times as much"
             )
         found = _find_member(io.BytesIO(archive.read(member)), name, where, stack, nested=True)
         if found is not None:

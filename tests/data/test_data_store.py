@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import lzma
 import os
+import zipfile
 
 import pytest
 
@@ -234,4 +235,9 @@ def test_a_zip_in_the_zip_is_not_unpacked_where_memory_cannot_hold_it(tmp_path, 
     store, file = Store(tmp_path, offline=True), DataFile("own", "FILE.csv", "https://nowhere/all.zip")
     monkeypatch.setattr("fkl.data.store.available_bytes", lambda: 8 << 20)
     with pytest.raises(FklError, match=r"all\.zip: its member 'in\\x1b\[2J\.zip' has 20 MiB, but only 8 MiB are free"):
+        store.read(file)
+    monkeypatch.undo()
+    with (tmp_path / "all.zip").open("wb") as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("in.zip", bytes(20 << 20))
+    with pytest.raises(FklError, match=r"its member 'in\.zip' unpacks from 19\.\d KiB to 20 MiB, more than 100 times"):
         store.read(file)
