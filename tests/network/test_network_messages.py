@@ -14,7 +14,17 @@ from fkl.conditions.compression import Sign, TopK
 from fkl.wire.coded_payloads import OneCodeForAll, Quantised
 from fkl.wire.numbers import narrowed
 from fkl.wire.packets import packed, unpacked
-from fkl.wire.payloads import FeatureGradients, Payload, PerClient, RankOne, SameForAll, Selected, kinds, wire_size
+from fkl.wire.payloads import (
+    FeatureGradients,
+    Payload,
+    PerClient,
+    Ragged,
+    RankOne,
+    SameForAll,
+    Selected,
+    kinds,
+    wire_size,
+)
 
 K = 4
 RANDOM = np.random.default_rng(0)
@@ -132,7 +142,25 @@ def test_an_integer_arrives_as_it_was_or_is_refused() -> None:
     assert narrowed(ends, 4).dtype == ends.dtype
     with pytest.raises(OverflowError, match=f"holds {2**31}, which 4 bytes do not"):
         narrowed(ends + 1, 4)
-    assert narrowed(ends + 1, 8).tolist() == [2**31, 1 - 2**31]
+    assert narrowed(ends, 8) is ends, "without a copy"
+
+
+def test_arrays_of_different_lengths_arrive_with_rows_of_one_shape() -> None:
+    """Each client has as many rows as it likes, also none; a shape of rows that says something is refused."""
+    axes = {"R": 1, "K": 2}
+    for row in ((), (3,), (2, 3)):
+        sent = Ragged(((RANDOM.standard_normal((4, *row)).astype(np.float32), np.zeros((0, *row), np.float32)),))
+        arrived = sent.as_received(axes, 4)
+        packets = [packed(Message(sent, SameForAll(np.array([3])), ()), k, 4) for k in range(2)]
+        for one in (arrived, unpacked([packet for packet in packets if packet is not None]).theta):
+            assert [array.shape for array in one.values[0]] == [(4, *row), (0, *row)]
+            np.testing.assert_array_equal(one.values[0][0], sent.values[0][0])
+    for shapes in (((4, 3), (4, 2)), ((4, 0), (4, 0)), ((4, 3, 0), (4, 3, 0)), ((), ())):
+        with pytest.raises(ValueError, match=r"has rows of shapes .*: both ends know one shape, which has entries"):
+            Ragged((tuple(map(np.zeros, shapes)),)).as_received(axes, 4)
+    for values in (((np.zeros(1),) * 3,), ((np.zeros(1),) * 2,) * 2):
+        with pytest.raises(ValueError, match="the first axes of Ragged must be"):
+            Ragged(values).as_received(axes, 4)
 
 
 def test_only_payloads_travel() -> None:
