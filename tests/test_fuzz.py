@@ -103,6 +103,12 @@ FOUND = {
     "a nested memory": ("memory", lambda: fuzz._arrays(text=np.frombuffer(b"[" * 100_000, np.uint8))),
     "a long cell of a trace": ("trace", lambda: b"round,client,present\n" + b"1" * 200_000 + b",0,0\n"),
     "words that are no list": ("study", lambda: fuzz.STUDY.replace(b"set: [kernels.D=8]", b"set: true")),
+    "a number in base 60": (
+        "yaml",
+        lambda: fuzz.TARGETS["yaml"].seeds()[0].replace(b"M: 1\n", b"M: 1" + b":59" * 9999 + b"\n"),
+    ),
+    "a nested seal": ("seal", lambda: b"[" * 100_000),
+    "a seal of other types": ("seal", lambda: fuzz.TARGETS["seal"].seeds()[0].replace(b"0.5", b"null")),
     "a list in a list": ("study", lambda: fuzz.STUDY.replace(b"[alone, mean]", b"[[]]")),
 }
 """What was found, and ended in a traceback."""

@@ -13,6 +13,8 @@ LONGEST = 2**18
 MOST = 30_000
 """Maximum number of keys, values and hundreds of letters, after replacing every alias."""
 DEEPEST = 50
+LONGEST_NUMBER = 1000
+"""Maximum length of an integer; Python refuses to write one of more than 4300 digits."""
 PLAIN = ("bool", "float", "int", "map", "merge", "null", "seq", "str")
 TAGS = {f"tag:yaml.org,2002:{name}" for name in PLAIN}
 LETTERS_EACH = 100
@@ -105,6 +107,9 @@ def _require_small(root: yaml.Node, file: Path) -> None:
         sizes[id(node)] = None
         total = 1
         if isinstance(node, yaml.ScalarNode):
+            if node.tag.endswith(":int") and len(node.value) > LONGEST_NUMBER:
+                where = _place_in_file(file, node.start_mark)
+                raise FklError(f"{where}: a number of more than {LONGEST_NUMBER} letters")
             total += len(node.value) // LETTERS_EACH
         else:
             pairs = isinstance(node, yaml.MappingNode)

@@ -66,10 +66,13 @@ def read(path: Path) -> Seal:
         If it is missing or damaged.
     """
     try:
-        return Seal(**json.loads(path.read_text(encoding="utf-8")))
+        seal = Seal(**json.loads(path.read_text(encoding="utf-8")))
+        if any(type(value) is not Seal.__annotations__[name] for name, value in asdict(seal).items()):
+            raise TypeError("a value of another type")
+        return seal
     except FileNotFoundError:
         raise FklError(f"{path}: there is no such seal any more") from None
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         raise FklError(f"{path}: a damaged seal: its rows are refused until it is put back, or deleted") from None
 
 

@@ -126,7 +126,7 @@ class Job:
         """The note of the finished job; None if it has not ended, or if the note is another job's."""
         try:
             note = json.loads(self.file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         return note if isinstance(note, dict) and note.get("key") == self.key else None
 

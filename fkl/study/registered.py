@@ -61,7 +61,7 @@ def read(plan: Plan) -> dict[str, Any] | None:
     try:
         told = json.loads(file.read_text(encoding="utf-8"))
         return {"date": str(told["date"]), "facts": dict(told["facts"]), "text": str(told["text"])}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise FklError(f"{file}: damaged; a registered study cannot go on without it") from None
 
 

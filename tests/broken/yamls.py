@@ -130,7 +130,7 @@ FOLDERS: dict[str, Folder] = {
     "deep keys": Folder(f"{X}: nested more than 50 deep", POF + "".join(f"{' ' * n}a:\n" for n in range(400))),
     "long file": Folder(f"{X}: longer than 262144 bytes", POF + "# x\n" * 70_000),
     "many keys": Folder(f"{X}.*more than 30000", POF + "M: [" + "1," * 50_000 + "]\n"),
-    "long number": Folder(f"{X}: Exceeds the limit", f"{POF}M: {'9' * 5000}\n"),
+    "long number": Folder(f"{X}, line 2: a number of more than 1000 letters", f"{POF}M: {'9' * 5000}\n"),
     "doubling words": Folder(r"algo\.a\d+: stands for more than", POF + doubling(60)),
     "doubling lists": Folder(r"algo\.a\d+: stands for more than", POF + doubling_lists(60)),
     "a chain of interpolations": Folder(
