@@ -16,6 +16,7 @@ from fkl.wire.numbers import narrowed
 from fkl.wire.packets import packed, unpacked
 from fkl.wire.payloads import (
     FeatureGradients,
+    OnLinks,
     Payload,
     PerClient,
     Ragged,
@@ -93,6 +94,24 @@ def test_a_payload_comes_through_bytes_as_it_was(payload: Any) -> None:
     np.testing.assert_allclose(arrived.theta.mean(share), payload.mean(share), rtol=1e-12, atol=1e-14)
     sizes = [np.broadcast_to(wire_size(payloads, 8).size, (1, K)) for _, payloads in kinds(message)]
     assert [packet.size for packet in packets if packet] == sum(sizes)[0].tolist()
+
+
+@pytest.mark.parametrize("payload", [payload for payload in PAYLOADS if isinstance(payload, PerClient | Quantised)])
+def test_the_parts_of_some_clients_are_theirs(payload: Any) -> None:
+    """In the order that is asked for; what is the same for all stays."""
+    places, chosen, values = np.array([2, 0, 3]), some_of(6), RANDOM.standard_normal((1, 6, 3))
+    np.testing.assert_array_equal(payload.select_entries(places).values, payload.values[:, places])
+    some = Selected(values, chosen).select_entries(places)
+    np.testing.assert_array_equal(some.values, values)
+    np.testing.assert_array_equal(some.chosen, chosen[:, places])
+
+
+def test_a_vector_for_each_link_comes_through_bytes_as_it_was() -> None:
+    payload = OnLinks(RANDOM.standard_normal((1, 6, 5)))
+    packets = [packed(Message(payload, SameForAll(np.array([3])), ()), link, 8) for link in range(6)]
+    there = [packet for packet in packets if packet is not None]
+    np.testing.assert_array_equal(unpacked(there).theta.values, payload.values)
+    assert [packet.size - 8 for packet in there] == [40] * 6 == np.repeat(payload.wire_size(8).size, 6).tolist()
 
 
 @pytest.mark.parametrize("bits", [2, 7])
