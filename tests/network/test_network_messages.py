@@ -1,6 +1,6 @@
 """Messages know what they are on a wire, and come through it as they were."""
 
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
 from typing import Any
 
 import numpy as np
@@ -94,6 +94,13 @@ def test_a_payload_comes_through_bytes_as_it_was(payload: Any) -> None:
     np.testing.assert_allclose(arrived.theta.mean(share), payload.mean(share), rtol=1e-12, atol=1e-14)
     sizes = [np.broadcast_to(wire_size(payloads, 8).size, (1, K)) for _, payloads in kinds(message)]
     assert [packet.size for packet in packets if packet] == sum(sizes)[0].tolist()
+
+
+@pytest.mark.parametrize("payload", [*PAYLOADS, Ragged(()), OnLinks(np.zeros((1, 1, 1)))])
+def test_a_receiver_cannot_change_a_payload(payload: Any) -> None:
+    """A broadcast is one object for all clients."""
+    with pytest.raises(FrozenInstanceError):
+        payload.values = np.zeros(1)
 
 
 @pytest.mark.parametrize("payload", [payload for payload in PAYLOADS if isinstance(payload, PerClient | Quantised)])
