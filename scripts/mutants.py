@@ -2,7 +2,7 @@
 
     python scripts/mutants.py fkl/conditions/accountant.py --tests conditions/test_conditions_privacy.py
 
-Survivors are printed. One may be equivalent: no test can tell it from what is there.
+A survivor may be equivalent: no test can tell it from what is there.
 """
 
 import argparse
@@ -96,11 +96,12 @@ def main() -> int:
         if not passes(tests, root):
             raise SystemExit("the tests fail without any mutant")
         for file, line, words, source in chosen:
+            right = (root / file).read_text()
             (root / file).write_text(source)
-            if passes(tests, root):
-                survived += 1
-                print(f"survives: {file}:{line}: {words}", flush=True)
-            (root / file).write_text((ROOT / file).read_text())
+            survives = passes(tests, root)
+            (root / file).write_text(right)
+            survived += survives
+            print(f"{'survives' if survives else 'killed  '} {file}:{line}: {words}", flush=True)
     print(f"{len(found)} mutants, {len(chosen)} tried, {survived} survive")
     return int(survived > 0)
 
