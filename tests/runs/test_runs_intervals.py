@@ -12,6 +12,7 @@ from conftest import Answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fkl.conformance import Conformance
 from fkl.tasks.intervals import LEVELS, Adaptive, AdaptiveIntervals, best_ranks, expected_coverage, federated_quantiles
 
 ORACLES = Path(__file__).parents[1] / "oracles"
