@@ -64,7 +64,7 @@ class OnMessages:
         return {}
 
     def at_the_end(self, method: Any, problem: Any, memory: Any) -> dict[str, NDArray[np.float64]]:
-        """Columns of the summary (R,), by name, from the server's memory after the last round."""
+        """Columns of the summary (R,), by name, from the memory of the server, or of all agents, at the end."""
         return {}
 
     def warnings(self, summary: Any) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ class OnMessages:
         """
         return memory, message, share
 
-    def agent_starts(self, known: Any, agents: int) -> Any:
+    def agent_starts(self, common: Common, known: Any, agents: int) -> Any:
         """The memory of all agents before the first round, when they hold the same `known` for every neighbour."""
         return None
 
@@ -102,6 +102,10 @@ class OnMessages:
     ) -> tuple[Any, Any, NDArray[np.bool_]]:
         """An agent's memory, the message that travels to its neighbours, and whether it does, (R, K)."""
         return memory, message, sends
+
+    def agent_sent(self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_]) -> Any:
+        """An agent's memory, once it knows the message that was really sent."""
+        return memory
 
 
 @dataclass(frozen=True)
@@ -166,6 +170,11 @@ class Wrapped:
         """Columns of all conditions about every round (T,), by name."""
         told: dict[str, NDArray[np.float64]] = self.condition.columns(self.method, problem)
         return (self.method.columns(problem) if isinstance(self.method, Wrapped) else {}) | told
+
+    def at_the_end(self, problem: Any, held: Held) -> dict[str, NDArray[np.float64]]:
+        """Columns of all conditions in the summary (R,), by name, from the server's or the agents' state."""
+        told: dict[str, NDArray[np.float64]] = self.condition.at_the_end(self.method, problem, held.memory)
+        return (self.method.at_the_end(problem, held.method) if isinstance(self.method, Wrapped) else {}) | told
 
     def warnings(self, summary: Any) -> tuple[str, ...]:
         """Warnings of all conditions."""
@@ -241,11 +250,6 @@ class WrappedStar(Wrapped, Federated):
         """As the method's."""
         return self.method.functions(world, Star(state.server.method, state.client.method), t)
 
-    def at_the_end(self, problem: Any, server: Held) -> dict[str, NDArray[np.float64]]:
-        """Columns of all conditions in the summary (R,), by name."""
-        told: dict[str, NDArray[np.float64]] = self.condition.at_the_end(self.method, problem, server.memory)
-        return (self.method.at_the_end(problem, server.method) if isinstance(self.method, WrappedStar) else {}) | told
-
 
 @dataclass(frozen=True)
 class WrappedGraph(Wrapped, Decentralized):
@@ -259,7 +263,7 @@ class WrappedGraph(Wrapped, Decentralized):
     def start(self, common: Common, agents: int) -> tuple[Held, Any]:
         """The method's states, and the agents' memory for the condition."""
         own, known = self.method.start(common, agents)
-        return Held(own, self.condition.agent_starts(known, agents)), known
+        return Held(own, self.condition.agent_starts(common, known, agents)), known
 
     def learn(self, common: Common, own: Held, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Held, Outcome | None]:
         """As the method's."""
@@ -275,8 +279,9 @@ class WrappedGraph(Wrapped, Decentralized):
         return Held(state, memory), message, sends
 
     def sent(self, common: Common, own: Held, message: Any, sends: NDArray[np.bool_]) -> Held:
-        """The method receives the message that really travels."""
-        return Held(self.method.sent(common, own.method, message, sends), own.memory)
+        """The method and the condition receive the message that really travels."""
+        memory = self.condition.agent_sent(common, own.memory, message, sends)
+        return Held(self.method.sent(common, own.method, message, sends), memory)
 
     def receive(self, common: Common, own: Held, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Held, Any]:
         """The agent's step with its neighbours' messages."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
-from fkl.conditions.wrapped import WrappedStar
+from fkl.conditions.wrapped import Wrapped, WrappedStar
 from fkl.contract.world import World
 from fkl.data.scale import Scale
 from fkl.engines.checkpoint import Checkpoint
@@ -162,8 +162,10 @@ def simulate(
                 early = in_progress.t < EARLY and engine.has_all_clients
                 not_finite = first_not_finite(experiment, world.streams.replicates, in_progress.t + 1) if early else ""
                 raise DivergedError(experiment.algorithm, failed, in_progress.t, not_finite) from None
-            if isinstance(experiment.algorithm, WrappedStar):
-                told = experiment.algorithm.at_the_end(world.problem, in_progress.state.server)
+            if isinstance(experiment.algorithm, Wrapped):
+                ended = in_progress.state
+                held = ended.server if isinstance(experiment.algorithm, WrappedStar) else ended.own
+                told = experiment.algorithm.at_the_end(world.problem, held)
                 played = replace(played, told=told)
             if keep_functions:
                 try:

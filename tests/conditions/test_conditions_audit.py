@@ -10,7 +10,15 @@ import pytest
 
 from fkl.basics.errors import BadValue, FklError
 from fkl.conditions import accountant, audit, privacy
-from fkl.conditions.audit_bounds import gaussian, guesses, guesses_to_make, noncentrality, right_of
+from fkl.conditions.audit_bounds import (
+    gaussian,
+    guesses,
+    guesses_any,
+    guesses_to_make,
+    noncentrality,
+    of_replicates,
+    right_of,
+)
 from fkl.conditions.privacy import Central, Noise
 from fkl.conformance.promises import scenario
 from fkl.engines.rounds import simulate
@@ -73,6 +81,18 @@ def test_guesses_are_those_of_the_paper_and_cover() -> None:
     assert accountant.epsilon_of(2.0, 1e-5) == pytest.approx(9.9973, abs=1e-4)
 
 
+def test_guesses_for_any_mechanism_are_those_of_the_paper() -> None:
+    """Its appendix D prints 0.673; without delta, r right of r give log(x / (1 - x)) with x the r-th root of alpha."""
+    assert guesses_any(1000, 100, 75, 0.05, 1e-4) == pytest.approx(0.673, abs=5e-4)
+    assert guesses_any(100, 100, 100, 0.05, 0.0) == pytest.approx(3.493, abs=5e-4)
+    assert guesses_any(100, 100, 40, 0.05, 0.0) == 0
+    rng, mu = np.random.default_rng(1), MU[4]
+    made = guesses_to_make(1000, mu, 0.05, 1e-5)
+    found = [guesses_any(1000, made, right_of(*drawn(rng, mu, 1000), made), 0.05, 1e-5) for _ in range(40)]
+    assert np.mean(np.array(found) > 4) <= 0.05
+    assert np.median(found) / 4 == pytest.approx(0.39, abs=0.05)  # as in the specification
+
+
 def test_gaussian_bounds_are_close() -> None:
     """With 1000 canaries, medians of the bound over the true epsilon as in the specification."""
     rng = np.random.default_rng(2)
@@ -117,6 +137,61 @@ def test_a_client_and_a_message_of_many_samples_have_bounds() -> None:
     assert told["epsilon_lower"].mean() > 0
     assert (told["epsilon_lower"] > told["epsilon_upper"]).mean() <= 0.15
     assert told["noise_ratio"].mean() == pytest.approx(1, abs=0.1)
+
+
+AGENTS = ("privacy=local", "dataset.clients=100", "dataset.rounds=10", "kernels.D=10", "replicates=3")
+
+
+@pytest.mark.parametrize("algo", ["dkla", "cta", "odkla", "domkl", "consensus_rf_gp", "d_rf_gp"])
+def test_agents_on_a_graph_have_canaries(algo: str) -> None:
+    """One for each agent, whose message moves by 2 C; bounds are close, and all replicates together closer."""
+    iterations = ("algo.iterations=10",) if algo in ("dkla", "cta") else ()
+    told = audited(f"algo={algo}", *AGENTS, "privacy.noise=6", *iterations)
+    assert (told["canaries"] == 100).all()
+    assert told["epsilon_upper"][0] == pytest.approx(accountant.epsilon_of(2 * np.sqrt(10) / 6, 1e-5), rel=1e-6)
+    assert 0.5 <= told["epsilon_lower"].mean() / told["epsilon_upper"][0] <= 1
+    ratio, low, high, mu = of_replicates([told[name].to_numpy() for name in audit.MOMENTS], 0.05)
+    assert low < ratio < high
+    assert 0.6 <= accountant.epsilon_of(mu, 1e-5) / told["epsilon_upper"][0] <= 1.07
+    assert (told["score_in"] - told["score_out"]).mean() == pytest.approx(2 * np.sqrt(10) / 6, abs=0.3)
+
+
+def test_noise_that_agents_use_again_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an error, in 10 of 10 seeds; and half the noise."""
+    for plant in (same_noise, half_noise):
+        with monkeypatch.context() as patch:
+            plant(patch)
+            for seed in range(10):
+                with pytest.raises(FklError, match="CONTRADICTED"):
+                    audited("algo=dkla", *AGENTS, "algo.iterations=10", "privacy.noise=3", f"seed={seed}")
+
+
+def test_the_bound_of_replicates_is_that_of_all_their_scores() -> None:
+    """From counts, means and deviations, or from the scores themselves."""
+    scores, inside = drawn(np.random.default_rng(5), 1.0, 4, 50)
+    counts = inside.sum(axis=1)
+    means = [
+        np.array([row[side].mean() for row, side in zip(scores, sides, strict=True)]) for sides in (inside, ~inside)
+    ]
+    rest = np.where(inside, scores - means[0][:, None], scores - means[1][:, None])
+    deviation = np.sqrt((rest**2).sum(axis=1) / 48)
+    found = of_replicates([np.full(4, 50), counts, *means, deviation], 0.05)
+    assert found[-1] == pytest.approx(float(gaussian(scores.ravel(), inside.ravel(), 0.05)), rel=1e-12)
+
+
+def test_secure_sums_show_less() -> None:
+    """The audit sees sums: mu is 1 / (sigma sqrt(n)), whose epsilon stands beside the stated one."""
+    sums = "algo=ofmkl_avg", "privacy=local", "secure=pairwise", "dataset.clients=23", "dataset.rounds=450"
+    [told] = audited(*sums).to_dict("records")
+    mu = 1 / np.sqrt(23)  # 0.2085
+    assert told["canaries"] == 23 * 450
+    assert told["score_in"] - told["score_out"] == pytest.approx(mu, abs=0.05)
+    assert told["epsilon_upper"] == pytest.approx(4.377, abs=1e-3)
+    assert told["epsilon_upper_sums"] == pytest.approx(accountant.epsilon_of(mu, 1e-5), rel=1e-6)
+    assert 0.5 <= told["epsilon_lower"] / told["epsilon_upper_sums"] <= 1.1
+    assert told["noise_ratio"] == pytest.approx(1, abs=0.04)
+    with pytest.raises(FklError, match="some of their entries"):
+        audited("algo=pof_mkl", *sums[1:])
 
 
 def test_coins_change_nothing_but_canaries(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,7 +280,7 @@ def test_blind_spots_stay_known(monkeypatch: pytest.MonkeyPatch) -> None:
         (("algo=ofmkl_avg", "secure=pairwise"), "null with secure"),
         (("algo=ofmkl_avg", "privacy=local", "compression=uniform"), "null with compression"),
         (("algo=pof_mkl", "algo.xi=0.5"), "choice of entries"),
-        (("algo=dkla", "privacy=local"), "audit"),
+        (("algo=push_cta", "privacy=local"), "audit"),
         (("algo=ofmkl_avg", "audit.level=row"), "sample or client"),
     ],
 )
