@@ -9,7 +9,8 @@ never uses the noise multiplier. Steinke, Nasr and Jagielski, Privacy Auditing w
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +18,12 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError, require
 from fkl.basics.random_streams import Role
 from fkl.conditions import accountant, audit_bounds
+from fkl.conditions.audit_scores import OBJECTION, Scores
 from fkl.conditions.privacy import Local, Noise
 from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
+from fkl.tasks.task import Panel
 from fkl.wire.payloads import PerClient, payloads_of, rebuilt, with_axes_of
 
 NORM = 10.0
@@ -29,14 +32,14 @@ ALPHA = 0.05
 """Probability with which epsilon_lower is above the true epsilon, at most."""
 CONTRADICTION = 1e-4
 """The same for a bound above the stated epsilon that ends the run with an error; a run has many replicates."""
-BY_CLIENT = 0.2
-"""Part of these probabilities for the bounds of single clients; the rest is for the bound of all together."""
-OBJECTION = 0.001
-"""p-value of the checks below which the bound is that of guesses."""
+POINTS = 20
+"""Rounds after which there is a bound for the figure, at most; from one to the next, their number grows evenly."""
 PAIR = 2
 """Draws of a client: its coin, and its sign."""
 ENTRIES = 1
 """Number of the draw that orders entries; coins and signs are draw 0."""
+
+Columns = dict[str, NDArray[np.float64]]
 
 
 @dataclass
@@ -103,6 +106,20 @@ class Canaries(OnMessages):
     """
 
     called_without_messages = False
+    panels: ClassVar[Mapping[str, Panel]] = MappingProxyType(
+        {
+            "epsilon": Panel(
+                "epsilon so far\n(a low bound is a weak attack)",
+                {
+                    "epsilon_upper": "stated",
+                    "epsilon_lower": "at least (95 % in each round)",
+                    "epsilon_lower_guesses": "at least, by guesses",
+                },
+                log=False,
+                between=("epsilon_lower", "epsilon_upper"),
+            )
+        }
+    )
 
     level: str = "sample"
 
@@ -204,8 +221,8 @@ class Placed(Canaries):
         scores = np.where(known, sign * read / self.privacy.clip, np.nan)
         return seen.put(number, scores, inside), message, share
 
-    def at_the_end(self, method: Any, problem: Any, memory: Any) -> dict[str, NDArray[np.float64]]:
-        """The stated epsilon, and what the canaries of each replicate show.
+    def at_the_end(self, method: Any, problem: Any, memory: Any) -> tuple[Columns, Columns]:
+        """The stated epsilon, and what the canaries of each replicate show, at the end and after some rounds.
 
         Raises
         ------
@@ -213,19 +230,24 @@ class Placed(Canaries):
             If a replicate contradicts the stated epsilon.
         """
         if memory is None:
-            return {}
-        upper = float(self.privacy.columns(method, problem)[f"epsilon_{self.level}"][-1])
+            return {}, {}
         seen = memory.seen if isinstance(memory, OnGraph) else memory
+        uppers = self.privacy.columns(method, problem)[f"epsilon_{self.level}"]
         R, K, numbers = seen.scores.shape
-        together = self.exchanges if self.once else numbers
-        grouped = seen.scores.swapaxes(1, 2).reshape(R, -1, together, K)
-        counts = (~np.isnan(grouped)).sum(axis=2)
-        messages = max(1, int(counts.max()))
-        # A client that misses some messages has another distribution: only those with most messages count
-        summed: Any = np.where(counts == messages, np.nansum(grouped, axis=2) / np.sqrt(messages), np.nan)
-        inside: Any = seen.inside.swapaxes(1, 2).reshape(grouped.shape).any(axis=2)
-        found = [self._of_one(*one, messages, upper) for one in zip(summed, inside, strict=True)]
-        return {name: np.array([one[name] for one in found]) for name in found[0]}
+        T = len(uppers)
+        of_all = [self._of_one(one, uppers[-1], K) for one in self._scored(seen, numbers)]
+        summary = {name: np.array([one[name] for one in of_all]) for name in of_all[0]}
+        by_round = {name: np.zeros((T, R)) for name in CURVES}
+        by_round["epsilon_upper"] += uppers[:, None]
+        # A bound from earlier rounds is one of all rounds so far
+        ends = np.unique(np.rint(np.geomspace(1, T, POINTS)).astype(int))
+        for end, following in zip(ends, (*ends[1:], T + 1), strict=True):
+            of_some = [] if end == T else self._scored(seen, end * numbers // T)
+            bounds = [(one.at_least(ALPHA)[0], one.guessed(ALPHA)) for one in of_some]
+            found = np.array(bounds).T if bounds else [summary[name] for name in CURVES[1:]]
+            for name, values in zip(CURVES[1:], found, strict=True):
+                by_round[name][end - 1 : following - 1] = values
+        return summary, by_round
 
     def warnings(self, summary: Any) -> tuple[str, ...]:
         """What the audit has found, one line for all replicates."""
@@ -264,41 +286,29 @@ class Placed(Canaries):
         )
         return tuple(lines)
 
-    def _of_one(self, scores: Any, inside: Any, messages: int, upper: float) -> dict[str, float]:
-        """The columns of one replicate, from scores (G, K) and coins."""
-        delta = self.privacy.delta
-        known = ~np.isnan(scores)
-        count, coins = int(known.sum()), inside[known]
-        noise = self.privacy.noise * (np.sqrt(scores.shape[1]) if self.view == "sums" else 1)
-        stated = float(np.sqrt(messages) * (1 if self.disappears else 2) / noise)  # mu
-        seen = {"epsilon_upper": upper}
+    def _scored(self, seen: Seen, numbers: int) -> list[Scores]:
+        """The scores of each replicate, from so many exchanges."""
+        R, K, _ = seen.scores.shape
+        together = self.exchanges if self.once else numbers
+        grouped = seen.scores[..., :numbers].swapaxes(1, 2).reshape(R, -1, together, K)
+        counts = (~np.isnan(grouped)).sum(axis=2)
+        messages = max(1, int(counts.max()))
+        # A client that misses some messages has another distribution: only those with most messages count
+        summed: Any = np.where(counts == messages, np.nansum(grouped, axis=2) / np.sqrt(messages), np.nan)
+        inside: Any = seen.inside[..., :numbers].swapaxes(1, 2).reshape(grouped.shape).any(axis=2)
+        mu = float(np.sqrt(messages) * (1 if self.disappears else 2) / self._noise(K))
+        return [Scores(*one, self.once, mu, self.privacy.delta) for one in zip(summed, inside, strict=True)]
+
+    def _noise(self, clients: int) -> float:
+        """Standard deviation of a score with this many clients, as stated."""
+        return float(self.privacy.noise * (np.sqrt(clients) if self.view == "sums" else 1))
+
+    def _of_one(self, scores: Scores, upper: float, clients: int) -> dict[str, float]:
+        """The columns of one replicate."""
+        told = {"epsilon_upper": float(upper)}
         if self.view == "sums":
-            upper = accountant.epsilon_of(stated, delta)
-            seen["epsilon_upper_sums"] = upper
-        one_group = (-1, scores.shape[1] if self.once else 1)  # a client with one score has no mean of its own
-        p = audit_bounds.checked(scores.reshape(one_group), inside.reshape(one_group))
-        scored = min(coins.sum(), (~coins).sum()) >= audit_bounds.FEWEST
-        made = audit_bounds.guesses_to_make(count, stated, ALPHA) if scored else 0
-        right = audit_bounds.right_of(scores[known], coins, made) if scored else 0
-        made_any = audit_bounds.guesses_to_make(count, stated, ALPHA, delta) if scored else 0
-        right_any = audit_bounds.right_of(scores[known], coins, made_any) if scored else 0
-
-        def guessed(alpha: float) -> float:
-            return accountant.epsilon_of(audit_bounds.guesses(count, made, right, alpha), delta) if scored else 0.0
-
-        def at_least(alpha: float) -> tuple[float, str]:
-            if p < OBJECTION:
-                return guessed(alpha), "all clients"
-            by = np.zeros(scores.shape[1])
-            if self.once:
-                by = audit_bounds.gaussian(scores.T, inside.T, BY_CLIENT * alpha / len(by))
-            else:
-                by[(known & inside)[0]] = audit_bounds.of_one_alone(scores[known], coins, BY_CLIENT * alpha)
-            pooled = float(audit_bounds.gaussian(scores[known], coins, (1 - BY_CLIENT) * alpha))
-            who = f"client {int(by.argmax())}" if by.max() > pooled else "all clients"
-            return accountant.epsilon_of(max(pooled, float(by.max())), delta), who
-
-        contradicts, who = at_least(CONTRADICTION)
+            upper = told["epsilon_upper_sums"] = accountant.epsilon_of(scores.mu, self.privacy.delta)
+        contradicts, who = scores.at_least(CONTRADICTION)
         if contradicts > upper * (1 + 1e-6):
             text = (
                 f"audit: CONTRADICTED: epsilon of a {self.level} is at least {contradicts:.4g} (99.99 %), stated is "
@@ -306,14 +316,9 @@ class Placed(Canaries):
                 "missing or comes after the noise, and for a message that moves by 2 C where C is stated"
             )
             raise FklError(text)
-        sides = [scores[known & side] for side in (inside, ~inside)]
-        means = [float(side.mean()) if len(side) else np.nan for side in sides]
-        squares = sum(((side - mean) ** 2).sum() for side, mean in zip(sides, means, strict=True))
-        deviation = np.sqrt(squares / (count - 2)) if scored else np.nan
-        any_bound = audit_bounds.guesses_any(count, made_any, right_any, ALPHA, delta) if scored else 0.0
-        bounds = at_least(ALPHA)[0], guessed(ALPHA), any_bound
-        numbers = count, int(coins.sum()), *(mean / noise for mean in means), deviation / noise, p
-        return seen | dict(zip(COLUMNS[2:], map(float, (*bounds, *numbers)), strict=True))
+        told |= {"epsilon_lower": scores.at_least(ALPHA)[0], "epsilon_lower_guesses": scores.guessed(ALPHA)}
+        told["epsilon_lower_any"] = scores.guessed_of_any(ALPHA)
+        return told | dict(zip(MOMENTS, scores.moments(self._noise(clients)), strict=True)) | {"scores_p": scores.p}
 
     def _canaries(self, common: Common, message: Any, turn: Turn) -> tuple[Any, Any, Any, Any]:
         """Canaries instead of all messages, their entries, their coins and their signs, (R, K) each."""
@@ -367,10 +372,10 @@ class Placed(Canaries):
 
 MOMENTS = ("canaries", "canaries_in", "score_in", "score_out", "noise_ratio")
 """Columns from which the bound of all replicates together follows."""
-COLUMNS = (
-    "epsilon_upper", "epsilon_upper_sums", "epsilon_lower", "epsilon_lower_guesses", "epsilon_lower_any", *MOMENTS,
-    "scores_p",
-)  # fmt: skip
+CURVES = "epsilon_upper", "epsilon_lower", "epsilon_lower_guesses"
+"""Columns of the rounds."""
+COLUMNS = (*CURVES, "epsilon_upper_sums", *MOMENTS, "scores_p")
+"""Columns of the summary that the last words about an audit need."""
 
 
 def _span(values: NDArray[np.float64], digits: str = ".4g") -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from fkl.contract.graph import Agents, Decentralized
 from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.kernels.traceable import cond
+from fkl.tasks.task import Panel
 from fkl.wire.inbox import Inbox
 
 
@@ -33,6 +35,8 @@ class OnMessages:
     """Whether it needs only means of clients' messages, as `means_only` of `fkl.contract.star.Federated` states."""
     called_without_messages = True
     """Whether `server_takes` is called where no client has answered."""
+    panels: ClassVar[Mapping[str, Panel]] = MappingProxyType({})
+    """Figures of a run with the condition, by file name."""
     traceable = False
     """Whether JAX can trace its functions, as `not_traceable` of a method says. A memory that is None before the first
     round is then one of zeros.
@@ -63,9 +67,11 @@ class OnMessages:
         """Columns about every round (T,), by name, which follow from the configuration and the present clients."""
         return {}
 
-    def at_the_end(self, method: Any, problem: Any, memory: Any) -> dict[str, NDArray[np.float64]]:
-        """Columns of the summary (R,), by name, from the memory of the server, or of all agents, at the end."""
-        return {}
+    def at_the_end(
+        self, method: Any, problem: Any, memory: Any
+    ) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
+        """Columns of the summary (R,) and of the rounds (T, R), from the final memory of the server, or of agents."""
+        return {}, {}
 
     def warnings(self, summary: Any) -> tuple[str, ...]:
         """Warnings for the user at the end of a run with this summary, one line each."""
@@ -171,10 +177,19 @@ class Wrapped:
         told: dict[str, NDArray[np.float64]] = self.condition.columns(self.method, problem)
         return (self.method.columns(problem) if isinstance(self.method, Wrapped) else {}) | told
 
-    def at_the_end(self, problem: Any, held: Held) -> dict[str, NDArray[np.float64]]:
-        """Columns of all conditions in the summary (R,), by name, from the server's or the agents' state."""
-        told: dict[str, NDArray[np.float64]] = self.condition.at_the_end(self.method, problem, held.memory)
-        return (self.method.at_the_end(problem, held.method) if isinstance(self.method, Wrapped) else {}) | told
+    def at_the_end(self, problem: Any, held: Held) -> tuple[dict[str, Any], dict[str, Any]]:
+        """As that of a condition, of all conditions together, from the server's or the agents' state."""
+        told, by_round = self.condition.at_the_end(self.method, problem, held.memory)
+        if not isinstance(self.method, Wrapped):
+            return told, by_round
+        others = self.method.at_the_end(problem, held.method)
+        return others[0] | told, others[1] | by_round
+
+    @property
+    def panels(self) -> Mapping[str, Panel]:
+        """Figures of all conditions."""
+        others = self.method.panels if isinstance(self.method, Wrapped) else {}
+        return {**others, **self.condition.panels}
 
     def warnings(self, summary: Any) -> tuple[str, ...]:
         """Warnings of all conditions."""

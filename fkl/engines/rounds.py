@@ -57,6 +57,8 @@ class Chunk:
     """A function for each replicate, if the loop keeps functions."""
     told: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     """Columns of network conditions in the summary (R,), by name."""
+    by_round: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    """Their columns of the rounds (T, R), by name."""
     stopped_at: float | None = None
     """The round after which `stop_when` ended the run, NaN if it never held; None for a run without it."""
 
@@ -165,8 +167,8 @@ def simulate(
             if isinstance(experiment.algorithm, Wrapped):
                 ended = in_progress.state
                 held = ended.server if isinstance(experiment.algorithm, WrappedStar) else ended.own
-                told = experiment.algorithm.at_the_end(world.problem, held)
-                played = replace(played, told=told)
+                told, by_round = experiment.algorithm.at_the_end(world.problem, held)
+                played = replace(played, told=told, by_round=by_round)
             if keep_functions:
                 try:
                     functions = engine.functions(experiment.algorithm, world, in_progress.state, in_progress.t)

@@ -117,12 +117,18 @@ def test_an_honest_run_is_not_contradicted(algo: str, where: str) -> None:
 
 
 def test_a_run_says_what_its_audit_has_found(tmp_path: Path) -> None:
-    """In its folder: columns, and a warning that errors are of canaries."""
-    words = "algo=ofmkl_avg", "dataset.clients=4", "dataset.rounds=30", "figures=none", f"paths.outputs={tmp_path}"
+    """In its folder: columns, bounds by round with a figure, and three lines."""
+    words = "algo=ofmkl_avg", "dataset.clients=4", "dataset.rounds=30", "replicates=2", f"paths.outputs={tmp_path}"
     run = scenario(*PRIVATE, *words)
     assert execute(run, progress=False)
-    assert 0 < read_summary(run.folder)["epsilon_lower"][0] < 5
-    assert "errors in this run are of canaries" in provenance(run.folder)["warning"]
+    assert (run.folder / "epsilon.png").exists()
+    summary, rounds = read_summary(run.folder), pd.read_csv(run.folder / "rounds.csv")
+    assert 0 < summary["epsilon_lower"][0] < 5
+    for column in audit.CURVES:
+        assert (rounds[rounds["round"] == 30][column].to_numpy() == summary[column].to_numpy()).all()
+    assert (rounds[rounds["round"] == 1]["epsilon_lower"] == 0).all()  # 4 canaries allow no bound
+    for said in ("at least", "errors in this run are of canaries", "nothing contradicts the stated epsilon"):
+        assert said in provenance(run.folder)["warning"]
 
 
 def test_a_client_and_a_message_of_many_samples_have_bounds() -> None:
