@@ -91,20 +91,20 @@ def of_one_alone(scores: Array, inside: NDArray[np.bool_], alpha: float) -> Arra
 
 
 def noncentrality(t: Array, df: NDArray[np.integer] | np.integer, alpha: float) -> Array:
-    """The noncentrality at which a noncentral t is at most `t` with probability 1 - alpha.
+    """The noncentrality at which a noncentral t is at most `t` with probability 1 - alpha; 0 for a negative one.
 
     Above 400 degrees of freedom it is that of the normal approximation, whose error at df 500 is 0.004 at 28.
     """
     t, df = np.broadcast_arrays(np.asarray(t, np.float64), df)
     g = 1 - 1 / (4 * df)
-    found: Array = g * t - norm.isf(alpha) * np.sqrt(1 + t**2 * (1 - g**2))
     exact = (df <= 400) & (np.abs(t) < 1e3)
-    low, high = np.full(t.shape, -50.0), np.maximum(t, 0) + 10
+    found: Array = g * t - norm.isf(alpha) * np.hypot(1, t * np.sqrt(1 - g**2))
+    low, high = np.zeros(t.shape), np.maximum(t, 0) + 10  # scipy has NaN for some negative ones
     for _ in range(STEPS):
         middle = (low + high) / 2
         below = nctdtr(df, middle, np.where(exact, t, 0)) > 1 - alpha  # it falls with the noncentrality
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.where(exact, low, found)
+    return np.where(exact, low, np.maximum(found, 0))
 
 
 def guesses(canaries: int, made: int, right: int, alpha: float) -> float:

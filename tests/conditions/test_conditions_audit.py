@@ -19,6 +19,7 @@ from fkl.conditions.audit_bounds import (
     of_replicates,
     right_of,
 )
+from fkl.conditions.audit_scores import OBJECTION, Scores
 from fkl.conditions.privacy import Central, Noise
 from fkl.conformance.promises import scenario
 from fkl.engines.rounds import simulate
@@ -55,6 +56,9 @@ def test_the_bound_of_a_noncentral_t_covers_as_often_as_it_says(df: int, ncp: fl
     rng, n = np.random.default_rng(df), 40_000
     t = (rng.normal(size=n) + ncp) / np.sqrt(rng.chisquare(df, size=n) / df)
     assert (noncentrality(t, np.int64(df), 0.05) <= ncp).mean() == pytest.approx(0.95, abs=0.004)
+    along = noncentrality(np.linspace(-3, 40, 400), np.int64(df), 0.0005)  # no gap, though scipy has some
+    assert (np.diff(along) >= -1e-9).all()
+    assert np.diff(along).max() <= 0.11
 
 
 @pytest.mark.parametrize("seeds", [100, pytest.param(1000, marks=pytest.mark.slow)])
@@ -113,7 +117,7 @@ def test_an_honest_run_is_not_contradicted(algo: str, where: str) -> None:
     assert 0.7 <= told["epsilon_lower"] / told["epsilon_upper"] <= 1.07
     assert 0 < told["epsilon_lower_guesses"] < told["epsilon_lower"]
     assert told["noise_ratio"] == pytest.approx(1, abs=0.06)
-    assert told["scores_p"] > audit.OBJECTION
+    assert told["scores_p"] > OBJECTION
 
 
 def test_a_run_says_what_its_audit_has_found(tmp_path: Path) -> None:
@@ -244,6 +248,64 @@ def same_noise(patch: pytest.MonkeyPatch) -> None:
         return normal_quantile(turn.streams.vectors(role, 0, turn.clients, size, number))
 
     patch.setattr(privacy, "gaussian", first)
+
+
+def half(scores: Any, inside: Any, mu: float) -> Any:
+    """Noise of half the deviation: scores are in deviations of it."""
+    return scores + mu * inside
+
+
+def none_clipped(scores: Any, inside: Any, mu: float) -> Any:
+    """Canaries of 10 C."""
+    return scores + 9 * mu * inside
+
+
+def client_not_clipped(scores: Any, inside: Any, mu: float) -> Any:
+    """Client 7's canaries of 10 C."""
+    return scores + 9 * mu * inside * (np.arange(scores.shape[1]) == 7)
+
+
+def client_twice(scores: Any, inside: Any, mu: float) -> Any:
+    """Client 7's canaries of 2 C."""
+    return scores + mu * inside * (np.arange(scores.shape[1]) == 7)
+
+
+def cancelled(scores: Any, inside: Any, mu: float) -> Any:
+    """The same noise in all rounds, under signs that add up to 0."""
+    return mu * inside
+
+
+@pytest.mark.parametrize("seeds", [30, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("fault", "epsilon", "rounds", "clients"),
+    [
+        (half, 1, 1, 800), (half, 4, 1, 80), (half, 8, 1, 30),
+        (none_clipped, 1, 1, 30), (none_clipped, 4, 1, 30), (none_clipped, 8, 1, 30),
+        (client_not_clipped, 1, 30, 20), (client_not_clipped, 4, 50, 20), (client_twice, 4, 200, 20),
+        (cancelled, 1, 1, 30), (cancelled, 4, 1, 30), (cancelled, 8, 1, 30),
+    ],
+)  # fmt: skip
+def test_faults_are_found_in_nine_of_ten_audits(
+    fault: Callable[..., Any], epsilon: int, rounds: int, clients: int, seeds: int
+) -> None:
+    """With as many canaries as these faults need, at most, for a bound at 95 %: 8 in and 8 out are the fewest."""
+    rng, mu = np.random.default_rng(seeds), MU[epsilon]
+    found = []
+    for _ in range(seeds):
+        scores, inside = drawn(rng, mu, rounds, clients)
+        scores = fault(scores, inside, mu)
+        found.append(Scores(scores, inside, rounds > 1, mu, 1e-5).at_least(0.05)[0] > epsilon)
+    assert np.mean(found) >= 0.9
+
+
+@pytest.mark.parametrize("seeds", [50, pytest.param(500, marks=pytest.mark.slow)])
+def test_an_honest_audit_has_a_bound_above_the_truth_in_1_of_20(seeds: int) -> None:
+    """All clients together at 4 %, and single clients at 1 %."""
+    rng, above = np.random.default_rng(seeds), []
+    for epsilon in (1, 4, 8):
+        audits = (Scores(*drawn(rng, MU[epsilon], 50, 20), True, MU[epsilon], 1e-5) for _ in range(seeds))
+        above += [one.at_least(0.05)[0] > epsilon for one in audits]
+    assert np.mean(above) <= 0.05 + 3.2 * np.sqrt(0.05 * 0.95 / len(above))
 
 
 FEW = ("algo=ofmkl_avg", "dataset.clients=30", "kernels.N=2", "kernels.D=10")
