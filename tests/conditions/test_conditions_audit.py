@@ -1,6 +1,7 @@
 """Canaries show an epsilon that is below the stated one, close to it, and above it where something is wrong."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 
 from fkl.basics.errors import BadValue, FklError
+from fkl.basics.random_streams import Streams
 from fkl.conditions import accountant, audit, privacy
 from fkl.conditions.audit_bounds import (
     gaussian,
@@ -20,14 +22,17 @@ from fkl.conditions.audit_bounds import (
     right_of,
 )
 from fkl.conditions.audit_scores import OBJECTION, Scores
-from fkl.conditions.privacy import Central, Noise
+from fkl.conditions.privacy import Central, Local, Noise
+from fkl.conformance import Conformance
 from fkl.conformance.promises import scenario
+from fkl.contract.star import Turn
 from fkl.engines.rounds import simulate
 from fkl.kernels.traceable import normal_quantile
 from fkl.results.folder import provenance, read_summary
 from fkl.results.tables import summary_without_comparison
 from fkl.runs.execute import execute
 from fkl.runs.prepare import prepare
+from fkl.wire.payloads import PerClient
 
 pytestmark = pytest.mark.skipif(not accountant.INSTALLED, reason="dp-accounting is not installed")
 MU = {0.5: 0.1422, 1: 0.2681, 2: 0.5016, 4: 0.9249, 8: 1.666, 16: 2.9055}
@@ -164,6 +169,20 @@ def test_agents_on_a_graph_have_canaries(algo: str) -> None:
     assert low < ratio < high
     assert 0.6 <= accountant.epsilon_of(mu, 1e-5) / told["epsilon_upper"][0] <= 1.07
     assert (told["score_in"] - told["score_out"]).mean() == pytest.approx(2 * np.sqrt(10) / 6, abs=0.3)
+
+
+def test_bounds_do_not_depend_on_how_many_replicates_run_together() -> None:
+    """One at a time, or three: the same numbers; and agents' memory survives a checkpoint."""
+    words = (*PRIVATE, "algo=dkla", *AGENTS, "algo.iterations=10", "privacy.noise=6")
+    experiment = prepare(scenario(*words))
+    one, all_ = (
+        pd.concat([summary_without_comparison(experiment, chunk) for chunk in simulate(experiment, chunk=together)])
+        for together in (1, 3)
+    )
+    for name in (*audit.COLUMNS, "epsilon_lower_any"):
+        if name in one:
+            assert (one[name].to_numpy() == all_[name].to_numpy()).all()
+    Conformance.from_overrides(*words).state_survives_save_and_load()
 
 
 def test_noise_that_agents_use_again_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,6 +355,27 @@ def test_blind_spots_stay_known(monkeypatch: pytest.MonkeyPatch) -> None:
     same_noise(monkeypatch)
     monkeypatch.setattr(audit.Placed, "_coins", lambda *given: (coins(*given)[0], np.ones(1)))
     assert audited(*FEW, "dataset.rounds=20", "audit.level=client")["epsilon_lower"][0] < 20
+
+
+@dataclass(frozen=True)
+class Theta:
+    """As agents' messages are."""
+
+    theta: PerClient
+
+
+def test_a_state_canary_shows_2c_where_c_is_stated() -> None:
+    """300 agents fit ridge to two rows with one z, of targets -1 and 1/2; a coin decides whether the first is there."""
+    z, m, local = np.array([0.6, 0.8]), 300, Local(clip=0.1, noise=1.0)
+    for seed in range(10):
+        inside = np.random.default_rng(seed).random(m) < 0.5
+        target = np.where(inside, -1 + 0.5, 0.5) / np.where(inside, 2, 1)
+        theta = Theta(PerClient(target[None, :, None] * z / (1 + 1e-3)))
+        turn = Turn(0, 0, Streams(seed, (0,)), range(m))
+        _, noisy = local.client_sends(None, None, theta, None, turn)  # type: ignore[arg-type]
+        scores = Scores(-(noisy.theta.values[0] @ z / local.clip)[None], inside[None], False, 1.0, 1e-5)
+        assert accountant.epsilon_of(1.0, 1e-5) < scores.at_least(audit.CONTRADICTION)[0]
+        assert scores.at_least(audit.CONTRADICTION)[0] < accountant.epsilon_of(2.0, 1e-5)
 
 
 # --- refusals
