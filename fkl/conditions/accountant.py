@@ -10,6 +10,10 @@ from fkl.basics.errors import install_hint
 
 INSTALLED = find_spec("dp_accounting") is not None
 """Whether dp-accounting is installed; this does not import it, because the import takes seconds."""
+COMPOSED = 40
+"""Most numbers of mechanisms for which epsilon with drawn clients is computed."""
+LOSS_STEP = 1e-3
+"""Step of the grid of privacy losses, which are rounded up; a tenth changes epsilon by less than 1e-4 of its size."""
 MISSING = f"no epsilon is computed: dp-accounting, which does it, comes with {install_hint('privacy')}"
 
 
@@ -47,6 +51,40 @@ def _epsilon_of_count(noise: float, times: int, delta: float) -> float:
     from dp_accounting import get_epsilon_gaussian
 
     return float(get_epsilon_gaussian(noise / np.sqrt(times), delta)) if times else 0.0
+
+
+def sampled_epsilons(
+    noise: float, probability: float, times: NDArray[np.integer], delta: float, replaced: bool
+) -> NDArray[np.float64]:
+    """At most the epsilon of a number of Gaussian mechanisms in which a client takes part by chance, unseen.
+
+    Computed from privacy loss distributions: Koskela, Jälkö and Honkela, Computing Tight Differential Privacy
+    Guarantees Using FFT (2020). Only some numbers of mechanisms are composed, because each takes time; others get the
+    epsilon of the next larger one.
+
+    Parameters
+    ----------
+    noise, times, delta : see `epsilons`
+    probability : float
+        Of taking part in each mechanism, independently of everything else.
+    replaced : bool
+        Whether a message is replaced by any other one; otherwise it is left out.
+    """
+    steps = np.unique(np.append(np.geomspace(1, times.max(), COMPOSED).astype(int), times.max()))
+    told = np.array([_sampled_epsilon(noise, probability, int(count), delta, replaced) for count in steps])
+    return np.where(times > 0, told[np.searchsorted(steps, times)], 0.0)
+
+
+@cache
+def _sampled_epsilon(noise: float, probability: float, times: int, delta: float, replaced: bool) -> float:
+    from dp_accounting import NeighboringRelation
+    from dp_accounting.pld import privacy_loss_distribution
+
+    relation = NeighboringRelation.REPLACE_ONE if replaced else NeighboringRelation.REPLACE_SPECIAL
+    one = privacy_loss_distribution.from_gaussian_mechanism(
+        noise, value_discretization_interval=LOSS_STEP, sampling_prob=probability, neighboring_relation=relation
+    )
+    return float(one.self_compose(times).get_epsilon_for_delta(delta))
 
 
 def epsilon_of(mu: float, delta: float) -> float:

@@ -73,7 +73,7 @@ class Noise(OnMessages):
         if self.noise == 0 or not accountant.INSTALLED:
             return {}
         rounds = np.cumsum(problem.present, axis=0).max(axis=1)
-        exchanges = getattr(method, "exchanges_up", None) or getattr(method, "exchanges", 1)
+        exchanges = exchanges_of(method)
         once = np.full(len(rounds), exchanges) if getattr(method, "uses_sample_once", False) else exchanges * rounds
         moves = 1 if getattr(method, "message_of_one_sample", False) else 2  # times C
         return {
@@ -124,8 +124,61 @@ class Central(Noise):
         assert self.clip is not None
         payloads = payloads_of(message)
         scale = self.noise * self.clip
-        noisy = [NoisyMean(payload, scale, turn, j) for j, payload in enumerate(payloads)]
+        noisy = [NoisyMean(payload, scale, turn, j, share > 0) for j, payload in enumerate(payloads)]
         return memory, rebuilt(message, noisy), share
+
+
+@dataclass(frozen=True)
+class Sampled(Central):
+    """`Central` for clients that take part by chance, unseen by all who see the downlink: their epsilon is smaller.
+
+    Each client takes part in a round with probability q, independently of everything else (`participation=share`). The
+    server divides the sum of messages by q K, however many there are, and adds N(0, (sigma C / (q K))^2), also in a
+    round without any. With the usual mean, the number of clients would show, and q would lower epsilon much less.
+    Abadi et al., Deep Learning with Differential Privacy (2016). Parameters: see `Noise`.
+    """
+
+    traceable = False
+    hides_presence = True
+
+    def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
+        """Refuse clients that are not drawn independently, and other conditions, whose messages depend on presence."""
+        super().require_fits(method, conditions)
+        drawn, given = hasattr(conditions.get("participation"), "share"), type(self).__name__
+        require(drawn, "privacy", given, "central without participation=share: no client is drawn independently")
+        require(self.noise > 0, "privacy.noise", self.noise, "a number > 0")
+        others = [group for group in conditions if group not in ("privacy", "participation")]
+        require(not others, "privacy", given, f"central, or local, with {' and '.join(others)}")
+
+    def beside(self, method: Any, conditions: Mapping[str, Any]) -> Any:
+        """The condition with the clients' probability."""
+        return SampledWith(self.clip, self.noise, self.delta, conditions["participation"].share)
+
+
+@dataclass(frozen=True)
+class SampledWith(Sampled):
+    """`Sampled` with the probability of taking part."""
+
+    probability: float = 1.0
+
+    def server_takes(
+        self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
+    ) -> tuple[Any, Any, Array]:
+        """Payloads whose mean has noise, and the same share for all clients."""
+        memory, message, _ = super().server_takes(common, memory, message, share, turn)
+        return memory, message, np.full(share.shape, 1 / (self.probability * common.clients))
+
+    def columns(self, method: Any, problem: Any) -> dict[str, NDArray[np.float64]]:
+        """At most the epsilon of a sample and of a client up to every round, with all draws of clients."""
+        if not accountant.INSTALLED:
+            return {}
+        noise, rounds = self.noise / exchanges_of(method) ** 0.5, np.arange(1, len(problem.present) + 1)
+        once = np.ones_like(rounds) if getattr(method, "uses_sample_once", False) else rounds
+        many = not getattr(method, "message_of_one_sample", False)
+        return {
+            "epsilon_sample": accountant.sampled_epsilons(noise, self.probability, once, self.delta, many),
+            "epsilon_client": accountant.sampled_epsilons(noise, self.probability, rounds, self.delta, False),
+        }
 
 
 @dataclass(frozen=True)
@@ -141,6 +194,8 @@ class NoisyMean(SumOnly):
         The server's.
     number : int
         Number of the payload in its message.
+    heard : (K,) bool
+        Clients whose messages are in the sum.
     """
 
     refusal: ClassVar[tuple[str, str, str]] = (
@@ -150,10 +205,11 @@ class NoisyMean(SumOnly):
     scale: float
     turn: Turn
     number: int
+    heard: Any
 
     def mean(self, share: Array) -> NDArray[np.float64]:
-        """Sum over clients weighted by their share (K,), plus noise; call it only once per round."""
-        summed: NDArray[np.float64] = self.payload.mean(share)
+        """Sum over the heard clients weighted by their share (K,), plus noise; call it only once per round."""
+        summed: NDArray[np.float64] = self.payload.mean(share * self.heard)
         noise = gaussian(self.turn, Role.PRIVACY_OF_SERVER, summed[0].size, self.number)[:, 0]
         return summed + self.scale * share.max() * noise.reshape(summed.shape)
 
@@ -192,6 +248,12 @@ class Local(Noise):
                 noise *= with_axes_of(noise, dense.chosen)
             noisy.append(PerClient(dense.values + scale * noise, dense.chosen))
         return rebuilt(message, noisy)
+
+
+def exchanges_of(method: Any) -> int:
+    """Exchanges of a round in which clients send."""
+    each: int = getattr(method, "exchanges_up", None) or getattr(method, "exchanges", 1)  # type: ignore[assignment]
+    return each
 
 
 def gaussian(turn: Turn, role: Role, size: int, number: int) -> NDArray[np.float64]:

@@ -37,6 +37,8 @@ class OnMessages:
     """Whether `server_takes` is called where no client has answered."""
     panels: ClassVar[Mapping[str, Panel]] = MappingProxyType({})
     """Figures of a run with the condition, by file name."""
+    hides_presence = False
+    """As in `fkl.contract.star.Federated`."""
     traceable = False
     """Whether JAX can trace its functions, as `not_traceable` of a method says. A memory that is None before the first
     round is then one of zeros.
@@ -213,6 +215,11 @@ class WrappedStar(Wrapped, Federated):
     def called_without_messages(self) -> bool:  # type: ignore[override]
         """Whether the condition or the method is."""
         return bool(self.condition.called_without_messages or self.method.called_without_messages)
+
+    @property
+    def hides_presence(self) -> bool:  # type: ignore[override]
+        """Whether the condition or the method does."""
+        return bool(self.condition.hides_presence or self.method.hides_presence)
 
     def start(self, common: Common, clients: int) -> tuple[Held, Held]:
         """The method's states, without memory."""

@@ -134,6 +134,9 @@ class Federated:
     """Number of exchanges, down to the clients and up again, in a round."""
     called_without_messages: ClassVar[bool] = False
     """Whether `server` is called without a message after an exchange in which no client has answered."""
+    hides_presence: ClassVar[bool] = False
+    """Whether `server` is called with all messages, those of absent clients too, after every exchange; a simulation's
+    trusted server then leaves these out."""
     in_turn: ClassVar[bool] = False
     """Whether the server serves one client after another, with all exchanges of a round for each."""
     uses_sample_once: ClassVar[bool] = False
@@ -212,7 +215,7 @@ class Federated:
             client, up, outcome = self.client(common, client, down, samples, everyone)
             up = channel.up(up)
             heard = channel.answered(share)
-            anyone = channel.any_answer(heard, here)
+            anyone = self.hides_presence or channel.any_answer(heard, here)
             # Late clients are ignored: shares are those of the clients whose answers have arrived.
             if self.called_without_messages:
                 server = self.server(common, server, up if anyone else None, heard, alone)

@@ -180,9 +180,13 @@ class Problem(OfAllClients):
 
     def of_client(self, k: int) -> "Problem":
         """The stream of client k, as its own only."""
+        return self.of_clients(slice(k, k + 1))
+
+    def of_clients(self, which: slice) -> "Problem":
+        """The streams of some clients, without the others."""
         names = ("x", "y", "present", "tested", "expected", "sampled", "row")
-        arrays = {name: array[:, [k]] for name in names if (array := getattr(self, name)) is not None}
-        return replace(self, **arrays, site=self.site[[k]])
+        arrays = {name: array[:, which].copy() for name in names if (array := getattr(self, name)) is not None}
+        return replace(self, **arrays, site=self.site[which])
 
     def pooled(self) -> "Problem":
         """All samples as one client's stream, round by round and in each round client by client."""

@@ -41,6 +41,8 @@ def prepare(run: Run) -> Experiment:
     fits = intervals is None or not (task.of_classes or task.signs)
     require(fits, "intervals", type(intervals).__name__, f"null for {run.algo.label}, which predicts a class")
     topology = topology_of_run(run, task.problem.clients, shared_generator(settings.seed, Role.TOPOLOGY))
+    loss, allowed = run.network.loss, f"0 for {run.algo.label}, which has no messages between agents"
+    require(loss == 0 or topology is not None, "network.loss", loss, allowed)
     if settings.learners == "pooled":
         task, topology = pooled_task(task), None if topology is None else BY_ITSELF
     if topology is not None:

@@ -1,4 +1,4 @@
-"""Theorems of the papers on finished runs: both sides of each inequality, its assumptions, and identities.
+"""Theorems of the papers on finished runs: both sides of each inequality, and its assumptions.
 
 A module for each method has one class for each of its theorems. `THEORIES` finds the module by the method's label.
 """
@@ -8,14 +8,14 @@ from typing import Any
 
 from fkl.contract.world import World
 from fkl.theory import pof_mkl, raker, rf_gp
-from fkl.theory.base import Replicate
+from fkl.theory.base import Theorem
 
-THEORIES: dict[str, Callable[[Any, World], Replicate]] = {
-    "POF-MKL": pof_mkl.replicate,
-    "Raker": raker.replicate,
-    "RF-GP": rf_gp.replicate,
+THEORIES: dict[str, Callable[[Any, World], tuple[Theorem, ...]]] = {
+    "POF-MKL": pof_mkl.theorems,
+    "Raker": raker.theorems,
+    "RF-GP": rf_gp.theorems,
 }
-"""By the label of a method: a function that plays one replicate of it, and returns its theorems and identities."""
+"""By the label of a method: a function that plays one replicate of it, and returns its theorems."""
 
 _GRAPH_AIDED = "its theorems have constant rates, and eta_t = algo.eta / sqrt(t) falls"
 _COKE = "Theorems 1 to 3 and 5 have no constants; Theorem 4 needs dual variables, which no replay records yet"

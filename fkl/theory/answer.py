@@ -1,6 +1,6 @@
 """`fkl bound`: play a finished run again, and show whether its theorems and identities hold."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,18 +10,21 @@ from fkl.basics.environment import variable
 from fkl.basics.errors import FklError, plural
 from fkl.conditions.wrapped import OnMessages
 from fkl.config import Run, load
+from fkl.conformance.identities import Identity, identities
 from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.local import Numba
+from fkl.engines.memory_fit import within_memory
 from fkl.kernels.threads import at_most
 from fkl.results.finished_runs import FinishedRun
 from fkl.runs.prepare import prepare
 from fkl.screen.messages import note, say
 from fkl.screen.tables import show_table
 from fkl.theory import THEORIES, WITHOUT
-from fkl.theory.base import Identity, Replicate, Verdict, judged
+from fkl.theory.base import Theorem, Verdict, judged
+from fkl.theory.figure import draw
 
 BOUNDS = ("bound", "of each", "left", "right", "right / left", "answer")
-IDENTITIES = ("identity", "value", "without faults", "answer")
+IDENTITIES = ("identity", "left", "right", "answer")
 
 
 class Answer(NamedTuple):
@@ -31,7 +34,7 @@ class Answer(NamedTuple):
     ----------
     verdicts : tuple of Verdict
     identities : tuple of Identity
-        Each from the replicate that is farthest off.
+        On the first replicate's draws.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -57,11 +60,15 @@ def command(finished: FinishedRun, format: str, verbose: bool) -> bool:
         say(first, "")
     else:
         note(first)
-    show_table(BOUNDS, [_row(one) for one in answer.verdicts], format, numbers=range(2, 5))
+    if answer.verdicts:
+        show_table(BOUNDS, [_row(one) for one in answer.verdicts], format, numbers=range(2, 5))
     if answer.identities:
-        if format == "table":
+        if format == "table" and answer.verdicts:
             say("")
         show_table(IDENTITIES, [_identity_row(one) for one in answer.identities], format, numbers=(1, 2))
+    if answer.verdicts:
+        draw(finished.folder, answer.verdicts, run.algo.label)
+        note(f"figure: {finished.folder / 'bound.png'}")
     if verbose:
         say("", *_statements(answer))
     return not answer.wrong
@@ -70,26 +77,27 @@ def command(finished: FinishedRun, format: str, verbose: bool) -> bool:
 def answered(run: Run) -> Answer:
     """Play all replicates of a run again, one after another, and judge its theorems."""
     label = run.algo.label
-    if label not in THEORIES:
-        why = WITHOUT.get(label, "fkl knows no theorem about it")
-        raise FklError(f"{label}: no bound is computed: {why}", help=[f"methods with bounds: {', '.join(THEORIES)}"])
     experiment = replace(prepare(run), engine=Numba())
     if why := _changed_by(run, experiment):
         raise FklError(f"{label}: no bound is computed: the theorems do not cover a run with {why}")
-    replicates = []
-    with at_most(run.settings.threads), np.errstate(all="ignore"):
-        for r in range(run.settings.replicates):
-            world, _ = make_world(experiment, (r,))
-            replicates.append(THEORIES[label](run.algo, world))
-    return judged_together(replicates)
+    with at_most(run.settings.threads), np.errstate(all="ignore"), within_memory(experiment, 1):
+        found = Answer(tuple(verdicts(experiment)), tuple(identities(experiment, (0,))))
+    if not (found.verdicts or found.identities):
+        raise FklError(f"{label}: {_without(label)}", help=[f"methods with bounds: {', '.join(THEORIES)}"])
+    return found
 
 
-def judged_together(replicates: Sequence[Replicate]) -> Answer:
-    """Verdicts from all replicates of a run."""
-    theorems = zip(*(one.theorems for one in replicates), strict=True)
-    identities = zip(*(one.identities for one in replicates), strict=True)
-    verdicts = tuple(verdict for theorem in theorems for verdict in judged(theorem))
-    return Answer(verdicts, tuple(max(same, key=lambda one: one.off) for same in identities))
+def verdicts(experiment: Experiment) -> Iterator[Verdict]:
+    """A verdict on each form of each theorem about the method, from all replicates."""
+    for theorem in of_replicates(experiment):
+        yield from judged(theorem)
+
+
+def of_replicates(experiment: Experiment) -> Iterator[tuple[Theorem, ...]]:
+    """Each theorem about the method, on every replicate."""
+    if theorems := THEORIES.get(experiment.algorithm.label):
+        worlds = (make_world(experiment, (r,))[0] for r in range(experiment.replicates))
+        yield from zip(*(theorems(experiment.algorithm, world) for world in worlds), strict=True)
 
 
 def _changed_by(run: Run, experiment: Experiment) -> str:
@@ -104,9 +112,17 @@ def _changed_by(run: Run, experiment: Experiment) -> str:
     return "" if run.settings.stop_when is None else "stop_when"
 
 
+def _without(label: str) -> str:
+    return f"no bound is computed: {WITHOUT.get(label, 'fkl knows no theorem about it')}"
+
+
 def _first_line(answer: Answer, where: str) -> str:
     if answer.wrong:
         return f"✗ {where}: not true of this run: {'; '.join(answer.wrong)}"
+    if not answer.verdicts:
+        label = where.partition(" on ")[0]
+        names = " and ".join(one.name for one in answer.identities)
+        return f"✓ {where}: identities hold ({names}); {_without(label)}"
     apply = [one for one in answer.verdicts if not one.form.unmet]
     if not apply:
         return f"▲ {where}: no bound applies to it"
@@ -123,7 +139,7 @@ def _row(one: Verdict) -> list[str]:
 
 
 def _identity_row(one: Identity) -> list[str]:
-    return [one.name, f"{one.value:.3g}", f"{one.expected:.3g}", "holds" if one.holds else "does not hold"]
+    return [one.name, f"{one.left:.3g}", f"{one.right:.3g}", "holds" if one.holds else "does not hold"]
 
 
 def _statements(answer: Answer) -> Iterator[str]:

@@ -1,10 +1,12 @@
 """What all theorems share: both sides of an inequality by round, its assumptions, and the verdict over replicates."""
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from tqdm import tqdm
 
 from fkl.contract.world import Algorithm, Array, World
 
@@ -88,43 +90,12 @@ class Theorem:
     name: ClassVar[str]
     claims: ClassVar[str]
     """What each claim is about, such as ``client``."""
+    exponent: ClassVar[float | None] = None
+    """The bound is of order T to this power, except for logarithms, with the method's default rates; None without T."""
 
     left: Array
     forms: tuple[Form, ...]
     trivial: Array | None = None
-
-
-@dataclass(frozen=True)
-class Identity:
-    """An equality inside a proof, which a fault in the code breaks.
-
-    Parameters
-    ----------
-    name, statement : str
-    value : float
-    expected : float
-        The value of a method without faults.
-    off : float
-        How far `value` is from it, in units of what rounding or chance allow: above 1 it does not hold.
-    """
-
-    name: str
-    statement: str
-    value: float
-    expected: float
-    off: float
-
-    @property
-    def holds(self) -> bool:
-        """Whether the value is within rounding or chance."""
-        return bool(self.off <= 1)
-
-
-class Replicate(NamedTuple):
-    """Theorems and identities of one replicate."""
-
-    theorems: tuple[Theorem, ...]
-    identities: tuple[Identity, ...]
 
 
 class Verdict(NamedTuple):
@@ -137,6 +108,8 @@ class Verdict(NamedTuple):
     form : Form
     left, right : float
         Sides of the claim that is closest to its bound, at the end.
+    lefts, rights : (R, T), (T,)
+        Sides of this claim after each round: the left of each replicate, and the mean of the right.
     factor : float
         Its right side over its left; infinite if no left side is positive.
     exceeded : bool
@@ -149,6 +122,8 @@ class Verdict(NamedTuple):
     form: Form
     left: float
     right: float
+    lefts: Array
+    rights: Array
     factor: float
     exceeded: bool
     vacuous: bool
@@ -174,6 +149,7 @@ def judged(replicates: Sequence[Theorem]) -> Iterator[Verdict]:
         rights = np.stack([np.broadcast_to(of_one.right, first.left.shape) for of_one in forms])
         why = tuple(dict.fromkeys(one for of_one in forms for one in of_one.assumptions if one.why_not))
         known = why[:1] + tuple(one for one in form.assumptions if not one.why_not)
+        every_left, every_right = lefts, rights
         if form.kind == SURELY:
             exceeded = bool((lefts > rights + ROUNDING * (1 + np.abs(rights))).any())
         else:
@@ -187,16 +163,19 @@ def judged(replicates: Sequence[Theorem]) -> Iterator[Verdict]:
         claim = near % first.left.shape[1]
         vacuous = first.trivial is not None and bool(right[near] > np.mean([one.trivial[claim] for one in replicates]))  # type: ignore[index]
         told = form._replace(assumptions=known)
-        yield Verdict(first, told, float(left[near]), float(right[near]), float(ratios[near]), exceeded, vacuous)
+        by_round = every_left[..., claim], every_right[..., claim].mean(axis=0)
+        yield Verdict(
+            first, told, float(left[near]), float(right[near]), *by_round, float(ratios[near]), exceeded, vacuous
+        )
 
 
 def rounds_of(algorithm: Algorithm, world: World) -> Iterator[tuple[int, Any, Any, Any]]:
     """Play all rounds: the round, the state before it, its outcome, and the state after it."""
     state = algorithm.init(world)
-    for t in range(world.problem.rounds):
+    for t in tqdm(range(world.problem.rounds), "rounds", leave=False, disable=None):
         world.channel.open_round(t, world.problem.present[t])
-        before = state
-        state, outcome = algorithm.step(world, before, t)
+        before = deepcopy(state)  # step may reuse its arrays
+        state, outcome = algorithm.step(world, state, t)
         yield t, before, outcome, state
 
 

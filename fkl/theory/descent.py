@@ -1,4 +1,4 @@
-"""Gradient descent with drawn gradients: the sums over rounds from which its bounds and its identity follow."""
+"""Gradient descent with drawn gradients: the sums over rounds from which its bounds follow."""
 
 from dataclasses import dataclass
 
@@ -6,10 +6,6 @@ import numpy as np
 
 from fkl.contract.world import Array, World
 from fkl.data.problem import Problem
-from fkl.theory.base import Identity
-
-LARGEST_Z = 5
-"""The largest of 51 normal numbers with variance 1 exceeds this once in 34,000 runs."""
 
 
 @dataclass
@@ -26,32 +22,25 @@ class DescentSums:
         sum_t rate_t sum_k 1 / p_k.
     lipschitz : float
         Largest |g_k|.
-    off, chance, declared : (N,)
-        sum_t of X_t = (theta_t - theta_{t+1} - rate gbar)'gbar, its variance given the past, and sum_t rate |gbar|^2.
     """
 
     loss: Array
     squared: Array
     inverse: Array
-    off: Array
-    chance: Array
-    declared: Array
     lipschitz: float = 0.0
 
     @classmethod
     def of(cls, rounds: int, kernels: int) -> "DescentSums":
         """No round yet."""
-        return cls(*np.zeros((3, rounds, kernels)), *np.zeros((3, kernels)))
+        return cls(*np.zeros((3, rounds, kernels)))
 
-    def enter(
-        self, t: int, world: World, theta: Array, after: Array, loss: Array, p: Array, rate: float, lam: float
-    ) -> None:
+    def enter(self, t: int, world: World, theta: Array, loss: Array, p: Array, rate: float, lam: float) -> None:
         """Add round t of the first replicate.
 
         Parameters
         ----------
-        theta, after : (1, N, P)
-            Before and after the round.
+        theta : (1, N, P)
+            Before the round.
         loss, p : (K, N)
             Losses, and each client's probability of sending each kernel's gradient.
         rate, lam : float
@@ -63,7 +52,6 @@ class DescentSums:
         norms = (theta**2).sum(axis=-1)
         g = 4 * (residual**2 * bank.squared_norms(x) + 2 * lam * residual * f + lam**2 * norms[:, None])[0]
         mean = bank.accumulate(x, 2 * residual) / K + 2 * lam * theta  # gbar, (1, N, P)
-        along = 2 * residual * bank.predict(x, mean) + 2 * lam * (theta * mean).sum(axis=-1)[:, None]  # g_k'gbar
         length = (mean**2).sum(axis=-1)[0]
         terms = (
             (self.loss, rate * loss.sum(axis=0)),
@@ -73,19 +61,6 @@ class DescentSums:
         for sums, term in terms:
             sums[t] = (sums[t - 1] if t else 0) + term
         self.lipschitz = max(self.lipschitz, float(np.sqrt(max(g.max(), 0))))
-        self.off += ((theta - after - rate * mean) * mean).sum(axis=-1)[0]
-        self.chance += (rate / K) ** 2 * (along[0] ** 2 * (1 / p - 1)).sum(axis=0)
-        self.declared += rate * length
-
-    def step(self) -> Identity:
-        """The effective step over the declared one, 1 except for chance."""
-        drawn = self.chance > 0
-        allowed = LARGEST_Z * np.sqrt(self.chance) + 1e-3 * self.declared  # the wire rounds theta
-        off = float((np.abs(self.off) / np.where(allowed > 0, allowed, np.inf)).max())
-        value = float(1 + self.off.sum() / self.declared.sum())
-        how = "the draws are unbiased" if drawn.any() else "nothing is drawn"
-        statement = f"effective / declared step is 1: {how}, and the step is the declared one"
-        return Identity("step", statement, value, 1.0, off)
 
 
 def best_in_features(world: World, rates: Array, lam: float) -> tuple[Array, Array]:

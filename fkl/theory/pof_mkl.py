@@ -7,7 +7,7 @@ import numpy as np
 
 from fkl.algorithms.federated.pof_mkl import PofMkl, bins
 from fkl.contract.world import Array, World
-from fkl.theory.base import EXPECTED, SURELY, Assumption, Form, Identity, Replicate, Theorem, rounds_of
+from fkl.theory.base import EXPECTED, SURELY, Assumption, Form, Theorem, rounds_of
 from fkl.theory.descent import DescentSums, best_in_features
 from fkl.theory.weights import WeightSums
 
@@ -104,6 +104,7 @@ class Theorem1(Theorem):
     paper: ClassVar[str] = PAPER
     name: ClassVar[str] = "Theorem 1"
     claims: ClassVar[str] = "client"
+    exponent: ClassVar[float | None] = 0.5
 
     @classmethod
     def of(cls, record: Record) -> Theorem:
@@ -138,6 +139,7 @@ class Lemma3(Theorem):
     paper: ClassVar[str] = PAPER
     name: ClassVar[str] = "Lemma 3"
     claims: ClassVar[str] = "kernel"
+    exponent: ClassVar[float | None] = 0.5
 
     @classmethod
     def of(cls, record: Record) -> Theorem:
@@ -172,6 +174,7 @@ class Theorem2(Theorem):
     paper: ClassVar[str] = PAPER
     name: ClassVar[str] = "Theorem 2"
     claims: ClassVar[str] = "all clients"
+    exponent: ClassVar[float | None] = 0.5
 
     @classmethod
     def of(cls, record: Record) -> Theorem:
@@ -214,10 +217,10 @@ def record_of(algorithm: Any, world: World) -> Record:
     for t, before, outcome, after in rounds_of(algorithm, world):
         y, present = world.problem.y[t], world.problem.present[t]
         of_mixture = ((outcome.y_hat - y) ** 2 + algorithm.lam * outcome.squared_norm())[0]
-        weights.enter(t, before.client.log_w[0], outcome.loss[0], of_mixture, eta_k, present)
+        weights.enter(t, outcome.loss[0], of_mixture, eta_k, present)
         p = odds(algorithm, before.client.log_w if algorithm.bins_by == "current" else after.client.log_w)
-        old, new = before.server.theta, after.server.theta
-        descent.enter(t, world, old, new, present[:, None] * outcome.loss[0], p, rate, algorithm.lam)
+        loss = present[:, None] * outcome.loss[0]
+        descent.enter(t, world, before.server.theta, loss, p, rate, algorithm.lam)
     u, best = best_in_features(world, np.ones(rounds), algorithm.lam)
     return Record(algorithm, world, weights, descent, rate, eta_k, u, best)
 
@@ -230,10 +233,7 @@ def odds(algorithm: PofMkl, log_w: Array) -> Array:
     return np.take_along_axis(q, bin_of, axis=-1)[0]
 
 
-def replicate(algorithm: Any, world: World) -> Replicate:
-    """Theorems and identities of one replicate."""
+def theorems(algorithm: Any, world: World) -> tuple[Theorem, ...]:
+    """The theorems on one replicate."""
     record = record_of(algorithm, world)
-    identities: tuple[Identity, ...] = (record.weights.telescope(record.rate_of_weights),)
-    if not any(one.why_not for one in record.on_descent):
-        identities += (record.descent.step(),)
-    return Replicate(tuple(theorem.of(record) for theorem in THEOREMS), identities)
+    return tuple(theorem.of(record) for theorem in THEOREMS)

@@ -8,10 +8,7 @@ import numpy as np
 from fkl.algorithms.gaussian_processes import Prediction
 from fkl.algorithms.second_moments import from_lower_triangle, lower_triangle
 from fkl.contract.world import Array, World
-from fkl.theory.base import SURELY, Assumption, Form, Identity, Replicate, Theorem, log_mean_exp, rounds_of
-
-LARGEST_RESIDUAL = 1e-7
-"""Of both identities, in nats per round: rounding of double precision leaves 1e-12."""
+from fkl.theory.base import SURELY, Assumption, Form, Theorem, log_mean_exp, rounds_of
 
 
 @dataclass(frozen=True)
@@ -22,16 +19,13 @@ class Record:
     ----------
     mixture, best : (T, K)
         sum_t -ln sum_i w_i N(y; mu_i, v_i), and min_i sum_t -ln N(y; mu_i, v_i).
-    kernels : (K, N)
-        sum_t ln N(y; mu_i, v_i) over all rounds.
-    evidence : (N,)
-        The server's logarithm of the evidence after the last round.
+    N : int
+        Kernels.
     """
 
     mixture: Array
     best: Array
-    kernels: Array
-    evidence: Array
+    N: int
 
 
 class Evidence(Theorem):
@@ -44,6 +38,7 @@ class Evidence(Theorem):
     paper: ClassVar[str] = "Chain rule of probabilities"
     name: ClassVar[str] = "Evidence"
     claims: ClassVar[str] = "client"
+    exponent: ClassVar[float | None] = 0.0
 
     @classmethod
     def of(cls, record: Record, algorithm: Any) -> Theorem:
@@ -55,7 +50,7 @@ class Evidence(Theorem):
             Assumption("no kernel is dropped", "" if algorithm.M is None else f"algo.M={algorithm.M}"),
         )
         statement = "sum_t -ln sum_i w_i N(y; mu_i, v_i) <= min_i sum_t -ln N(y; mu_i, v_i) + ln N"
-        right = np.full(record.mixture.shape, np.log(record.kernels.shape[-1]))
+        right = np.full(record.mixture.shape, np.log(record.N))
         return cls(record.mixture - record.best, (Form("derived", statement, SURELY, right, assumptions),))
 
 
@@ -64,9 +59,8 @@ def record_of(algorithm: Any, world: World) -> Record:
     problem, bank = world.problem, world.bank
     mixture = np.zeros((problem.rounds, problem.clients))
     best, kernels = mixture.copy(), np.zeros((problem.clients, world.dictionary.N))
-    state: Any = None
-    for t, before, _, after in rounds_of(algorithm, world):
-        (x, y, share), server, state = problem.round(t), before.server, after
+    for t, before, _, _ in rounds_of(algorithm, world):
+        (x, y, share), server = problem.round(t), before.server
         theta, noise, packed = (
             _on_the_wire(world, v) for v in (server.theta, server.noise, lower_triangle(server.root))
         )
@@ -78,7 +72,7 @@ def record_of(algorithm: Any, world: World) -> Record:
         kernels += here[:, None] * density
         mixture[t] = (mixture[t - 1] if t else 0) - here * of_mixture
         best[t] = -kernels.max(axis=-1)
-    return Record(mixture, best, kernels, state.server.evidence[0])
+    return Record(mixture, best, kernels.shape[1])
 
 
 def _on_the_wire(world: World, values: Array) -> Array:
@@ -86,19 +80,6 @@ def _on_the_wire(world: World, values: Array) -> Array:
     return values.astype(world.precision).astype(np.float64)
 
 
-def replicate(algorithm: Any, world: World) -> Replicate:
-    """The theorem and the identities of one replicate."""
-    record = record_of(algorithm, world)
-    theorem = Evidence.of(record, algorithm)
-    rounds = len(record.mixture)
-    identities: tuple[Identity, ...] = ()
-    if not theorem.forms[0].unmet:
-        residual = float(np.abs(record.mixture[-1] + log_mean_exp(record.kernels)).max()) / rounds
-        statement = "sum_t ln sum_i w_i N_i = ln((1/N) sum_i exp(sum_t ln N_i)), in nats per round"
-        identities += (Identity("mixture", statement, residual, 0.0, residual / LARGEST_RESIDUAL),)
-    plain = algorithm.flush == 1 and algorithm.noise is not None and algorithm.forget == 1 and algorithm.rank is None
-    if plain and algorithm.M is None and world.problem.clients == 1 and world.precision == "float64":
-        residual = float(np.abs(record.kernels[0] - record.evidence).max()) / rounds
-        statement = "sum_t ln N(y_t; mu_i, v_i) is the logarithm of kernel i's evidence, in nats per round"
-        identities += (Identity("evidence", statement, residual, 0.0, residual / LARGEST_RESIDUAL),)
-    return Replicate((theorem,), identities)
+def theorems(algorithm: Any, world: World) -> tuple[Theorem, ...]:
+    """The theorem on one replicate."""
+    return (Evidence.of(record_of(algorithm, world), algorithm),)

@@ -157,8 +157,8 @@ CHEATS = [
     (cheats.ByFile, APART, "y_hat of client 0 in round 2 .*: a party sees more than its own state"),
     (cheats.ByFile, PROCESSES, "y_hat of client 0 in round 2 .*: parties share something besides messages"),
     (cheats.WeighsTwice, IDENTITIES, "^exponential weights: one side of the identity is .*, the other"),
-    (cheats.ForgetsTheOdds, IDENTITIES, "^unbiased step: the mean over the draws is 0.200 times the declared step$"),
-    (cheats.StepsTwice, IDENTITIES, "^unbiased step: the mean over the draws is 2.000 times the declared step$"),
+    (cheats.ForgetsTheOdds, IDENTITIES, "^unbiased step: one side of the identity is 0.2.*, the other 1:"),
+    (cheats.StepsTwice, IDENTITIES, "^unbiased step: one side of the identity is 2, the other 1:"),
     (cheats.CountsNoise, IDENTITIES, "^evidence: one side of the identity is .*, the other"),
     (cheats.Smuggler, APART, "Smuggler is not written as parties that exchange messages"),
 ]

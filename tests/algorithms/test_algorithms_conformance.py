@@ -35,7 +35,7 @@ CLAIMS = {
     "weight_falls": {
         "em_kofl", "fed_poe", "omkr", "pof_mkl", "poly_2", "pooled_raker", "raker", "rbf_1", "rfomkr", "vm_kofl",
     },
-    "unbiased": {"fed_poe", "ofmkl_avg", "ofskl", "pof_mkl", "vm_kofl"},
+    "unbiased": {"fed_poe", "ofmkl_avg", "ofskl", "pof_mkl", "pooled_raker", "raker", "vm_kofl"},
     "log_evidence": {"rf_gp"},
 }  # fmt: skip
 """Methods that claim each identity of `fkl.conformance.identities`."""
@@ -70,6 +70,7 @@ def test_a_claim_is_not_lost(claim: str) -> None:
     [
         "algo=pof_mkl algo.xi=0.3 algo.bins_by=updated algo.eta_k=5",
         "algo=pof_mkl algo.M=7 algo.local_steps=3",
+        "algo=rf_gp algo.personal=true",
         "algo=em_kofl algo.losses=sum algo.predictor=copy",
         "algo=vm_kofl aggregate=median compression=sign",
     ],

@@ -176,7 +176,7 @@ def test_numbers_are_those_of_a_gaussian() -> None:
 def test_central_noise_has_the_deviation_that_is_said(share: list[float]) -> None:
     """Sigma C max share, in every entry of the mean."""
     values = np.zeros((2, 3, 10000))
-    mean = NoisyMean(PerClient(values), 0.5 * 2.0, turn(1), 0).mean(np.array(share))
+    mean = NoisyMean(PerClient(values), 0.5 * 2.0, turn(1), 0, np.array(share) > 0).mean(np.array(share))
     expected = 0.5 * 2.0 * max(share)
     assert mean.shape == (2, 10000)
     assert mean.std() == pytest.approx(expected, rel=5 / np.sqrt(2 * mean.size))
@@ -251,6 +251,58 @@ def test_columns_count_what_was_sent() -> None:
     twice = noise.columns(SimpleNamespace(exchanges=2, uses_sample_once=False), there)
     assert twice["epsilon_client"][-1] == pytest.approx(balle_wang(2.0 / np.sqrt(6), 1e-5), abs=1e-6)
     assert Central(clip=1.0).columns(SimpleNamespace(), there) == {}
+
+
+@pytest.mark.skipif(not accountant.INSTALLED, reason="dp-accounting is not installed")
+def test_epsilon_with_drawn_clients_is_that_of_an_independent_computation() -> None:
+    """Of the table in the specification, whose FFT is its own; q = 0.1, sigma = 1."""
+    for n, left_out, replaced in ((1, 1.6845, 1.7892), (100, 7.0466, 10.5164), (500, 16.5618, 28.6317)):
+        told = [accountant.sampled_epsilons(1.0, 0.1, np.array([0, n]), 1e-5, whole) for whole in (False, True)]
+        assert np.array(told) == pytest.approx(np.array([[0, left_out], [0, replaced]]), rel=1e-4)
+    every = accountant.sampled_epsilons(2.0, 0.3, np.arange(1, 60), 1e-5, False)
+    assert (np.diff(every) >= 0).all()
+    assert every[-1] == accountant.sampled_epsilons(2.0, 0.3, np.array([59]), 1e-5, False)[0]
+    assert accountant.sampled_epsilons(2.0, 1.0, np.array([7]), 1e-5, False) == pytest.approx(
+        accountant.epsilons(2.0, np.array([7]), 1e-5), abs=1e-3
+    )
+
+
+SAMPLED = ("privacy=sampled", "privacy.clip=0.5", "privacy.noise=2", "participation=share", "participation.share=0.3")
+
+
+def test_a_sampled_mean_does_not_show_how_many_take_part() -> None:
+    """Its denominator and its noise are the same in every round, also in one without clients."""
+    experiment = prepare(scenario("algo=pof_mkl", *SAMPLED, "partition.rounds=30", "replicates=1"))
+    world, _ = make_world(experiment, (0,))
+    present, method = world.problem.present, experiment.algorithm
+    K = world.problem.clients
+    counts = present.sum(axis=1)
+    assert counts.min() == 0 < counts.max()
+    state, moved = method.init(world), []
+    for t in range(len(present)):
+        world.channel.open_round(t, present[t])
+        before = state.server.method.theta.copy()
+        state, _ = method.step(world, state, t)
+        moved.append((state.server.method.theta - before).std())
+    moves = np.array(moved) / (method.rate(len(present)) * 2 * 0.5 / (0.3 * K))
+    assert moves[counts == 0] == pytest.approx(1, abs=0.2)
+    assert moves == pytest.approx(1, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "privacy=Sampled: must be central without participation=share"),
+        (("participation=markov",), "privacy=Sampled: must be central without participation=share"),
+        (("participation=schedule",), "privacy=Sampled: must be central without participation=share"),
+        (("secure=pairwise",), "privacy=Sampled: must be central, or local, with secure"),
+        (("audit=canaries",), "privacy=Sampled: must be central, or local, with audit"),
+    ],
+)
+def test_only_clients_drawn_independently_and_unseen_lower_epsilon(words: tuple[str, ...], said: str) -> None:
+    drawn = () if "without" in said else SAMPLED[3:]
+    with pytest.raises(BadValue, match=said):
+        prepare(scenario("algo=pof_mkl", *SAMPLED[:3], *drawn, *words))
 
 
 def test_leaving_out_a_sample_moves_a_clipped_theta_by_twice_the_norm() -> None:
@@ -350,4 +402,4 @@ def test_unbounded_messages_have_no_noise() -> None:
     with pytest.raises(BadValue, match="null for DKLA"):
         wrap(prepare(scenario("algo=dkla")).algorithm, {"privacy": Central()})
     with pytest.raises(BadValue, match="reads what each client sent"):
-        _ = NoisyMean(PerClient(np.zeros((1, 2, 3))), 1.0, turn(1), 0).values
+        _ = NoisyMean(PerClient(np.zeros((1, 2, 3))), 1.0, turn(1), 0, np.ones(2, bool)).values

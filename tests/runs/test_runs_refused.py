@@ -71,6 +71,7 @@ REFUSED = {
     "algo=coke algo.loss=logistic": "algo.loss=logistic: must be square: the target has",
     "scaling=cube": "scaling=cube: must be unit_ball, unit_box, none",
     "network.loss=1": "network.loss=1.0: must be a probability >= 0 and < 1",
+    "network.loss=0.1": "network.loss=0.1: must be 0 for POF-MKL, which has no messages between agents",
     "algo=ofskl kernels.N=2 kernels.largest=20": "kernels.N=2: must be 1 for OFSKL",
 }
 

@@ -157,7 +157,7 @@ class RfGp(GaussianProcesses, Federated):
     label: ClassVar[str] = "RF-GP"
     uses_sample_once: ClassVar[bool] = True
     exact_evidence: ClassVar[Mapping[str, Any]] = {
-        "M": None, "rank": None, "flush": 1, "noise": FIRST_LEVEL, "forget": 1.0, "personal": False,
+        "M": None, "rank": None, "flush": 1, "noise": FIRST_LEVEL, "forget": 1.0,
     }  # fmt: skip
 
     M: int | None = None

@@ -38,6 +38,7 @@ class Raker(Learner):
 
     label: ClassVar[str] = "Raker"
     not_traceable: ClassVar[str] = ""
+    unbiased: ClassVar[bool] = True
 
     lam: float = 1e-3
 
@@ -69,10 +70,22 @@ class Raker(Learner):
 
     def weight_falls(self, world: World, outcome: Outcome, t: int) -> Array:
         """The sum of eta_t L_i over the samples of the round: one, or one of each client if samples are pooled."""
-        clients = world.problem.clients
-        eta_t = self.eta / np.sqrt(np.arange(t * clients, (t + 1) * clients) + 1)
         assert outcome.loss is not None
-        return (eta_t[:, None] * outcome.loss).sum(axis=1)
+        return (self._declared_rates(world, t)[:, None] * outcome.loss).sum(axis=1)
+
+    def declared_step(self, world: World, theta: Array, t: int) -> Array:
+        """Gradient steps from theta (R, N, P) on the samples of round t, one after another."""
+        x, y, _ = world.problem.round(t)
+        z, rates, after = world.bank.features(x), self._declared_rates(world, t), theta
+        for k, target in enumerate(y):
+            residual = (z[:, :, k] * after).sum(axis=-1, keepdims=True) - target
+            after = after - rates[k] * (2 * residual * z[:, :, k] + 2 * self.lam * after)
+        return after - theta
+
+    def _declared_rates(self, world: World, t: int) -> Array:
+        clients = world.problem.clients
+        rates: Array = self.eta / np.sqrt(np.arange(t * clients, (t + 1) * clients) + 1)
+        return rates
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
         """The mixture of all kernels."""

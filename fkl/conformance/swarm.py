@@ -1,0 +1,270 @@
+"""A swarm: random configurations, each checked in several ways. A failure is reduced to one command line.
+
+    python -m fkl.conformance --swarm --minutes 60 --seed 0
+
+A configuration is a method with random keys, conditions, graph, sizes and precision. It fails if anything raises an
+error that is not for the user, if it breaks a promise, if two engines disagree, or if a run that was killed and
+started again leaves other tables than an undisturbed one.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from fkl.basics.errors import BrokenPromiseError, FklError
+from fkl.config import engine
+from fkl.config.choices import CONDITIONS, Choices
+from fkl.config.compose import compose
+from fkl.conformance.promises import PROMISES, Conformance, scenario, words_of_scenario
+from fkl.engines.rounds import simulate
+from fkl.results.tables import TIMING_COLUMNS, make_records
+from fkl.runs.prepare import prepare
+
+Rng = np.random.Generator
+Words = tuple[str, ...]
+
+WORDS: dict[str, tuple[Any, ...]] = {
+    "kernels.N": (1, 2, 3, 6), "kernels.D": (1, 2, 5), "kernels.map": ("pairs", "cosine"),
+    "kernels.draw": ("iid", "orthogonal"), "precision": ("float32", "float64"), "seed": (1, 2, 3),
+    "partition.clients": (1, 2, 3, 7), "partition.rounds": (1, 2, 9), "algo.iterations": (1, 2, 9),
+    "algo.test_share": (0.1, 0.5), "learners": ("alone", "pooled"), "rows": ("even", "late", "tune_0"),
+    "network.loss": (0.2,), "network.deadline_s": (0.01,), "network.compute_s": (0.005,), "stop_when": ("mse<0.05",),
+    "chunk": (1, 2), "threads": (1, 2), "scaling": ("unit_ball", "standard"), "save_model": ("true",),
+    "topology": ("ring", "star", "complete", "erdos_renyi", "directed", "grid", "tree"),
+    "dataset": ("synthetic", "drift", "ellipses"), "intervals": ("adaptive", "split"),
+}  # fmt: skip
+"""Keys and groups outside the method and the conditions, with values to draw from."""
+MOST_WORDS = 7
+"""Most random words of a configuration, without keys of its conditions."""
+OTHER_ENGINES = {"numpy": "numpy", "jax": "jax"}
+"""Engines that a process can play by itself, and the library that each needs."""
+RELATIVE, ABSOLUTE = 1e-6, 1e-9
+"""Differences between engines that rounding explains, in doubles."""
+ENGINES_SHARE, KILLED_SHARE = 0.4, 0.1
+"""Shares of the configurations that another engine plays, and that are killed."""
+SLOW = {Conformance.parties_share_nothing_but_messages}
+"""Promises that take a process for each party."""
+RUNS = "undisturbed", "killed"
+"""Folders of the runs that are compared."""
+EXCUSED = (("pooled_", Conformance.labels_are_not_known_before_they_are_shown),)
+"""Beginnings of methods' names, and the promise that they break on purpose: clients are asked in turn."""
+
+
+class Failure(NamedTuple):
+    """What went wrong with some words.
+
+    Parameters
+    ----------
+    check : str
+    kind : str
+        The error without its numbers: the same fault has the same kind.
+    text : str
+    """
+
+    check: str
+    kind: str
+    text: str
+
+
+Check = Callable[[Words], None]
+
+
+def swarm(minutes: float, seed: int) -> int:
+    """Play random configurations, print failures as they appear and counts at the end, and return how many failed."""
+    end, number = time.monotonic() + 60 * minutes, 0
+    counts: Counter[str] = Counter()
+    seen: dict[tuple[str, str], str] = {}
+    while time.monotonic() < end:
+        rng = np.random.default_rng([seed, number])
+        number += 1
+        words = drawn(rng)
+        counts["words"] += len(words)
+        for name, check in checks(words, rng):
+            counts[name] += 1
+            failure = failed(name, check, words)
+            if failure is None or failure[:2] in seen:
+                continue
+            few = reduced(failure, check, words)
+            seen[failure[:2]] = line = f"{name}: {failure.text}\n    {command(name, few)}"
+            print(f"FAILED in configuration {number - 1}: {line}", flush=True)
+    told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    print(f"seed {seed}: {number} configurations in {minutes:g} minutes; {told}; {len(seen)} different failures")
+    return len(seen)
+
+
+def drawn(rng: Rng) -> Words:
+    """A random method and random words that fit it; a word that is refused is left out."""
+    choices = Choices()
+    words: Words = (f"algo={rng.choice(choices.names('algo'))}",)
+    for _ in range(rng.integers(MOST_WORDS + 1)):
+        if rng.random() < 0.4:
+            group = str(rng.choice(CONDITIONS))
+            more = with_keys(group, str(rng.choice(choices.names(group))), rng)
+        elif rng.random() < 0.4:
+            more = key_of_method(words, rng)
+        else:
+            key = str(rng.choice(list(WORDS)))
+            more = (f"{key}={rng.choice(np.array(WORDS[key], object))}",)
+        if more and more[0].partition("=")[0] not in {word.partition("=")[0] for word in words}:
+            with suppress(FklError), quiet():
+                prepare(scenario(*words, *more))
+                words += more
+    return words
+
+
+def with_keys(group: str, name: str, rng: Rng) -> Words:
+    """A choice of a group, with other values of some of its numbers."""
+    own = {key: value for key, value in compose("algo=pof_mkl", f"{group}={name}")[group].items() if key[0] != "_"}
+    if group == "privacy":
+        return (f"privacy={name}", f"privacy.clip={other(1.0, rng)}", f"privacy.noise={other(1.0, rng)}")
+    chosen = [key for key, value in own.items() if value is not None and rng.random() < 0.4]
+    return (f"{group}={name}", *(f"{group}.{key}={other(own[key], rng)}" for key in chosen))
+
+
+def key_of_method(words: Words, rng: Rng) -> Words:
+    """Another value of one of the method's keys."""
+    own = {key: value for key, value in compose(words[0])["algo"].items() if key[0] != "_" and value is not None}
+    if not own:
+        return ()
+    key = str(rng.choice(list(own)))
+    return (f"algo.{key}={other(own[key], rng)}",)
+
+
+def other(value: Any, rng: Rng) -> Any:
+    """Another value like this one."""
+    if isinstance(value, bool):
+        return str(not value).lower()
+    if isinstance(value, int):
+        return int(rng.choice([1, 2, max(1, value // 2), value + 1]))
+    if isinstance(value, float):
+        return float(value * rng.choice([0.3, 0.5, 2.0]))
+    return value
+
+
+def checks(words: Words, rng: Rng) -> Iterator[tuple[str, Check]]:
+    """Some checks of a configuration, by name."""
+    excused = {promise for beginning, promise in EXCUSED if words[0].startswith(f"algo={beginning}")}
+    promises = [promise for promise in PROMISES if promise not in excused | SLOW]
+    for place in rng.choice(len(promises), 3, replace=False):
+        yield f"promise {promises[place].__name__}", partial(kept, promises[place])
+    for name, library in OTHER_ENGINES.items():
+        if find_spec(library) is not None and rng.random() < ENGINES_SHARE:
+            yield f"engine {name}", partial(same_in_engine, name)
+    if rng.random() < KILLED_SHARE:
+        yield "kills", partial(same_after_kills, rng.random(3))
+
+
+def kept(promise: Callable[[Conformance], None], words: Words) -> None:
+    """Check one promise."""
+    promise(Conformance.from_overrides(*words))
+
+
+def same_in_engine(name: str, words: Words) -> None:
+    """Compare the tables of another engine with those of numba, in doubles."""
+    run = scenario(*(word for word in words if not word.startswith("precision=")), "precision=float64")
+    if engine(name).can_play(run) is not None:
+        return
+    experiment, tables = prepare(run), {}
+    for one in ("numba", name):
+        chunks = simulate(replace(experiment, engine=engine(one)))
+        tables[one] = vars(make_records(experiment, chunks, Path(run.paths.cache).expanduser()))
+    for table in tables[name]:
+        mine, theirs = (tables[one][table].drop(columns=list(TIMING_COLUMNS), errors="ignore") for one in tables)
+        for column in mine.select_dtypes("number"):
+            pair = mine[column].to_numpy(), theirs[column].to_numpy()
+            if not np.allclose(*pair, RELATIVE, ABSOLUTE, equal_nan=True):
+                row = int(np.argmax(~np.isclose(*pair, RELATIVE, ABSOLUTE, equal_nan=True)))
+                said = f"{pair[0][row]!r} with numba, {pair[1][row]!r} with {name}"
+                raise BrokenPromiseError(f"{table}.csv, {column} in row {row}: {said}")
+
+
+def same_after_kills(moments: Any, words: Words) -> None:
+    """Kill a run at several moments, start it again each time, and compare its tables with an undisturbed run's."""
+    with TemporaryDirectory() as folder:
+        given = [sys.executable, "-m", "fkl", "run", *words_of_scenario(*words), "figures=none", "checkpoint_s=0"]
+
+        def play(out: str, seconds: float | None = None) -> float:
+            begun = time.monotonic()
+            with subprocess.Popen(
+                [*given, f"out={out}"], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            ) as process:
+                try:
+                    _, said = process.communicate(timeout=seconds)
+                except subprocess.TimeoutExpired:
+                    os.kill(process.pid, signal.SIGKILL)
+                    return 0.0
+            if process.returncode == 2:
+                raise FklError(said)
+            if process.returncode:
+                raise BrokenPromiseError(f"exit code {process.returncode}: {said.strip().splitlines()[-1]}")
+            return time.monotonic() - begun
+
+        whole = play("undisturbed")
+        for moment in moments:
+            play("killed", float(moment * whole))
+        play("killed")
+        names = {run: sorted(file.name for file in Path(folder, run).iterdir()) for run in RUNS}
+        if names["undisturbed"] != names["killed"]:
+            raise BrokenPromiseError(f"files {names['undisturbed']} and {names['killed']}")
+        for name in (name for name in names["killed"] if name.endswith(".csv")):
+            one, two = (
+                pd.read_csv(Path(folder, run, name), dtype=str).drop(columns=list(TIMING_COLUMNS), errors="ignore")
+                for run in names
+            )
+            if not one.equals(two):
+                raise BrokenPromiseError(f"{name} differs after kills")
+
+
+def failed(name: str, check: Check, words: Words) -> Failure | None:
+    """What a check of these words says; None if it passes or the words are refused."""
+    try:
+        with quiet(), np.errstate(all="ignore"):
+            check(words)
+    except BrokenPromiseError as error:
+        text = " ".join(str(error).split())
+    except FklError:
+        return None
+    except Exception as error:
+        text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    else:
+        return None
+    return Failure(name, "".join(letter for letter in text[:60] if not letter.isdigit()), text[:400])
+
+
+def reduced(failure: Failure, check: Check, words: Words) -> Words:
+    """Fewer words with the same failure: none of them can be left out."""
+    for word in words[1:]:
+        fewer = tuple(other for other in words if other != word)
+        again = failed(failure.check, check, fewer)
+        if again is not None and again[:2] == failure[:2]:
+            words = fewer
+    return words
+
+
+def command(name: str, words: Words) -> str:
+    """The command that repeats a check."""
+    if name.startswith("promise"):
+        return f"python -m fkl.conformance {' '.join(words)}"
+    return f"fkl run {' '.join(words_of_scenario(*words))}"
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Print nothing in this block."""
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        yield
