@@ -30,6 +30,12 @@ def summary(folder: Path, *words: str) -> pd.DataFrame:
     return fkl.run(*words, f"paths.outputs={folder}", quiet=True).summary
 
 
+@pytest.mark.parametrize("method", ["odkla", "d_rf_gp"])
+def test_agents_that_miss_rounds_also_learn_alone(method: str, tmp_path: Path) -> None:
+    told = summary(tmp_path, f"algo={method}", *DIABETES, "learners=alone", "participation=share")
+    assert np.isfinite(told.mse).all()
+
+
 @pytest.mark.parametrize("method", ["ofmkl_avg", "odkla"])
 def test_alone_is_what_each_client_reaches_in_a_run_of_its_own(method: str) -> None:
     words = (f"algo={method}", *DIABETES)

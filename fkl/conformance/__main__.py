@@ -1,6 +1,6 @@
 """`python -m fkl.conformance`: a separate module, because parties in processes must not mistake it for theirs."""
 
-from fkl.conformance.promises import main
+from fkl.conformance.command import main
 
 if __name__ == "__main__":
     main()

@@ -32,12 +32,14 @@ ROUNDING = 1e-10
 """Largest residual of an identity, relative to the size of its sides."""
 STEP_TOLERANCE = 0.02
 """Largest difference from 1 of the effective over the declared step: a grid is not all numbers in [0, 1)."""
-GRID = 500
+GRID = 1000
 """Fewest numbers on the grid; with more kernels, one for each. It has a multiple of as many numbers as kernels."""
 DRAWN_ROUNDS = 10
 """Rounds with clients in which all numbers of the grid are played."""
 DRAWN_CLIENTS = 4
 """Most clients that play them."""
+LEARNED = ("theta", "log_w", "log_u")
+"""Parts of a state that depend on the draws."""
 
 
 class Identity(NamedTuple):
@@ -71,8 +73,26 @@ class OnGrid(Streams):
         """The grid (R, size) for selections, and the replicate's own numbers for other roles."""
         if role != Role.SELECTION:
             return super().uniform(role, t, size, first)
+        return np.repeat(self._grid()[:, None], size, axis=1)
+
+    def generators(self, role: Role) -> list[Any]:
+        """For selections, generators of one number of the grid each; of other roles, the replicate's own."""
+        return list(map(Constant, self._grid())) if role == Role.SELECTION else super().generators(role)
+
+    def _grid(self) -> NDArray[np.float64]:
         copies = len(self.replicates)
-        return np.repeat((np.arange(copies) + 0.5)[:, None] / copies, size, axis=1)
+        return (np.arange(copies) + 0.5) / copies
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A generator that draws one number again and again."""
+
+    number: float
+
+    def random(self, size: int) -> NDArray[np.float64]:
+        """The number, (size,)."""
+        return np.full(size, self.number)
 
 
 def telescope(method: Any, world: World) -> tuple[Array, Array]:
@@ -110,10 +130,11 @@ def effective_step(method: Any, world: World, one: World) -> float:
         due = method.declared_step(one, theta, t)
         world.channel.open_round(t, present[t])
         state, _ = method.step(world, state, t)
-        after = getattr(state, "server", state).theta
-        mean = after.mean(axis=0, keepdims=True)
-        taken, declared = taken + float(((mean - theta) * due).sum()), declared + float((due**2).sum())
-        after[:] = mean  # all copies go on from the mean
+        after = getattr(state, "server", state)
+        for values in (getattr(after, name) for name in LEARNED if hasattr(after, name)):
+            values[:] = values.mean(axis=0, keepdims=True)  # all copies go on from the mean
+        taken = taken + float(((after.theta[:1] - theta) * due).sum())
+        declared = declared + float((due**2).sum())
         if present[: t + 1].any(axis=1).sum() == DRAWN_ROUNDS:
             break
     return taken / declared

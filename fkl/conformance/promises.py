@@ -8,8 +8,6 @@ Each promise is a method of `Conformance` that raises `BrokenPromiseError`, so y
 """
 
 import hashlib
-import sys
-from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass, replace
@@ -22,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from fkl.basics.errors import BadValue, BrokenPromiseError, FklError
+from fkl.basics.errors import BadValue, BrokenPromiseError
 from fkl.config import Run, load
 from fkl.config.compose import compose
 from fkl.conformance.identities import require_identities
@@ -36,7 +34,6 @@ from fkl.engines.rounds import Chunk, simulate
 from fkl.kernels import threads
 from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
-from fkl.screen.messages import refuse
 from fkl.tasks import task_of
 from fkl.tasks.run_samples import without_output
 from fkl.wire import Channel
@@ -459,35 +456,3 @@ PROMISES = (
 
 class _InterruptedError(Exception):
     """Interrupts a run in the middle."""
-
-
-def main() -> None:
-    """Check the algorithm that the command line chooses; exit code 1 if a promise is broken, 2 for bad input."""
-    parser = ArgumentParser(prog="python -m fkl.conformance", description=__doc__.split("\n")[0])
-    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="as `fkl run` takes them, algo=NAME at least")
-    parser.add_argument("--config-dir", "-cd", help="a configuration folder beside fkl's own")
-    parser.add_argument("--swarm", action="store_true", help="instead, check random configurations of all methods")
-    parser.add_argument("--minutes", type=float, default=10, help="length of a swarm (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of a swarm (default: %(default)s)")
-    arguments = parser.parse_args()
-    if arguments.swarm:
-        from fkl.conformance.swarm import swarm
-
-        sys.exit(swarm(arguments.minutes, arguments.seed) > 0)
-    try:
-        conformance = Conformance.from_overrides(*arguments.overrides, folder=arguments.config_dir)
-        broken = 0
-        for promise in PROMISES:
-            name = promise.__name__.replace("_", " ")
-            try:
-                promise(conformance)
-                print(f"  {name:44} ok")
-            except BrokenPromiseError as error:
-                print(f"  {name:44} BROKEN: {error}")
-                broken += 1
-    except FklError as error:
-        sys.exit(refuse(error))
-    algorithm = conformance.experiment.algorithm
-    pooled = ", on pooled data: it has no parties" if getattr(algorithm, "pooled", False) else ""
-    print(f"{algorithm.label}: {len(PROMISES) - broken} of {len(PROMISES)} promises kept{pooled}")
-    sys.exit(broken > 0)

@@ -19,7 +19,7 @@ from fkl.results.finished_runs import FinishedRun
 from fkl.runs.prepare import prepare
 from fkl.screen.messages import note, say
 from fkl.screen.tables import show_table
-from fkl.theory import THEORIES, WITHOUT
+from fkl.theory import OWN_IDENTITIES, THEORIES, WITHOUT
 from fkl.theory.base import Theorem, Verdict, judged
 from fkl.theory.figure import draw
 
@@ -81,7 +81,7 @@ def answered(run: Run) -> Answer:
     if why := _changed_by(run, experiment):
         raise FklError(f"{label}: no bound is computed: the theorems do not cover a run with {why}")
     with at_most(run.settings.threads), np.errstate(all="ignore"), within_memory(experiment, 1):
-        found = Answer(tuple(verdicts(experiment)), tuple(identities(experiment, (0,))))
+        found = Answer(tuple(verdicts(experiment)), (*identities(experiment, (0,)), *of_theory(experiment)))
     if not (found.verdicts or found.identities):
         raise FklError(f"{label}: {_without(label)}", help=[f"methods with bounds: {', '.join(THEORIES)}"])
     return found
@@ -91,6 +91,12 @@ def verdicts(experiment: Experiment) -> Iterator[Verdict]:
     """A verdict on each form of each theorem about the method, from all replicates."""
     for theorem in of_replicates(experiment):
         yield from judged(theorem)
+
+
+def of_theory(experiment: Experiment) -> Iterator[Identity]:
+    """The identities of the method's theory, on the first replicate."""
+    if of_method := OWN_IDENTITIES.get(experiment.algorithm.label):
+        yield from of_method(experiment.algorithm, make_world(experiment, (0,))[0])
 
 
 def of_replicates(experiment: Experiment) -> Iterator[tuple[Theorem, ...]]:

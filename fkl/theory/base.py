@@ -147,8 +147,8 @@ def judged(replicates: Sequence[Theorem]) -> Iterator[Verdict]:
         lefts = np.stack([one.left for one in replicates])  # (R, T, C)
         forms = [one.forms[at] for one in replicates]
         rights = np.stack([np.broadcast_to(of_one.right, first.left.shape) for of_one in forms])
-        why = tuple(dict.fromkeys(one for of_one in forms for one in of_one.assumptions if one.why_not))
-        known = why[:1] + tuple(one for one in form.assumptions if not one.why_not)
+        why = {one.text: one for of_one in reversed(forms) for one in of_one.assumptions if one.why_not}
+        known = (*why.values(), *(one for one in form.assumptions if one.text not in why))
         every_left, every_right = lefts, rights
         if form.kind == SURELY:
             exceeded = bool((lefts > rights + ROUNDING * (1 + np.abs(rights))).any())

@@ -6,6 +6,7 @@ import numpy as np
 
 from fkl.contract.world import Array, World
 from fkl.data.problem import Problem
+from fkl.theory.base import Assumption
 
 
 @dataclass
@@ -63,8 +64,16 @@ class DescentSums:
         self.lipschitz = max(self.lipschitz, float(np.sqrt(max(g.max(), 0))))
 
 
-def best_in_features(world: World, rates: Array, lam: float) -> tuple[Array, Array]:
+def everyone_present(world: World) -> Assumption:
+    """No client misses a round."""
+    why_not = "" if world.problem.present.all() else "clients miss rounds"
+    return Assumption("every client is present in every round", why_not)
+
+
+def best_in_features(world: World, rates: Array, lam: float, radius: Array | float = np.inf) -> tuple[Array, Array]:
     """The ridge fit in each kernel's features, weighted by `rates` (T,).
+
+    Its ridge is doubled until |u_i| is at most `radius`, (N,) or the same for all.
 
     Returns
     -------
@@ -83,6 +92,9 @@ def best_in_features(world: World, rates: Array, lam: float) -> tuple[Array, Arr
         pull += of_round[1]
     ridge = np.full(pull.shape[:2], max(lam, 1e-9) * rates.sum() * problem.clients)
     u = bank.posterior(gram, pull, ridge)[1]
+    while (longer := (u**2).sum(axis=-1) > np.square(radius)).any():
+        ridge = np.where(longer, 2 * ridge, ridge)
+        u = bank.posterior(gram, pull, ridge)[1]
     norm = lam * (u**2).sum(axis=-1)
     loss = np.empty((len(rates), bank.kernels))
     for t, rate in enumerate(rates):

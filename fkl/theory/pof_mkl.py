@@ -8,7 +8,7 @@ import numpy as np
 from fkl.algorithms.federated.pof_mkl import PofMkl, bins
 from fkl.contract.world import Array, World
 from fkl.theory.base import EXPECTED, SURELY, Assumption, Form, Theorem, rounds_of
-from fkl.theory.descent import DescentSums, best_in_features
+from fkl.theory.descent import DescentSums, best_in_features, everyone_present
 from fkl.theory.weights import WeightSums
 
 PAPER = "Ghari and Shen, NeurIPS 2022"
@@ -52,9 +52,9 @@ class Record:
     @property
     def on_descent(self) -> tuple[Assumption, ...]:
         """Assumptions of all bounds on descent."""
-        everyone, steps = self.world.problem.present.all(), self.method.local_steps
+        steps = self.method.local_steps
         return (
-            Assumption("every client is present in every round", "" if everyone else "clients miss rounds"),
+            everyone_present(self.world),
             Assumption("one gradient step a round", "" if steps == 1 else f"algo.local_steps={steps}"),
         )
 

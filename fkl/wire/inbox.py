@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -89,4 +90,4 @@ class Inbox:
 
 def _with_one_axis(held: Array) -> Array:
     """The same array with one axis for all entries of an agent, (R, K, P), for sums and averages on graphs."""
-    return held if held.ndim == 3 else held.reshape(*held.shape[:2], -1)
+    return held if held.ndim == 3 else held.reshape(*held.shape[:2], prod(held.shape[2:]))

@@ -35,7 +35,9 @@ CLAIMS = {
     "weight_falls": {
         "em_kofl", "fed_poe", "omkr", "pof_mkl", "poly_2", "pooled_raker", "raker", "rbf_1", "rfomkr", "vm_kofl",
     },
-    "unbiased": {"fed_poe", "ofmkl_avg", "ofskl", "pof_mkl", "pooled_raker", "raker", "vm_kofl"},
+    "unbiased": {
+        "fed_poe", "ofmkl_avg", "ofskl", "omkl_sfg", "omkl_sfg_r", "pof_mkl", "pooled_raker", "raker", "vm_kofl",
+    },
     "log_evidence": {"rf_gp"},
 }  # fmt: skip
 """Methods that claim each identity of `fkl.conformance.identities`."""

@@ -160,7 +160,8 @@ def test_a_frozen_graph_observes_the_kernels_that_a_node_reaches() -> None:
 def test_lemma_4_holds_with_room(one: int, other: int) -> None:
     """The mean over the unit disc of |f_i - f_j|^2 is at most 2 C_m T (Delta / U_d + 2).
 
-    It is at most 4 C_m T, as |k| <= 1, so that what the divergence adds to the bound is never needed.
+    It is at most 4 C_m T, as |k| <= 1, so that what the divergence adds to the bound is never needed. For the same
+    weights alpha it is at most C_m T Delta / U_d.
     """
     random = np.random.default_rng(0)
     dictionary = make_dictionary(SIZE, laplacians=1)
@@ -178,6 +179,8 @@ def test_lemma_4_holds_with_room(one: int, other: int) -> None:
         gap = ((f[0] - f[1]) ** 2).mean()
         C_m = (alpha**2).sum(axis=1).max()
         assert gap <= 4 * C_m * T <= 2 * C_m * T * (delta / U + 2)
+        same = dictionary.gram(one, grid, x) @ alpha[0] - dictionary.gram(other, grid, x) @ alpha[0]
+        assert (same**2).mean() <= C_m * T * delta / U + 1e-12
     alike = [dictionary.gram(2, 1e-5 * grid, 1e-5 * x).sum(axis=1) * sign for sign in (1, -1)]  # C_m = T
     assert ((alike[0] - alike[1]) ** 2).mean() == pytest.approx(4 * T * T, rel=0.01)
 

@@ -27,6 +27,8 @@ from fkl.kernels.kernel_similarity import log_inner_products
 from fkl.kernels.threads import share
 
 DRAWN, BEST, FIRST = range(3)
+FEW_ROUNDS = 10
+"""Rounds with a draw that are enough to say that steps have no bias."""
 GRAPHS = ("similarity", "line", "lowest")
 
 
@@ -79,6 +81,19 @@ class OmklSfg(Selective):
         require(0 <= self.p_floor <= 1, "p_floor", self.p_floor, "a probability")
         require(self.graph in GRAPHS, "graph", self.graph, " or ".join(GRAPHS))
         require(self.settle in ("best", "first", "never"), "settle", self.settle, "best, first or never")
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether the mean step over the draws of a node is `declared_step`: in rounds in which nodes are drawn."""
+        return self.q_floor == 0 and self.draw == "exact" and self.exploring >= FEW_ROUNDS
+
+    def declared_step(self, world: World, theta: Array, t: int) -> Array:
+        """-eta_t grad L_i of every kernel from theta (R, N, P): eqs. (35) and (38), where E 1[i in S] / q_i = 1."""
+        x, y, _ = world.problem.round(t)
+        z = world.bank.features(x)[:, :, 0]
+        residual = (z * theta).sum(axis=-1, keepdims=True) - y
+        eta_t = self.eta / np.sqrt(t + 1)
+        return -eta_t * (2 * residual * z + 2 * self.lam * theta)
 
     def require_fits(self, kernels: Dictionary) -> None:
         """Check that a node has at most as many neighbours as there are kernels."""

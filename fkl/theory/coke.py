@@ -1,0 +1,232 @@
+"""COKE and DKLA: Xu et al., COKE: Communication-Censored Decentralized Kernel Learning, JMLR 22 (2021)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fkl.conformance.identities import Identity
+from fkl.contract.world import Array, World
+from fkl.theory.base import SURELY, Assumption, Form, Theorem, rounds_of
+
+PAPER = "Xu et al., JMLR 2021"
+ROUNDED = {"float32": 1e-12, "float64": 0.0}
+"""Share of the first bound that rounding of messages may leave of the distance; 1e-13 was seen."""
+CURVATURE = {"square": (2.0, 2.0), "logistic": (0.0, 0.25)}
+"""Smallest and largest second derivative of a loss by f."""
+NU = 1 + np.geomspace(1e-8, 1e8, 20001)
+"""Values of nu > 1 from which the theorem's rate takes the best."""
+ROWS = 100
+"""Number of training samples at which functions are compared."""
+LARGEST_RESIDUAL = 1e-7
+"""Of both identities, relative to the largest dual variable or gradient: rounding leaves 1e-13."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one replicate's theorems need. Theta and gamma are (K, P), and Theta* has K equal rows.
+
+    Parameters
+    ----------
+    method : Dkla
+    world : World
+    distance, functions : (T, 1)
+        |Theta^k - Theta*|_F^2, and the largest |f^k(x) - f*(x)|_2 over samples x, where f(x) has an entry per agent.
+    V, printed_V : (T + 1,)
+        rho |z^k - z*|^2 + |beta^k - beta*|^2 / rho with z = S_+'Theta / 2, and the same with Theta for z.
+    most : float
+        Largest |f*(x)|_2.
+    features : float
+        Largest |phi(x)|.
+    optimum : float
+        |Theta*|_F^2.
+    m, M : float
+        Smallest and largest eigenvalue of the Hessians of the agents' costs.
+    smin, smax : float
+        Squares of the smallest non-zero singular value of S_-, and of the largest of S_+.
+    duals, stationary : float
+        Residuals of the identities.
+    """
+
+    method: Any
+    world: World
+    distance: Array
+    functions: Array
+    V: Array
+    printed_V: Array
+    most: float
+    features: float
+    optimum: float
+    m: float
+    M: float
+    smin: float
+    smax: float
+    duals: float
+    stationary: float
+
+    def factor(self, power: int) -> float:
+        """1 / (1 + delta), by which V falls in each iteration. `power` is that of sigma_min^2 next to M_R^2."""
+        rho = self.method.rho
+        first = (NU - 1) * self.smin / (NU * self.smax)
+        second = self.m / (rho / 4 * self.smax + NU / rho * self.M**2 * self.smin**power)
+        return float(1 / (1 + np.minimum(first, second).max()))
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """Assumptions of all bounds."""
+        v = getattr(self.method, "v", 0.0)
+        return (
+            Assumption("Assumption 1: the graph is connected"),
+            Assumption("Assumption 2: the agents' costs are strongly convex", "" if self.m > 0 else "m_R = 0"),
+            Assumption("all agents send in all iterations", f"algo.v={v:g} censors messages" if v else ""),
+            Assumption(
+                "all agents and links are always up",
+                "agents miss iterations, or links are down" if self.world.changes else "",
+            ),
+        )
+
+    @property
+    def balanced(self) -> Assumption:
+        """Assumption 3, which the proof does not use."""
+        count = self.world.training.count
+        apart = float((count.max() - count.min()) / count.min())
+        text = "Assumption 3: (max T_i - min T_i) / min T_i < 10"
+        return Assumption(text, f"it is {apart:.3g}" if apart >= 10 else "")
+
+
+class Theorem4(Theorem):
+    """Theorem 4, eqs. (29) and (30): DKLA's theta of all agents converges linearly to the optimum.
+
+    Two slips of the printed form are corrected. sigma_min^2(S_-) next to M_R^2 must be sigma_min^-2, as Theorem 5 also
+    has it, and V has z = S_+'Theta / 2 where the paper has Theta. m_R and M_R are eigenvalues of the Hessians, (2 /
+    T_i) Phi Phi' + (2 lam / N) I. Remark 3 has their squares, and 1 / T_i.
+    """
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Theorem 4"
+    claims: ClassVar[str] = "all agents"
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The theorem on one replicate."""
+        k, rounded = np.arange(len(record.distance))[:, None], ROUNDED[record.world.precision]
+        statement = "|Theta^k - Theta*|_F^2 <= V_0 / (m_R (1 + delta)^(k - 1))"
+        printed = Form(
+            "printed",
+            statement,
+            SURELY,
+            record.printed_V[0] / record.m * (record.factor(1) ** k + rounded),
+            record.assumptions,
+        )
+        corrected = Form(
+            "corrected",
+            f"{statement}, with sigma_min^-2 in delta and S_+'Theta / 2 in V",
+            SURELY,
+            record.V[0] / record.m * (record.factor(-1) ** k + rounded),
+            record.assumptions,
+        )
+        return cls(record.distance, (printed, corrected), np.array([record.optimum]))
+
+
+class Theorem1(Theorem):
+    """Theorem 1 by eq. (34): the agents' functions converge to the optimal one.
+
+    Eq. (34) lacks a square root. It also takes |phi(x)| for at most 1, which pairs of sine and cosine satisfy, but not
+    cosines with phases. V goes to 0 by Theorem 4, so the corrected form implies the limit, eq. (22).
+    """
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Theorem 1, eq. (34)"
+    claims: ClassVar[str] = "all agents"
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The theorem on one replicate."""
+        too_long = f"|phi(x)| reaches {record.features:.3g}" if record.features > 1 + 1e-6 else ""
+        printed = Form(
+            "printed",
+            "|f^k(x) - f*(x)|_2 <= V_(k - 1) / m_R",
+            SURELY,
+            record.printed_V[:-1, None] / record.m,
+            (*record.assumptions, record.balanced, Assumption("|phi(x)| <= 1", too_long)),
+        )
+        corrected = Form(
+            "corrected",
+            "|f^k(x) - f*(x)|_2 <= |phi(x)| sqrt(V_(k - 1) / m_R)",
+            SURELY,
+            record.features * np.sqrt(record.V[:-1, None] / record.m),
+            record.assumptions,
+        )
+        return cls(record.functions, (printed, corrected), np.array([record.most]))
+
+
+THEOREMS = (Theorem4, Theorem1)
+
+
+def record_of(algorithm: Any, world: World) -> Record:
+    """Play one replicate, and compare it with the optimum.
+
+    The paper's beta is not in the state. gamma = S_- beta and beta = S_-'B for some B, so |beta|^2 = gamma'L^+ gamma /
+    2 with the Laplacian L = S_- S_-' / 2, where S_- has each edge twice.
+    """
+    problem, samples, topology = world.problem, world.samples, world.topology
+    assert topology is not None
+    adjacency = topology.adjacency.toarray()
+    degree, K = np.diag(topology.degree), problem.clients
+    laplacian, rho, ridge = degree - adjacency, algorithm.rho, 2 * algorithm.lam / problem.clients
+    inverse = np.linalg.pinv(laplacian, hermitian=True)
+    best = np.repeat(world.loss.optimum(world.training, algorithm.lam), K, axis=0)  # (K, P)
+
+    def slope(theta: Array) -> Array:
+        return samples.gradient(theta[None])[0] + ridge * theta
+
+    gamma_best = -slope(best)
+    x = problem.part(True)[0]
+    phi = world.bank.features(x[:: -(-len(x) // ROWS)])[0, 0]
+
+    def lyapunov(theta: Array, gamma: Array) -> tuple[float, float]:
+        off, duals = theta - best, gamma - gamma_best
+        of_duals = (duals * (inverse @ duals)).sum() / (2 * rho)
+        return rho * (off * ((degree + adjacency) @ off)).sum() / 2 + of_duals, rho * (off**2).sum() + of_duals
+
+    V = [lyapunov(np.zeros_like(best), np.zeros_like(best))]
+    distance, functions = np.empty((2, problem.rounds, 1))
+    declared, stationary = np.zeros_like(best), 0.0
+    for t, before, _, after in rounds_of(algorithm, world):
+        theta, gamma, hat, own = after.own.theta[0], after.own.gamma[0], after.own.theta_hat[0], before.own
+        pull = rho * ((degree + adjacency) @ own.theta_hat[0]) - own.gamma[0]
+        residual = slope(theta) + 2 * rho * (degree @ theta) - pull
+        stationary = max(stationary, float(np.abs(residual).max() / np.abs(slope(np.zeros_like(best))).max()))
+        declared += rho * (laplacian @ hat)
+        V.append(lyapunov(theta, gamma))
+        distance[t] = ((theta - best) ** 2).sum()
+        functions[t] = np.linalg.norm(phi @ (theta - best).T, axis=1).max()
+    off = float(np.abs(gamma - declared).max() / max(np.abs(declared).max(), np.finfo(float).tiny))
+    of_z, printed = np.array(V).T
+    least, largest = CURVATURE[problem.loss]
+    eigenvalues = [np.linalg.eigvalsh(world.training.gram(k)[0] / world.training.count[k])[[0, -1]] for k in range(K)]
+    m, M = least * np.min(eigenvalues) + ridge, largest * np.max(eigenvalues) + ridge
+    smin, smax = np.inf, 0.0  # of a single agent
+    if K > 1:
+        smin, smax = 2 * np.linalg.eigvalsh(laplacian)[1], 2 * np.linalg.eigvalsh(degree + adjacency)[-1]
+    most, longest = np.linalg.norm(phi @ best.T, axis=1).max(), np.linalg.norm(phi, axis=1).max()
+    of_run = algorithm, world, distance, functions, of_z, printed, float(most), float(longest)
+    return Record(*of_run, float((best**2).sum()), float(m), float(M), float(smin), float(smax), off, stationary)
+
+
+def theorems(algorithm: Any, world: World) -> tuple[Theorem, ...]:
+    """The theorems on one replicate."""
+    record = record_of(algorithm, world)
+    return tuple(theorem.of(record) for theorem in THEOREMS)
+
+
+def identities(algorithm: Any, world: World) -> Iterator[Identity]:
+    """Residuals of both steps of the iterations, if no agent or link is missing."""
+    if world.changes:
+        return
+    record = record_of(algorithm, world)
+    duals = "gamma^k = rho sum_s (D - A) theta_hat^s, with degrees D and adjacency A"
+    minimum = "grad R_i(theta^k) + 2 rho D theta^k = rho (D + A) theta_hat^(k - 1) - gamma^(k - 1)"
+    yield Identity("dual step", duals, record.duals, 0.0, LARGEST_RESIDUAL)
+    yield Identity("local minimum", minimum, record.stationary, 0.0, LARGEST_RESIDUAL)

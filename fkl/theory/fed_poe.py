@@ -1,0 +1,238 @@
+"""Fed-POE: Ghari and Shen, NeurIPS 2024. The text of their theorem was not available; the bounds are derived."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fkl.algorithms.base import softmax
+from fkl.algorithms.federated.fed_poe import FedPoe
+from fkl.contract.world import Array, World
+from fkl.theory.base import SURELY, Assumption, Form, Theorem, rounds_of
+from fkl.theory.descent import DescentSums, best_in_features, everyone_present
+from fkl.theory.weights import WeightSums
+
+PAPER = "Ghari and Shen, NeurIPS 2024"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one replicate's theorems need.
+
+    Parameters
+    ----------
+    method : FedPoe
+    world : World
+    both : WeightSums
+        Of a client's two mixtures, with losses (f - y)^2.
+    common, own : WeightSums
+        Of the server's kernels, and of a client's own.
+    largest : (T, K)
+        Largest (f - y)^2 of both mixtures so far.
+    descent : DescentSums
+        Of the server's kernels.
+    own_loss, own_squared : (T, N)
+        sum_t sum_k L_ik of clients' own kernels, and of their |g_ik|^2.
+    u, best : (N, P), (T, N)
+        Ridge fits in features, and their loss summed over clients.
+    """
+
+    method: FedPoe
+    world: World
+    both: WeightSums
+    common: WeightSums
+    own: WeightSums
+    largest: Array
+    descent: DescentSums
+    own_loss: Array
+    own_squared: Array
+    u: Array
+    best: Array
+
+    @property
+    def rate(self) -> float:
+        """The declared step of theta."""
+        return self.method.step_factor * self.method.rate(self.world.problem.rounds)
+
+    @property
+    def rate_of_weights(self) -> float:
+        """eta_k."""
+        return rate_of_weights(self.method, self.world)
+
+    @property
+    def squared_targets(self) -> Array:
+        """sum_t y^2 of each client, (K,)."""
+        return (self.world.problem.present * self.world.problem.y**2).sum(axis=0)
+
+    @property
+    def on_descent(self) -> tuple[Assumption, ...]:
+        """Assumptions of all bounds on descent."""
+        steps = self.method.local_steps
+        one_step = Assumption("one gradient step a round", "" if steps == 1 else f"algo.local_steps={steps}")
+        return (everyone_present(self.world), one_step)
+
+    @property
+    def of_both(self) -> Array:
+        """Right-hand side of `Ensemble`, (T, K)."""
+        concave = 2 * self.rate_of_weights * self.largest <= 1
+        return (np.log(2) + np.where(concave, 0.0, self.both.spread)) / self.rate_of_weights
+
+    def of_kernels(self, weights: WeightSums) -> Array:
+        """Right-hand side of `Weights`, (T, K)."""
+        return (np.log(self.world.dictionary.N) + weights.spread) / self.rate_of_weights
+
+    @property
+    def start(self) -> Array:
+        """K |u_i|^2 / (2 eta), (N,)."""
+        told: Array = self.world.problem.clients * (self.u**2).sum(axis=-1) / (2 * self.rate)
+        return told
+
+    @property
+    def of_descent(self) -> Array:
+        """Right-hand side of `CommonDescent`, (T, N)."""
+        return self.start + self.world.problem.clients * self.descent.squared / (2 * self.rate)
+
+
+class Ensemble(Theorem):
+    """Every client's prediction, compared with the better of its two mixtures.
+
+    (f - y)^2 is exp-concave with the rate eta_k if eta_k <= 1 / (2 B), B the largest loss of both. Then ln 2 / eta_k is
+    enough. For a larger rate Hoeffding's lemma adds its term.
+    """
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Ensemble"
+    claims: ClassVar[str] = "client"
+    exponent: ClassVar[float | None] = 0.5
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The bound on one replicate."""
+        eta_k = record.rate_of_weights
+        statement = (
+            "sum_t (f_hat - y)^2 <= min(sum_t (f_fed - y)^2, sum_t (f_loc - y)^2) + ln 2 / eta_k"
+            " [+ (eta_k / 8) sum_t range^2 if eta_k > 1 / (2 B)]"
+        )
+        form = Form("derived", statement, SURELY, record.of_both)
+        return cls(record.both.regret / eta_k, (form,), record.squared_targets - record.both.best[-1] / eta_k)
+
+
+class Weights(Theorem):
+    """Both mixtures of every client, compared with the best of their kernels."""
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Weights"
+    claims: ClassVar[str] = "client's mixture"
+    exponent: ClassVar[float | None] = 0.5
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The bound on one replicate."""
+        eta_k, mixtures = record.rate_of_weights, (record.common, record.own)
+        left = np.hstack([one.regret / eta_k for one in mixtures])
+        right = np.hstack([record.of_kernels(one) for one in mixtures])
+        trivial = np.hstack([record.squared_targets - one.best[-1] / eta_k for one in mixtures])
+        statement = "sum_t L(f) - min_i sum_t L_i <= ln N / eta_k + (eta_k / 8) sum_t (max_i L_i - min_i L_i)^2"
+        return cls(left, (Form("derived", statement, SURELY, right),), trivial)
+
+
+class CommonDescent(Theorem):
+    """The descent of every kernel of the server, compared with the ridge fit in its features."""
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Common descent"
+    claims: ClassVar[str] = "kernel"
+    exponent: ClassVar[float | None] = 0.5
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The bound on one replicate."""
+        statement = "sum_t sum_k (L_ik - L_ik(u)) <= K |u|^2 / (2 eta) + (K eta / 2) sum_t |mean_k g_ik|^2"
+        form = Form("derived", statement, SURELY, record.of_descent, record.on_descent)
+        left = record.descent.loss / record.rate - record.best
+        return cls(left, (form,), record.squared_targets.sum() - record.best[-1])
+
+
+class OwnDescent(Theorem):
+    """The descent of every kernel at the clients, compared with the ridge fit to the samples of all."""
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Own descent"
+    claims: ClassVar[str] = "kernel"
+    exponent: ClassVar[float | None] = 0.5
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The bound on one replicate."""
+        statement = "sum_t sum_k (L_ik - L_ik(u)) <= K |u|^2 / (2 eta) + (eta / 2) sum_t sum_k |g_ik|^2"
+        right = record.start + record.rate * record.own_squared / 2
+        form = Form("derived", statement, SURELY, right, record.on_descent)
+        return cls(record.own_loss - record.best, (form,), record.squared_targets.sum() - record.best[-1])
+
+
+class Regret(Theorem):
+    """All clients' predictions, compared with the ridge fit in the features of the best kernel."""
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Regret"
+    claims: ClassVar[str] = "all clients"
+    exponent: ClassVar[float | None] = 0.5
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The bound on one replicate."""
+        i = int(record.best[-1].argmin())
+        of_weights = (record.of_both + record.of_kernels(record.common)).sum(axis=1, keepdims=True)
+        statement = "sum_t sum_k ((f_hat - y)^2 - L_ik(u)) <= sum_k ([Ensemble] + [Weights]) + [Common descent]"
+        right = of_weights + record.of_descent[:, [i]]
+        form = Form("derived", statement, SURELY, right, record.on_descent)
+        left = record.both.mixture.sum(axis=1, keepdims=True) / record.rate_of_weights - record.best[:, [i]]
+        return cls(left, (form,), record.squared_targets.sum() - record.best[-1, [i]])
+
+
+THEOREMS = (Ensemble, Weights, CommonDescent, OwnDescent, Regret)
+
+
+def rate_of_weights(method: Any, world: World) -> float:
+    """The declared eta_k."""
+    return float(world.problem.rounds**-0.5 if method.eta_k is None else method.eta_k)
+
+
+def record_of(method: Any, world: World) -> Record:
+    """Play one replicate, and add up what the theorems need."""
+    problem, bank, lam = world.problem, world.bank, method.lam
+    rounds, K, N = problem.rounds, problem.clients, world.dictionary.N
+    rate, eta_k = method.step_factor * method.rate(rounds), rate_of_weights(method, world)
+    both, common, own = (WeightSums.of(rounds, K, experts) for experts in (2, N, N))
+    descent, largest = DescentSums.of(rounds, N), np.zeros((rounds, K))
+    own_loss, own_squared = np.zeros((rounds, N)), np.zeros((rounds, N))
+    for t, before, _, _ in rounds_of(method, world):
+        (x, y, _), here, theta = problem.round(t), problem.present[t], before.server.theta
+        own_theta = before.client.theta[0].astype(np.float64)
+        alone = (bank.features(x)[0] * own_theta).sum(axis=-1).T
+        f = np.stack([bank.predict(x, theta)[0], alone], axis=1)  # (K, 2, N)
+        own_norm = (own_theta**2).sum(axis=-1).T
+        norms = np.stack([np.broadcast_to((theta[0] ** 2).sum(axis=-1), own_norm.shape), own_norm], axis=1)
+        loss = (f - y[:, None, None]) ** 2 + lam * norms
+        w, ab = softmax(before.client.log_w[0]), softmax(before.client.log_ab[0])
+        mixed = (w * f).sum(axis=-1)
+        errors = (mixed - y[:, None]) ** 2
+        of_mixtures = errors + lam * (w * norms).sum(axis=-1)
+        both.enter(t, errors, ((ab * mixed).sum(axis=-1) - y) ** 2, eta_k, here)
+        common.enter(t, loss[:, 0], of_mixtures[:, 0], eta_k, here)
+        own.enter(t, loss[:, 1], of_mixtures[:, 1], eta_k, here)
+        descent.enter(t, world, theta, loss[:, 0], np.ones((K, N)), rate, lam)
+        residual = alone - y[:, None]
+        g = 4 * (residual**2 * bank.squared_norms(x)[0] + 2 * lam * residual * alone + lam**2 * own_norm)
+        own_loss[t], own_squared[t] = loss[:, 1].sum(axis=0), g.sum(axis=0)
+        largest[t] = here * errors.max(axis=1)
+    u, best = best_in_features(world, np.ones(rounds), lam)
+    so_far = np.maximum.accumulate(largest, axis=0)
+    sums = (own_loss.cumsum(axis=0), own_squared.cumsum(axis=0))
+    return Record(method, world, both, common, own, so_far, descent, *sums, u[0], best)
+
+
+def theorems(method: Any, world: World) -> tuple[Theorem, ...]:
+    """The bounds on one replicate."""
+    record = record_of(method, world)
+    return tuple(theorem.of(record) for theorem in THEOREMS)

@@ -1,0 +1,161 @@
+"""FOMD-OMS: Li, Wu, Xu and King, NeurIPS 2024. The text of their theorem was not available; the bounds are derived."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fkl.algorithms.federated.fomd_oms import FomdOms
+from fkl.contract.world import Array, World
+from fkl.theory.base import EXPECTED, SURELY, Assumption, Form, Theorem, rounds_of
+from fkl.theory.descent import DescentSums, best_in_features, everyone_present
+
+PAPER = "Li, Wu, Xu and King, NeurIPS 2024"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one replicate's theorems need; l = (f - y)^2 has no regulariser.
+
+    Parameters
+    ----------
+    method : FomdOms
+    world : World
+    prediction : (T, 1)
+        sum_t sum_k sum_j p_j l_jk: the loss of A_1, which is drawn by p.
+    kernels, best : (T, N)
+        sum_t sum_k l_ik, and that of u_i.
+    estimates : (T, 1)
+        sum_t sum_j p_j E_t c_j^2, with K^2 E_t c_j^2 = (sum_k l_jk)^2 + sum_k l_jk^2 (1 / P_j - 1).
+    squared : (T, N)
+        E_t |G_t|^2 of each round.
+    u : (N, P)
+        Ridge fits in features with |u_i| <= U_i.
+    """
+
+    method: FomdOms
+    world: World
+    prediction: Array
+    kernels: Array
+    best: Array
+    estimates: Array
+    squared: Array
+    u: Array
+
+    @property
+    def kind(self) -> str:
+        """Kind of all claims: nothing but A_1 is drawn if J = N."""
+        return SURELY if self.method.J == self.world.dictionary.N else EXPECTED
+
+    @property
+    def squared_targets(self) -> float:
+        """sum_t sum_k y^2."""
+        return float((self.world.problem.y**2).sum())
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """Assumptions of the selection."""
+        why_not = "" if self.method.norms is None else "algo.norms"
+        return (everyone_present(self.world), Assumption("balls of the same radius", why_not))
+
+    @property
+    def of_selection(self) -> Array:
+        """Right-hand side of `Selection`, (T, 1)."""
+        clients, N, rounds = self.world.problem.clients, self.world.dictionary.N, self.world.problem.rounds
+        rate = self.method.rate(N, rounds, clients) / self.method.complexities(N)[0]
+        return clients * (np.log(N) / rate + rate / 2 * self.estimates)
+
+    @property
+    def of_descent(self) -> Array:
+        """Right-hand side of `Descent`, (T, N)."""
+        clients, N, rounds = self.world.problem.clients, self.world.dictionary.N, self.world.problem.rounds
+        steps = np.array([self.method.steps(N, t, clients) for t in range(rounds)])
+        start = (self.u**2).sum(axis=-1) / (2 * steps[0])
+        later = 2 * self.method.bounds(N) ** 2 * (1 / steps - 1 / steps[0])
+        return clients * (start + later + np.cumsum(steps * self.squared, axis=0) / 2)
+
+
+class Selection(Theorem):
+    """The kernel that predicts, drawn by exponential weights of estimated losses, compared with every kernel."""
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Selection"
+    claims: ClassVar[str] = "kernel"
+    exponent: ClassVar[float | None] = 0.5
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The bound on one replicate."""
+        statement = (
+            "E sum_t sum_k (l(A_1) - l_ik) <= K [C ln N / eta + (eta / (2 C)) E sum_t sum_j p_j E_t c_j^2],"
+            " C = (U + Y)^2"
+        )
+        form = Form("derived", statement, record.kind, record.of_selection, record.assumptions)
+        return cls(record.prediction - record.kernels, (form,), record.squared_targets - record.kernels[-1])
+
+
+class Descent(Theorem):
+    """The projected descent of every kernel, compared with a fit u in its features, |u| <= U.
+
+    |theta_t - u| is at most 2 U, and the steps lambda_t do not increase.
+    """
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Descent"
+    claims: ClassVar[str] = "kernel"
+    exponent: ClassVar[float | None] = 0.5
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The bound on one replicate."""
+        statement = (
+            "E sum_t sum_k (l_ik - l_ik(u)) <= K [|u|^2 / (2 lambda_1) + 2 U^2 (1 / lambda_T - 1 / lambda_1)"
+            " + (1/2) E sum_t lambda_t E_t |G_t|^2]"
+        )
+        form = Form("derived", statement, record.kind, record.of_descent, record.assumptions[:1])
+        return cls(record.kernels - record.best, (form,), record.squared_targets - record.best[-1])
+
+
+class Regret(Theorem):
+    """The kernel that predicts, compared with the fit in the features of the best kernel."""
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Regret"
+    claims: ClassVar[str] = "all clients"
+    exponent: ClassVar[float | None] = 0.5
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The bound on one replicate."""
+        i = int(record.best[-1].argmin())
+        statement = "E sum_t sum_k (l(A_1) - l_ik(u)) <= [Selection] + [Descent]"
+        right = record.of_selection + record.of_descent[:, [i]]
+        left = record.prediction - record.best[:, [i]]
+        form = Form("derived", statement, record.kind, right, record.assumptions)
+        return cls(left, (form,), record.squared_targets - record.best[-1, [i]])
+
+
+THEOREMS = (Selection, Descent, Regret)
+
+
+def record_of(method: Any, world: World) -> Record:
+    """Play one replicate, and add up what the theorems need."""
+    rounds, K, N = world.problem.rounds, world.problem.clients, world.dictionary.N
+    descent, prediction, estimates = DescentSums.of(rounds, N), np.zeros((rounds, 1)), np.zeros((rounds, 1))
+    for t, before, _, _ in rounds_of(method, world):
+        (x, y, _), theta, p = world.problem.round(t), before.server.theta, np.exp(before.server.log_p[0])
+        loss = ((world.bank.predict(x, theta) - y[:, None]) ** 2)[0]
+        P = np.ones(N) if method.J == N else ((N - method.J) * p + method.J - 1) / (N - 1)
+        descent.enter(t, world, theta, loss, np.broadcast_to(P, loss.shape), 1.0, 0.0)
+        prediction[t] = (loss @ p).sum()
+        estimates[t] = p @ (loss.sum(axis=0) ** 2 + (loss**2).sum(axis=0) * (1 / P - 1)) / K**2
+    u, best = best_in_features(world, np.ones(rounds), 0.0, method.bounds(N))
+    of_predictions, of_estimates = prediction.cumsum(axis=0), estimates.cumsum(axis=0)
+    squared = np.diff(descent.squared, axis=0, prepend=0)
+    return Record(method, world, of_predictions, descent.loss, best, of_estimates, squared, u[0])
+
+
+def theorems(method: Any, world: World) -> tuple[Theorem, ...]:
+    """The bounds on one replicate."""
+    record = record_of(method, world)
+    return tuple(theorem.of(record) for theorem in THEOREMS)

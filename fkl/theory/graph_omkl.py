@@ -1,0 +1,484 @@
+"""OMKL-GF, OMKL-SFG, OMKL-SFG-R: Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023).
+
+The theorems have one constant eta, and one exploration rate. fkl's rates fall, as in the paper's experiments, so both
+sides are sums over rounds weighted by eta_t. With a constant rate that is the printed inequality times eta.
+
+Once the graph is drawn, a kernel's loss is observed with the probability r_i = sum_j p_j A_ij, and divided by q_i. The
+mean of its estimate is then a_i L_i with a_i = r_i / q_i. The proofs take the mean of a_i for 1. This is not so for
+OMKL-GF with J > 1, for floors, and for losses that are divided by eqs. (21) or (36) after `exploring` rounds. The
+corrected forms hold for every a_i, because the terms in 1 - a_i are computed on the run.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.algorithms.base import softmax
+from fkl.algorithms.online.omkl_gf import OmklGf
+from fkl.algorithms.online.omkl_sfg_r import OmklSfgR
+from fkl.contract.world import Array, World
+from fkl.theory.base import EXPECTED, Assumption, Form, Theorem, rounds_of
+from fkl.theory.descent import DescentSums, best_in_features
+
+PAPER = "Ghari and Shen, JMLR 2023"
+
+
+class Selected(NamedTuple):
+    """The choice of a node in one round, given the graph, and what its kernels lose.
+
+    Parameters
+    ----------
+    drawn, divisor : (J,)
+        Probability of each node, and the one by which its loss is divided.
+    q : (N,)
+        Probability by which each kernel's loss is divided.
+    A : (J, N)
+        Kernels of each node.
+    w : (J, N)
+        Weights of each node's kernels, of sum 1.
+    """
+
+    drawn: Array
+    divisor: Array
+    q: Array
+    A: Array
+    w: Array
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one replicate's theorems need: values of each round, and sums weighted by eta_t.
+
+    Parameters
+    ----------
+    method : OmklGf or OmklSfg
+    rates : (T, 1)
+        eta_t.
+    descent : DescentSums
+    u, best : (N, P), (T, N)
+        Ridge fits in features, and their loss, weighted by eta_t.
+    squared_targets : float
+        sum_t eta_t y^2.
+    nodes : Nodes or None
+        Of a graph whose nodes are the kernels.
+    loss, a, q : (T, N)
+        Losses of the kernels, mean of the estimate over the loss, and divisors.
+    w : (T, N)
+        Weights of all kernels, of sum 1.
+    used : (T, N)
+        Mean weight with which each kernel predicts: sum_j p_j w_ij, with w_ij its weight at node j.
+    mixture : (T, 1)
+        Mean loss of the prediction over the node's draw.
+    """
+
+    method: Any
+    rates: Array
+    descent: DescentSums
+    u: Array
+    best: Array
+    squared_targets: float
+    nodes: "Nodes | None"
+    loss: Array
+    a: Array
+    q: Array
+    w: Array
+    used: Array
+    mixture: Array
+
+    def total(self, values: Array) -> Array:
+        """sum_t eta_t values_t after each round."""
+        return np.cumsum(self.rates * values, axis=0)
+
+    @property
+    def on_printed(self) -> tuple[Assumption, ...]:
+        """Assumptions of all printed forms."""
+        method, rounds, largest = self.method, len(self.rates), self.loss.max()
+        first, last = self.rates[[0, -1], 0]
+        drawn = rounds <= method.exploring or getattr(method, "settle", "best") == "never"
+        floors = [f"algo.{key}={getattr(method, key)}" for key in ("q_floor", "p_floor") if getattr(method, key, 0)]
+        return (
+            Assumption("one constant rate", f"eta_t falls from {first:.3g} to {last:.3g}" if last < first else ""),
+            Assumption("(as2) losses in [0, 1]", f"losses reach {largest:.3g}" if largest > 1 else ""),
+            Assumption("a draw in every round", "" if drawn else f"algo.exploring={method.exploring}"),
+            Assumption("no floors of probabilities", ", ".join(floors)),
+            Assumption("exact draws", "" if method.draw == "exact" else f"algo.draw={method.draw}"),
+        )
+
+    @property
+    def start(self) -> Array:
+        """|u_i|^2 / 2, (N,)."""
+        told: Array = (self.u**2).sum(axis=-1) / 2
+        return told
+
+    @property
+    def of_descent(self) -> Array:
+        """Right-hand side of Lemma 7, corrected, (T, N)."""
+        unseen = self.total((1 - self.a) * self.loss) - np.cumsum((1 - self.a) * self.best_of_rounds, axis=0)
+        return self.start + self.descent.squared / 2 + unseen
+
+    @property
+    def best_of_rounds(self) -> Array:
+        """eta_t L_i(u) of each round, (T, N)."""
+        return np.diff(self.best, axis=0, prepend=0)
+
+    @property
+    def printed_of_descent(self) -> Array:
+        """Right-hand side of Lemma 7 as printed, (T, N)."""
+        return self.start + self.descent.lipschitz**2 * self.total(self.rates / self.q) / 2
+
+    @property
+    def of_weights(self) -> Array:
+        """Right-hand side of Lemma 8, corrected, (T, N)."""
+        spread = (self.w * per(self.a, self.q) * self.loss**2).sum(axis=1, keepdims=True)
+        apart = ((self.used - self.a * self.w) * self.loss).sum(axis=1, keepdims=True)
+        of_all = np.log(self.loss.shape[1]) + self.total(self.rates * spread / 2 + apart)
+        return of_all - self.total((1 - self.a) * self.loss)
+
+    @property
+    def printed_of_weights(self) -> Array:
+        """Right-hand side of Lemma 8 as printed, (T, 1); the exploration rate is eta_t."""
+        N, eta = self.loss.shape[1], self.rates
+        return np.log(N) + self.total(self.method.J * eta + N * eta / (2 * (1 - eta)))
+
+    def against(self, comparator: Array) -> Array:
+        """Left-hand side of a bound on the prediction's expected loss, given the comparators' sums (T, N)."""
+        return self.total(self.mixture) - comparator
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Values of each round of nodes that are the kernels; node i has kernel i and its out-neighbours.
+
+    Parameters
+    ----------
+    loss : (T, N)
+        Losses of each node's prediction.
+    a, divisor : (T, N)
+        Mean of the estimate over the loss, and divisors of the loss.
+    u, drawn : (T, N)
+        Weights of sum 1, and probabilities.
+    printed, spread, unseen : (T, N)
+        sum_j w_ij / q_j, sum_j w_ij (a_j / q_j) L_j^2 and sum_j w_ij (1 - a_j) L_j over the kernels j of each node i.
+    edges : (T, N)
+        Logarithm of the factor by which new and removed edges change the sum of w over the node's kernels before the
+        round; before the first, a node has its own kernel only.
+    """
+
+    loss: Array
+    a: Array
+    divisor: Array
+    u: Array
+    drawn: Array
+    printed: Array
+    spread: Array
+    unseen: Array
+    edges: Array
+
+    def of_draw(self, record: Record) -> Array:
+        """Right-hand side of Lemma 10, corrected, (T, N)."""
+        spread = (self.u * per(self.a, self.divisor) * self.loss**2).sum(axis=1, keepdims=True)
+        apart = ((self.drawn - self.a * self.u) * self.loss).sum(axis=1, keepdims=True)
+        of_all = np.log(self.loss.shape[1]) + record.total(record.rates * spread / 2 + apart)
+        return of_all - record.total((1 - self.a) * self.loss)
+
+    def printed_of_draw(self, record: Record) -> Array:
+        """Right-hand side of eq. (120), (T, 1); the exploration rate is eta_t."""
+        N, eta = self.loss.shape[1], record.rates
+        return np.log(N) + record.total(eta + eta * N / 2 - eta**2 / 2)
+
+    def of_kernels(self, record: Record) -> Array:
+        """Right-hand side of Lemma 11, corrected, (T, N)."""
+        own = record.total((1 - record.a) * record.loss)
+        terms = record.total(record.rates * self.spread / 2 + self.unseen)
+        return np.cumsum(self.edges, axis=0) + terms - own
+
+    def printed_of_kernels(self, record: Record) -> Array:
+        """Right-hand side of Lemma 11 as printed, (T, N)."""
+        return self.edges[0] + record.total(record.rates * self.printed / 2)
+
+
+class Lemma7(Theorem):
+    """Lemma 7, eq. (51): the descent of every kernel, compared with the ridge fit in its features.
+
+    As POF-MKL's Lemma 3, it holds in expectation over the draws. The corrected form has |g|^2 for L^2.
+    """
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Lemma 7"
+    claims: ClassVar[str] = "kernel"
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The lemma on one replicate."""
+        printed = "sum_t eta_t (L_i - L_i(u)) <= |u|^2 / 2 + (1/2) sum_t eta_t^2 L^2 / q_i"
+        corrected = (
+            "E sum_t eta_t (L_i - L_i(u)) <= |u|^2 / 2 + E sum_t [eta_t^2 a_i |g_i|^2 / (2 q_i)"
+            " + eta_t (1 - a_i) (L_i - L_i(u))]"
+        )
+        forms = (
+            Form("printed", printed, EXPECTED, record.printed_of_descent, record.on_printed),
+            Form("corrected", corrected, EXPECTED, record.of_descent),
+        )
+        return cls(record.total(record.loss) - record.best, forms, record.squared_targets - record.best[-1])
+
+
+class Lemma8(Theorem):
+    """Lemma 8, eq. (61): OMKL-GF's prediction, compared with the losses of every kernel.
+
+    Two steps of the proof seem wrong. (75a) takes the mean of a_i for 1, but p_j of eq. (18) depends on the graph, so
+    the mean of A_ij p_j is not that of (21). And (88) bounds the weight with which a kernel predicts by sum_j p_j
+    pi_ij: for M > 1 a heavy kernel predicts more often. The corrected form has the weights with which kernels predict.
+    """
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Lemma 8"
+    claims: ClassVar[str] = "kernel"
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The lemma on one replicate."""
+        printed = "sum_t eta_t (E_t L(f_hat) - L_i) <= ln N + sum_t [eta_t eta_e J + eta_t^2 N / (2 (1 - eta_e))]"
+        corrected = (
+            "E sum_t eta_t (E_t L(f_hat) - L_i) <= ln N + E sum_t [(eta_t^2 / 2) sum_k w_k (a_k / q_k) L_k^2"
+            " + eta_t sum_k (rho_k - a_k w_k) L_k - eta_t (1 - a_i) L_i], rho_k the mean weight of kernel k in f_hat"
+        )
+        of_kernels = record.total(record.loss)
+        forms = (
+            Form("printed", printed, EXPECTED, record.printed_of_weights, record.on_printed),
+            Form("corrected", corrected, EXPECTED, record.of_weights),
+        )
+        return cls(record.against(of_kernels), forms, record.squared_targets - of_kernels[-1])
+
+
+class Lemma1(Theorem):
+    """Lemma 1, eq. (22): OMKL-GF's prediction, compared with the ridge fit in every kernel's features.
+
+    The sum of Lemmas 7 and 8, with 1 / q_i <= N J / eta_e^2 as printed.
+    """
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Lemma 1"
+    claims: ClassVar[str] = "kernel"
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The lemma on one replicate."""
+        statement = "sum_t eta_t (E_t L(f_hat) - L_i(u)) <= [Lemma 8] + "
+        N, J, lipschitz = record.loss.shape[1], record.method.J, record.descent.lipschitz
+        of_gradients = lipschitz**2 * N * J / 2 * np.cumsum(np.ones_like(record.rates), axis=0)  # eta_e is eta_t
+        printed = record.printed_of_weights + record.start + of_gradients
+        last = "|u|^2 / 2 + sum_t eta_t^2 L^2 N J / (2 eta_e^2)"
+        forms = (
+            Form("printed", statement + last, EXPECTED, printed, record.on_printed),
+            Form("corrected", "E " + statement + "[Lemma 7]", EXPECTED, record.of_weights + record.of_descent),
+        )
+        return cls(record.against(record.best), forms, record.squared_targets - record.best[-1])
+
+
+class Lemma10(Theorem):
+    """Lemma 10: the prediction of OMKL-SFG and SFG-R, compared with every node's.
+
+    The right-hand side of (106) is not that of its proof, which is (120), unless xi = eta. The printed form is (120).
+    """
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Lemma 10"
+    claims: ClassVar[str] = "node"
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The lemma on one replicate."""
+        nodes = of_graph(record)
+        printed = "sum_t eta_t (E_t L(f_hat) - L(node i)) <= ln N + sum_t eta_t (xi + eta_t N / 2 - eta_t xi / 2)"
+        corrected = (
+            "E sum_t eta_t (E_t L(f_hat) - L(node i)) <= ln N + E sum_t [eta_t^2 sum_k u_k b_k L(node k)^2 / (2 p_k)"
+            " + eta_t sum_k (p_k - b_k u_k) L(node k) - eta_t (1 - b_i) L(node i)], b_k the mean of its estimate / L"
+        )
+        of_nodes = record.total(nodes.loss)
+        forms = (
+            Form("printed", printed, EXPECTED, nodes.printed_of_draw(record), record.on_printed),
+            Form("corrected", corrected, EXPECTED, nodes.of_draw(record)),
+        )
+        return cls(record.against(of_nodes), forms, record.squared_targets - of_nodes[-1])
+
+
+class Lemma11(Theorem):
+    """Lemma 11, eq. (121): the prediction of every node, compared with its own kernel.
+
+    The telescope of (125) needs the same kernels at node i in every round. OMKL-SFG-R adds edges and removes them; each
+    change multiplies the sum of the node's weights, and the corrected form adds the logarithms.
+    """
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Lemma 11"
+    claims: ClassVar[str] = "node"
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The lemma on one replicate."""
+        nodes, changes = of_graph(record), isinstance(record.method, OmklSfgR)
+        fixed = Assumption("a graph that does not change", "OMKL-SFG-R changes the graph" if changes else "")
+        printed = "sum_t eta_t (L(node i) - L_i) <= ln |N_i| + (1/2) sum_t eta_t^2 sum_j w_ij / q_j, j in N_i"
+        corrected = (
+            "E sum_t eta_t (L(node i) - L_i) <= ln |N_i| + E sum_t [ln(change of sum_j w_j by new edges)"
+            " + (eta_t^2 / 2) sum_j w_ij (a_j / q_j) L_j^2 + eta_t sum_j w_ij (1 - a_j) L_j - eta_t (1 - a_i) L_i]"
+        )
+        of_kernels = record.total(record.loss)
+        on_printed = (*record.on_printed, fixed)
+        forms = (
+            Form("printed", printed, EXPECTED, nodes.printed_of_kernels(record), on_printed),
+            Form("corrected", corrected, EXPECTED, nodes.of_kernels(record)),
+        )
+        left = record.total(nodes.loss) - of_kernels
+        return cls(left, forms, record.squared_targets - of_kernels[-1])
+
+
+class Theorem5(Theorem):
+    """Theorem 5, eq. (40): OMKL-SFG, compared with the ridge fit in the features of the best kernel j.
+
+    It allows any node with an edge to j. Here the node is j itself: the best of these nodes depends on the draws. A
+    comparator in the features needs no eps and no C; |u|^2 replaces (1 + eps) C^2.
+    """
+
+    paper: ClassVar[str] = PAPER
+    name: ClassVar[str] = "Theorem 5"
+    claims: ClassVar[str] = "the learner"
+    statement: ClassVar[str] = "sum_t eta_t (E_t L(f_hat) - L_j(u)) <= [Lemma 10] + [Lemma 11] + [Lemma 7], of kernel j"
+
+    @classmethod
+    def of(cls, record: Record) -> Theorem:
+        """The theorem on one replicate."""
+        nodes, j = of_graph(record), int(record.best[-1].argmin())
+        parts = nodes.of_draw(record) + nodes.of_kernels(record) + record.of_descent
+        forms = (
+            Form("printed", cls.printed_statement(), EXPECTED, cls.printed(record, j), record.on_printed),
+            Form("corrected", f"E {Theorem5.statement}", EXPECTED, parts[:, [j]]),
+        )
+        left = record.against(record.best)[:, [j]]
+        return cls(left, forms, record.squared_targets - record.best[-1, [j]])
+
+    @classmethod
+    def printed_statement(cls) -> str:
+        """The inequality as printed, in features."""
+        return f"{cls.statement}, without its terms in eps"
+
+    @classmethod
+    def printed(cls, record: Record, j: int) -> Array:
+        """Its right-hand side, (T, 1)."""
+        nodes = of_graph(record)
+        of_kernel = nodes.printed_of_kernels(record) + record.printed_of_descent
+        return nodes.printed_of_draw(record) + of_kernel[:, [j]]
+
+
+class Theorem6(Theorem5):
+    """Theorem 6, eq. (48): OMKL-SFG-R, compared with the ridge fit in the features of the best kernel j.
+
+    Its proof has >= for <= in (137), and uses Lemma 11 although the graph changes. beta is the least q of the run, or
+    1 / N if that is smaller; fkl's own beta varies.
+    """
+
+    name: ClassVar[str] = "Theorem 6"
+
+    @classmethod
+    def printed_statement(cls) -> str:
+        """The inequality as printed, in features."""
+        sums = "sum_t eta_t (xi + (eta_t / 2) (L^2 + N beta + 1) / beta - eta_t xi / 2)"
+        return f"sum_t eta_t (E_t L(f_hat) - L_j(u)) <= 2 ln N + |u|^2 / 2 + {sums}, without its terms in eps"
+
+    @classmethod
+    def printed(cls, record: Record, j: int) -> Array:
+        """Its right-hand side, (T, 1)."""
+        N, eta, lipschitz = record.loss.shape[1], record.rates, record.descent.lipschitz
+        beta = min(float(record.q.min()), 1 / N)
+        of_rounds = eta + eta / 2 * (lipschitz**2 + N * beta + 1) / beta - eta**2 / 2
+        return 2 * np.log(N) + record.start[j] + record.total(of_rounds)
+
+
+THEOREMS: dict[str, tuple[type[Any], ...]] = {
+    "OMKL-GF": (Lemma7, Lemma8, Lemma1),
+    "OMKL-SFG": (Lemma7, Lemma10, Lemma11, Theorem5),
+    "OMKL-SFG-R": (Lemma7, Lemma10, Lemma11, Theorem6),
+}
+
+
+def per(a: Array, q: Array) -> Array:
+    """Return a / q, and 0 where a is 0."""
+    with np.errstate(divide="ignore"):
+        return np.divide(a, q, out=np.zeros_like(a), where=a > 0)
+
+
+def of_graph(record: Record) -> Nodes:
+    """The nodes of OMKL-SFG and SFG-R."""
+    assert record.nodes is not None
+    return record.nodes
+
+
+def of_bipartite_graph(method: OmklGf, after: Any, log_w: Array, eta: float, t: int) -> Selected:
+    """Eqs. (18), (19) and (21) in round t, given the round's graph; log w (N,) is that before the round."""
+    pi, A = after.pi[0], after.A[0]
+    u = (A * np.exp(log_w - log_w[A.any(axis=0)].max())).sum(axis=1)
+    p = (1 - eta) * u / u.sum() + eta / len(u)
+    frozen = t >= method.exploring and method.divide_by == "observed"
+    q = p @ A if frozen else p @ (1 - (1 - pi) ** method.M)
+    return Selected(p, p, np.maximum(q, method.q_floor), A, softmax(np.where(A, log_w, -np.inf)))
+
+
+def of_similarity_graph(method: Any, after: Any, log_w: Array, log_u: Array, eta: float, t: int) -> Selected:
+    """Eqs. (33), (36), (37) and (46) in round t; log w, log u (N,) are those before the round."""
+    A, D = (after.refined[0], after.good[0]) if isinstance(method, OmklSfgR) else (after.A, after.D)
+    p = drawn = (1 - eta) * softmax(log_u) + eta * D / D.sum()
+    if t >= method.exploring and method.settle != "never":
+        drawn = np.eye(len(D))[log_u.argmax() if method.settle == "best" else 0]
+        p = drawn if method.divide_by == "observed" else p
+    elif method.draw == "next":
+        drawn = np.append(0.0, p[:-1])
+        drawn[-1] += p[-1]
+    q = np.maximum(p @ A, method.q_floor)
+    return Selected(drawn, np.maximum(p, method.p_floor), q, A, softmax(np.where(A, log_w, -np.inf)))
+
+
+def record_of(method: Any, world: World) -> Record:
+    """Play one replicate, and keep what the theorems need of each round."""
+    rounds, N, lam = world.problem.rounds, world.dictionary.N, method.lam
+    rates, descent = method.rates(slice(0, rounds)), DescentSums.of(rounds, N)
+    of_kernels, of_nodes, last_A = [], [], np.eye(N)
+    for t, before, _, after in rounds_of(method.round_by_round(), world):
+        eta, (x, y, _) = float(rates[t]), world.problem.round(t)
+        theta, log_w = before.theta.astype(np.float64), before.log_w[0]
+        if isinstance(method, OmklGf):
+            chosen = of_bipartite_graph(method, after, log_w, eta, t)
+        else:
+            chosen = of_similarity_graph(method, after, log_w, before.log_u[0], eta, t)
+        f, norms = world.bank.predict(x, theta)[0, 0], (theta**2).sum(axis=-1)[0]
+        loss = (f - y) ** 2 + lam * norms
+        of_node = (chosen.w @ f - y) ** 2 + lam * chosen.w @ norms
+        q = chosen.q
+        a = per(chosen.drawn @ chosen.A, q)
+        odds = np.divide(q, a, out=np.full(N, np.inf), where=a > 0)  # E|G|^2 = |g|^2 / odds
+        descent.enter(t, world, theta, loss[None], odds[None], eta, lam)
+        of_kernels.append((loss, a, q, softmax(log_w), chosen.drawn @ chosen.w, [chosen.drawn @ of_node]))
+        if not isinstance(method, OmklGf):
+            edges = log_sums(log_w, chosen.A) - log_sums(log_w, last_A)
+            b = per(chosen.drawn, chosen.divisor)
+            inside = (per(chosen.w, q).sum(axis=1), chosen.w @ (per(a, q) * loss**2), chosen.w @ ((1 - a) * loss))
+            of_nodes.append((of_node, b, chosen.divisor, softmax(before.log_u[0]), chosen.drawn, *inside, edges))
+            last_A = chosen.A.astype(np.float64)
+    u, best = best_in_features(world, rates, lam)
+    squared_targets = float((rates * world.problem.y[:, 0] ** 2).sum())
+    values = map(np.array, zip(*of_kernels, strict=True))
+    nodes = Nodes(*map(np.array, zip(*of_nodes, strict=True))) if of_nodes else None
+    return Record(method, rates[:, None], descent, u[0], best, squared_targets, nodes, *values)
+
+
+def log_sums(log_w: Array, A: Array) -> NDArray[np.float64]:
+    """Logarithm of the sum of w over the kernels of each node, (N,)."""
+    told: NDArray[np.float64] = np.logaddexp.reduce(np.where(A, log_w, -np.inf), axis=1)
+    return told
+
+
+def theorems(method: Any, world: World) -> tuple[Theorem, ...]:
+    """The theorems on one replicate."""
+    record = record_of(method, world)
+    return tuple(theorem.of(record) for theorem in THEOREMS[method.label])

@@ -1,0 +1,135 @@
+"""PF and PC: duality, sums of agents' duals, the slips of Theorems 3 and 4, and planted faults."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from theory.test_theory import found, held
+
+from fkl.algorithms.parsimonious.centralized import Centralized
+from fkl.algorithms.parsimonious.dual import Dual, Solution, solve
+from fkl.algorithms.parsimonious.federated import Federated
+from fkl.algorithms.parsimonious.quadrature import Quadrature
+from fkl.data.ellipses import Ellipses
+from fkl.data.partition import Sites
+from fkl.data.problem import PerReplicate
+from fkl.data.store import Store
+from fkl.engines.experiment import Experiment
+from fkl.kernels import Dictionary
+from fkl.network import Network
+from fkl.theory import parsimonious
+from fkl.theory.answer import Answer, of_theory, verdicts
+
+KEYS = {"eps": 0.9, "steps": 300, "centres": 196, "box": [[-18.0, -8.0], [10.0, 20.0]]}
+
+
+def answer(method, rows=180, seed=0) -> Answer:
+    """Verdicts and identities of nine agents in the plane."""
+    rng = np.random.default_rng(seed)
+    table = Ellipses(rows=rows, test_rows=20, per_side=3).load(Store(Path("nowhere")), rng)
+    problem = PerReplicate((method.batch(Sites().split(table, rng), rng),))
+    given = Experiment(problem, Dictionary(), Network(), method, 0, 1, "float64")
+    return Answer(tuple(verdicts(given)), tuple(of_theory(given)))
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.3, 5.0])
+def test_bounds_and_identities_hold(gamma) -> None:
+    for seed in range(3):
+        told = answer(Federated(gamma=gamma, **KEYS), seed=seed)
+        assert not told.wrong
+        assert all(held(told).values())
+        duality = found(told, "Theorem 1", "derived")
+        assert 1 - 1e-9 <= duality.factor < 1 + (1e-6 if gamma == 0 else 0.1)
+        assert "supports overlap" in found(told, "Lemma 2", "printed").form.unmet[0]
+    assert [one.theorem.name for one in answer(Centralized(gamma=gamma, **KEYS)).verdicts] == ["Theorem 1"]
+
+
+def test_a_function_that_meets_all_constraints_costs_as_much_as_that_of_all_samples() -> None:
+    """Lemma 3: agents with the same samples."""
+    quadrature = Quadrature.over_box(np.array([[-4.0], [4.0]]), 400, [1.0])
+    x = np.array([[-1.0], [-0.5], [0.5], [1.0]])
+    y = np.sign(x[:, 0])
+    twice = np.concatenate([x, x]), np.concatenate([y, y])
+    one, both = (
+        solve(Dual.single(quadrature, *samples, 0.0, 0.1), np.ones((1, len(samples[1]))), 1000)
+        for samples in ((x, y), twice)
+    )
+    record = parsimonious.Record((one,), (one,), (both,), ())
+    lemma = parsimonious.Lemma3.of(record)
+    assert abs(float(lemma.left[0, 0])) < 1e-6 * one.value[0]
+    assert 0 <= float(lemma.forms[0].right[0, 0]) < 1e-6 * one.value[0]
+    # A constraint that the function breaks
+    far = np.concatenate([x, [[-2.0]]]), np.concatenate([y, [1.0]])
+    more = solve(Dual.single(quadrature, *far, 0.0, 0.1), np.ones((1, 5)), 1000)
+    broken = parsimonious.Lemma3.of(parsimonious.Record((one,), (one,), (more,), ()))
+    assert broken.left[0, 0] > 0
+    assert broken.forms[0].unmet == ("a sample is on its wrong side",)
+
+
+def value_without_gamma(self, lam):
+    """g(lambda) as in eq. (26), with m where gamma m should be."""
+    m = (self.alpha(lam) != 0) @ self.quadrature.weights
+    return TRUE_VALUE(self, lam) + (1 - self.gamma) * m
+
+
+TRUE_VALUE, TRUE_MODEL = Dual.value, Solution.model
+
+
+def agents_by_N(self, lam):
+    """g_i of agents whose lambda is divided by another number of samples."""
+    return TRUE_VALUE(self, lam if len(lam) == 1 else 1.1 * lam)
+
+
+def without_a_node(self, problem=0):
+    """One node beyond the threshold is left out of the model."""
+    model = TRUE_MODEL(self, problem)
+    return model._replace(active=model.active[1:], coefficients=model.coefficients[1:])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "fault", "broken"),
+    [
+        (Dual, "value", value_without_gamma, {"Theorem 1, derived", "sum of duals"}),
+        (Dual, "value", agents_by_N, {"sum of duals"}),
+        (Solution, "model", without_a_node, {"threshold"}),
+    ],
+)
+def test_planted_faults_are_noticed(kind, name, fault, broken, monkeypatch) -> None:
+    monkeypatch.setattr(kind, name, fault)
+    assert set(answer(Federated(gamma=0.01, **KEYS)).wrong) == broken
+
+
+def test_theorem_3_ignores_the_threshold() -> None:
+    """Two separate agents: at some nodes only one of the two solutions is beyond sqrt(2 gamma)."""
+    gamma, apart, N = 1.0, 6.0, 2
+    quadrature = Quadrature.over_box(np.array([[-5.0], [apart + 5]]), 20001, [1.0])
+    x, y = np.array([[0.0], [apart]]), np.ones(N)
+    together = solve(Dual.single(quadrature, x, y, gamma, 0.0), np.ones((1, N)), 1000)
+    agents = solve(Dual.of_agents(quadrature, x, y, np.arange(N), gamma, 0.0), np.ones((N, 1)), 1000)
+    difference = np.abs(together.alpha[0] - agents.alpha.sum(axis=0)).max()
+    active = together.alpha[0] != 0
+    mu, m = smallest_eigenvalue(quadrature, x, active), float(quadrature.weights @ active)
+    L, xi = N**2 * 2 * agents.mu[0, 0] * agents.mu[1, 0], np.exp(-(apart**2) / 2)
+    printed = 2 * np.sqrt(2 * xi * m * L) / (N * np.sqrt(mu * N))
+    assert difference >= np.sqrt(2 * gamma) > 50 * printed
+
+
+def smallest_eigenvalue(quadrature, x, active) -> float:
+    """That of Q, eq. (24)."""
+    k = parsimonious.kernel_values(quadrature, x)[:, active]
+    return float(np.linalg.eigvalsh((k * quadrature.weights[active]) @ k.T)[0] / len(x) ** 2)
+
+
+def test_the_bounds_of_theorems_3_and_4_grow_with_the_number_of_samples() -> None:
+    """For mu <= m / N^2, also for samples that hardly overlap, where mu is largest."""
+    quadrature = Quadrature.over_box(np.array([[-5.0], [325.0]]), 6600, [1.0])
+    everywhere, third, fourth = np.ones(quadrature.size, np.bool_), [], []
+    for N in (2, 8, 32):
+        mu = smallest_eigenvalue(quadrature, np.linspace(0, 320, N)[:, None], everywhere)
+        assert mu <= 1 / N**2
+        third.append((mu * N) ** -0.5)  # the factor of sqrt(xi m L / N^2), which does not shrink
+        fourth.append((mu * N**1.5) ** -0.5)  # of 4 sqrt(M)
+    assert np.all(np.diff(third) > 0)
+    assert np.all(np.diff(fourth) > 0)
+    assert third[2] / third[0] == pytest.approx(4, rel=1e-3)  # sqrt(N)
+    assert fourth[2] / fourth[0] == pytest.approx(2, rel=1e-3)  # N^(1/4)
