@@ -1,7 +1,6 @@
-"""`python docs/figures/theory.py`: the tables of docs/theory.md, from runs that take ten minutes."""
+"""`python docs/figures/theory.py`: the tables of docs/theory.md, from runs that take half an hour."""
 
 import sys
-from collections.abc import Iterator
 
 import numpy as np
 from scipy import stats
@@ -11,6 +10,7 @@ from fkl.config import load
 from fkl.config.compose import compose
 from fkl.runs.prepare import prepare
 from fkl.theory.answer import answered, of_replicates
+from fkl.theory.base import Verdict
 
 STAR = ("partition=iid", "partition.clients=20", "partition.rounds=500")
 STREAM = ("partition=stream", "kernels.D=20", "replicates=6")
@@ -38,13 +38,12 @@ RUNS = {
 """Words of a method's runs, and their data sets."""
 SHARES = (1, 2, 4, 8)
 """The horizons of slopes: T divided by these."""
-BOUNDS = ("run", "data set", "bound", "left", "right", "right / left", "answer")
-IDENTITIES = ("run", "data set", "identity", "left", "right", "answer")
-SLOPES = ("run", "data set", "theorem", "slope of log left side over log T", "exponent of the bound")
+BOUNDS = ("run", "bound", "right / left", "slope of log left over log T", "exponent")
+IDENTITIES = ("run", "identity", "left and right")
 
 
-def slopes(words: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
-    """Of every theorem with an exponent: its name, the slope with a 95 % interval, and the exponent.
+def slopes(words: tuple[str, ...]) -> dict[str, str]:
+    """Of every theorem with an exponent the slope, with a 95 % interval.
 
     The slope is that of each replicate's left side, added over claims, in runs with horizons T / 8 to T, whose rates
     follow from their own horizon.
@@ -52,36 +51,50 @@ def slopes(words: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
     longest = prepare(load(compose(*words))).problem.rounds
     horizons = [longest // share for share in SHARES]
     theorems = [[*of_replicates(prepare(load(compose(*words, f"partition.rounds={T}"))))] for T in horizons]
+    found = {}
     for of_each in zip(*theorems, strict=True):
-        first = of_each[0][0]
-        if first.exponent is None:
-            continue
         lefts = np.array([[one.left[-1].sum() for one in replicates] for replicates in of_each])
+        name = of_each[0][0].name
         if (lefts <= 0).any():
-            yield first.name, "a left side is not positive", f"{first.exponent:g}"
+            found[name] = "left not positive"
             continue
         each = np.polyfit(np.log(horizons), np.log(lefts), 1)[0]
         half = stats.t.ppf(0.975, len(each) - 1) * each.std(ddof=1) / np.sqrt(len(each))
-        yield first.name, f"{each.mean():.2f} ± {half:.2f}", f"{first.exponent:g}"
+        found[name] = f"{each.mean():.2f} ± {half:.2f}"
+    return found
+
+
+def cell(one: Verdict) -> str:
+    """Right / left, and the answer if it is not `holds`."""
+    factor = f"{one.factor:.3g}" if np.isfinite(one.factor) else "left not positive"
+    return factor if one.answer == "holds" else f"{factor} ({one.answer.removeprefix('holds, ')})"
 
 
 def main() -> None:
-    """Print three tables."""
-    bounds, identities, of_slopes = [], [], []
+    """Print two tables."""
+    bounds, identities = [], []
     for name, (words, datasets) in RUNS.items():
+        cells, of_slopes, exponents, same = {}, {}, {}, {}
         for dataset in datasets:
             print(f"{name}, {dataset}", file=sys.stderr)
             here = *words, f"dataset={dataset}"
             found = answered(load(compose(*here)))
             for one in found.verdicts:
-                numbers = (f"{number:.3g}" for number in (one.left, one.right, one.factor))
-                bounds.append([name, dataset, f"{one.theorem.name}, {one.form.name}", *numbers, one.answer])
-            for same in found.identities:
-                numbers, holds = (f"{same.left:.4g}", f"{same.right:.4g}"), "holds" if same.holds else "does not hold"
-                identities.append([name, dataset, same.name, *numbers, holds])
-            if any(one.theorem.exponent is not None for one in found.verdicts):
-                of_slopes += [[name, dataset, *told] for told in slopes(here)]
-    for headings, rows in ((BOUNDS, bounds), (IDENTITIES, identities), (SLOPES, of_slopes)):
+                cells.setdefault(one.name, []).append(f"{dataset} {cell(one)}")
+                exponents[one.theorem.name] = one.theorem.exponent
+            for one in found.identities:
+                sides = f"{one.left:.4g} and {one.right:.4g}" + ", does not hold" * (not one.holds)
+                same.setdefault(one.name, []).append(f"{dataset} {sides}")
+            if any(exponent is not None for exponent in exponents.values()):
+                for theorem, slope in slopes(here).items():
+                    of_slopes.setdefault(theorem, []).append(f"{dataset} {slope}")
+        for bound, told in cells.items():
+            theorem = bound.rpartition(", ")[0]
+            exponent = exponents[theorem]
+            slope = "" if exponent is None else ", ".join(of_slopes.pop(theorem, ()))  # in the theorem's first row
+            bounds.append([name, bound, ", ".join(told), slope, f"{exponent:g}" if slope else ""])
+        identities += [[name, identity, ", ".join(told)] for identity, told in same.items()]
+    for headings, rows in ((BOUNDS, bounds), (IDENTITIES, identities)):
         print(tabulate(rows, headings, "pipe", disable_numparse=True), "\n")
 
 

@@ -2,14 +2,15 @@
 
 A canary is a message along one entry, ten times as long as the clipping norm, which is there or not by a coin. Entries
 of clients differ, so no canary changes another one's score. The auditor sees what the adversary of the stated epsilon
-sees: the noisy mean with `privacy=central`, every noisy message with `privacy=local`. It never uses the noise
-multiplier. Steinke, Nasr and Jagielski, Privacy Auditing with One (1) Training Run (NeurIPS 2023), with bounds of
-`fkl.conditions.audit_bounds`.
+sees: the noisy mean with `privacy=central`, every noisy message with `privacy=local`, their sum alone with `secure`. It
+never uses the noise multiplier. Steinke, Nasr and Jagielski, Privacy Auditing with One (1) Training Run (NeurIPS
+2023), with bounds of `fkl.conditions.audit_bounds`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +18,12 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError, require
 from fkl.basics.random_streams import Role
 from fkl.conditions import accountant, audit_bounds
-from fkl.conditions.privacy import Noise
+from fkl.conditions.audit_scores import OBJECTION, Scores
+from fkl.conditions.privacy import Local, Noise
 from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
+from fkl.tasks.task import Panel
 from fkl.wire.payloads import PerClient, payloads_of, rebuilt, with_axes_of
 
 NORM = 10.0
@@ -29,14 +32,14 @@ ALPHA = 0.05
 """Probability with which epsilon_lower is above the true epsilon, at most."""
 CONTRADICTION = 1e-4
 """The same for a bound above the stated epsilon that ends the run with an error; a run has many replicates."""
-BY_CLIENT = 0.2
-"""Part of these probabilities for the bounds of single clients; the rest is for the bound of all together."""
-OBJECTION = 0.001
-"""p-value of the checks below which the bound is that of guesses."""
+POINTS = 20
+"""Rounds after which there is a bound for the figure, at most; from one to the next, their number grows evenly."""
 PAIR = 2
 """Draws of a client: its coin, and its sign."""
 ENTRIES = 1
 """Number of the draw that orders entries; coins and signs are draw 0."""
+
+Columns = dict[str, NDArray[np.float64]]
 
 
 @dataclass
@@ -45,13 +48,46 @@ class Seen:
 
     Parameters
     ----------
-    scores : (R, exchanges, K)
+    scores : (R, K, exchanges)
         Score of each canary, in clipping norms, with its sign taken away; NaN for none.
-    inside : (R, exchanges, K) bool
+    inside : (R, K, exchanges) bool
         Coins.
     """
 
     scores: NDArray[np.float64]
+    inside: NDArray[np.bool_]
+
+    @classmethod
+    def nothing(cls, *shape: int) -> "Seen":
+        """No score yet."""
+        return cls(np.full(shape, np.nan), np.zeros(shape, bool))
+
+    def put(self, number: Any, scores: Any, inside: NDArray[np.bool_]) -> "Seen":
+        """With scores (R, K) and coins of an exchange: its number, or that of each agent (R, K)."""
+        place = np.arange(self.scores.shape[-1]) == np.asarray(number)[..., None]
+        scores = np.where(place, scores[..., None], self.scores)
+        return Seen(scores, np.where(place, inside[..., None], self.inside))
+
+
+@dataclass
+class OnGraph:
+    """Memory of agents on a graph.
+
+    Parameters
+    ----------
+    seen : Seen
+    place, number : (R, K)
+        Entry of the canary that an agent is sending, and number of the exchange.
+    sign : (R, K)
+        Its sign.
+    inside : (R, K) bool
+        Its coin.
+    """
+
+    seen: Seen
+    place: NDArray[np.intp]
+    number: NDArray[np.intp]
+    sign: NDArray[np.float64]
     inside: NDArray[np.bool_]
 
 
@@ -69,8 +105,21 @@ class Canaries(OnMessages):
         for the whole run. A client has a coin for the whole run.
     """
 
-    on_a_graph = False
     called_without_messages = False
+    panels: ClassVar[Mapping[str, Panel]] = MappingProxyType(
+        {
+            "epsilon": Panel(
+                "epsilon so far\n(a low bound is a weak attack)",
+                {
+                    "epsilon_upper": "stated",
+                    "epsilon_lower": "at least (95 % in each round)",
+                    "epsilon_lower_guesses": "at least, by guesses",
+                },
+                log=False,
+                between=("epsilon_lower", "epsilon_upper"),
+            )
+        }
+    )
 
     level: str = "sample"
 
@@ -83,7 +132,8 @@ class Canaries(OnMessages):
         noisy = isinstance(privacy, Noise) and privacy.noise > 0
         require(noisy, "audit", "Canaries", "null without privacy.noise: there is no epsilon to contradict")
         require(accountant.INSTALLED, "audit", "Canaries", f"null: {accountant.MISSING}")
-        others = [group for group in conditions if group not in ("audit", "privacy", "participation")]
+        scored = {"audit", "privacy", "participation"} | ({"secure"} if isinstance(privacy, Local) else set())
+        others = [group for group in conditions if group not in scored]
         require(not others, "audit", "Canaries", f"null with {' and '.join(others)}, whose messages it cannot score")
         allowed = f"null for {method.label}, whose choice of entries tells more than a score"
         require(not method.choices_reveal_data, "audit", "Canaries", allowed)
@@ -92,7 +142,10 @@ class Canaries(OnMessages):
         """The canaries of a run with this method and this privacy."""
         once = self.level == "sample" and bool(getattr(method, "uses_sample_once", False))
         disappears = self.level == "client" or bool(getattr(method, "message_of_one_sample", False))
-        return Placed(self.level, conditions["privacy"], method.exchanges, once, disappears)
+        privacy, exchanges = conditions["privacy"], getattr(method, "exchanges", 1)
+        at_clients = "sums" if "secure" in conditions else "messages"
+        view = at_clients if isinstance(privacy, Local) else "models"
+        return Placed(self.level, privacy, exchanges, once, disappears, view)
 
 
 @dataclass(frozen=True)
@@ -111,29 +164,39 @@ class Placed(Canaries):
     disappears : bool
         Whether a message is 0 where its canary is out; otherwise it moves by 2 C, from one end of the ball of clipped
         messages to the other.
+    view : {"models", "messages", "sums"}
+        What the auditor sees: the noisy mean, each client's noisy message, or the sum of these alone (secure sums).
     """
 
     privacy: Any = None
     exchanges: int = 1
     once: bool = True
     disappears: bool = True
+    view: str = "models"
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
         """The canary, or a message that stands for its absence."""
-        require(len(turn.clients) == common.clients, "audit", "Canaries", "null where clients are in several processes")
-        if message is None:
-            return memory, message
-        honest = [payload.dense() for payload in payloads_of(message)]
-        place = self._places(common, honest)
-        inside, sign = self._coins(common, turn)
-        factor = np.where(inside, 1.0, 0.0 if self.disappears else -1.0) * np.where(place < 0, 0, sign)
-        flat = np.zeros((*place.shape, sum(one.values[0, 0].size for one in honest)))
-        length = NORM * self.privacy.clip * factor
-        np.put_along_axis(flat, np.maximum(place, 0)[..., None], length[..., None], axis=-1)
-        ends = np.cumsum([one.values[0, 0].size for one in honest])[:-1]
-        parts = zip(honest, np.split(flat, ends, axis=-1), strict=True)
-        sent = [PerClient(part.reshape(one.values.shape).astype(one.values.dtype), one.chosen) for one, part in parts]
-        return memory, rebuilt(message, sent)
+        return memory, None if message is None else self._canaries(common, message, turn)[0]
+
+    def agent_starts(self, common: Common, known: Any, agents: int) -> OnGraph:
+        """No score yet."""
+        shape = len(payloads_of(known)[0].values), agents
+        nowhere, first = np.full(shape, -1), np.zeros(shape, np.intp)
+        return OnGraph(Seen.nothing(*shape, common.rounds), nowhere, first, np.ones(shape), np.zeros(shape, bool))
+
+    def agent_sends(
+        self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
+    ) -> tuple[Any, Any, NDArray[np.bool_]]:
+        """The canary of every agent, as `client_sends`."""
+        canaries, place, inside, sign = self._canaries(common, message, turn)
+        return OnGraph(memory.seen, place, np.full(place.shape, turn.t), sign, inside), canaries, sends
+
+    def agent_sent(self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_]) -> OnGraph:
+        """The memory has the scores of the noisy messages."""
+        read = _entries(message, memory.place)
+        known = sends & (memory.place >= 0)
+        scores = np.where(known, memory.sign * read / self.privacy.clip, np.nan)
+        return replace(memory, seen=memory.seen.put(memory.number, scores, memory.inside))
 
     def server_takes(
         self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
@@ -145,24 +208,21 @@ class Placed(Canaries):
         sent = [payload.payload if isinstance(payload, SumOnly) else payload for payload in payloads]
         place = self._places(common, [payload.dense() for payload in sent])
         inside, sign = self._coins(common, turn)
-        rows = np.arange(len(place))[:, None]
         if isinstance(payloads[0], SumOnly):  # in units of a client's message in the mean
             mean = np.concatenate([payload.mean(share).reshape(len(place), -1) for payload in payloads], axis=-1)
-            read = mean[rows, place] / share.max()
+            read = np.take_along_axis(mean, np.maximum(place, 0), axis=-1) / share.max()
         else:
-            flat = [payload.dense().values.reshape(*place.shape, -1) for payload in payloads]
-            read = np.concatenate(flat, axis=-1)[rows, np.arange(place.shape[1]), place]
-        shape = len(place), common.rounds * self.exchanges, len(share)
-        old = Seen(np.full(shape, np.nan), np.zeros(shape, bool)) if memory is None else memory
-        scores, coins = old.scores.copy(), old.inside.copy()
+            read = _entries(message, place)
+        seen = memory or Seen.nothing(*place.shape, common.rounds * self.exchanges)
         known = (place >= 0) & (share > share.max() * (1 - 1e-9))  # the others weigh less
+        if self.view == "sums":  # of fewer clients have less noise
+            known &= (share > 0).all()
         number = turn.t * self.exchanges + turn.exchange
-        scores[:, number] = np.where(known, sign * read / self.privacy.clip, np.nan)
-        coins[:, number] = inside
-        return Seen(scores, coins), message, share
+        scores = np.where(known, sign * read / self.privacy.clip, np.nan)
+        return seen.put(number, scores, inside), message, share
 
-    def at_the_end(self, method: Any, problem: Any, memory: Any) -> dict[str, NDArray[np.float64]]:
-        """The stated epsilon, and what the canaries of each replicate show.
+    def at_the_end(self, method: Any, problem: Any, memory: Any) -> tuple[Columns, Columns]:
+        """The stated epsilon, and what the canaries of each replicate show, at the end and after some rounds.
 
         Raises
         ------
@@ -170,71 +230,85 @@ class Placed(Canaries):
             If a replicate contradicts the stated epsilon.
         """
         if memory is None:
-            return {}
-        upper = float(self.privacy.columns(method, problem)[f"epsilon_{self.level}"][-1])
-        R, numbers, K = memory.scores.shape
-        together = self.exchanges if self.once else numbers
-        grouped = memory.scores.reshape(R, -1, together, K)
-        counts = (~np.isnan(grouped)).sum(axis=2)
-        messages = max(1, int(counts.max()))
-        # A client that misses some messages has another distribution: only those with most messages count
-        summed = np.where(counts == messages, np.nansum(grouped, axis=2) / np.sqrt(messages), np.nan)
-        inside = memory.inside.reshape(grouped.shape).any(axis=2)
-        found = [self._of_one(*one, messages, upper) for one in zip(summed, inside, strict=True)]
-        return {name: np.array([one[name] for one in found]) for name in found[0]}
+            return {}, {}
+        seen = memory.seen if isinstance(memory, OnGraph) else memory
+        uppers = self.privacy.columns(method, problem)[f"epsilon_{self.level}"]
+        R, K, numbers = seen.scores.shape
+        T = len(uppers)
+        of_all = [self._of_one(one, uppers[-1], K) for one in self._scored(seen, numbers)]
+        summary = {name: np.array([one[name] for one in of_all]) for name in of_all[0]}
+        by_round = {name: np.zeros((T, R)) for name in CURVES}
+        by_round["epsilon_upper"] += uppers[:, None]
+        # A bound from earlier rounds is one of all rounds so far
+        ends = np.unique(np.rint(np.geomspace(1, T, POINTS)).astype(int))
+        for end, following in zip(ends, (*ends[1:], T + 1), strict=True):
+            of_some = [] if end == T else self._scored(seen, end * numbers // T)
+            bounds = [(one.at_least(ALPHA)[0], one.guessed(ALPHA)) for one in of_some]
+            found = np.array(bounds).T if bounds else [summary[name] for name in CURVES[1:]]
+            for name, values in zip(CURVES[1:], found, strict=True):
+                by_round[name][end - 1 : following - 1] = values
+        return summary, by_round
 
     def warnings(self, summary: Any) -> tuple[str, ...]:
         """What the audit has found, one line for all replicates."""
         if "epsilon_lower" not in summary:
             return ("the audit has no score: no client has sent anything",)
-        upper, lower, guessed, count, ratio, p = (summary[name] for name in COLUMNS)
-        moves = "C" if self.disappears else "2 C"
+        told = {name: summary[name].to_numpy() for name in summary if name in COLUMNS}
+        upper, lower, p = (told[name] for name in ("epsilon_upper", "epsilon_lower", "scores_p"))
+        moves = "zero-out (C)" if self.disappears else "left out (2 C)"
         lines = [
-            f"audit of {self.level}s, delta {self.privacy.delta:g}, a message moves by {moves}: epsilon is at most "
-            f"{upper.max():.4g}, and at least {lower.min():.4g} to {lower.max():.4g} (95 % in each replicate), by "
-            f"guesses {guessed.min():.4g} to {guessed.max():.4g}",
-            f"{count.min():.0f} canaries of norm {NORM:g} C in each replicate; errors in this run are of canaries, not "
-            "of the method",
+            f"epsilon of a {self.level}, delta {self.privacy.delta:g}, {moves}: at most {_span(upper)}; audit: at "
+            f"least {_span(lower)} (95 % in each replicate), by guesses {_span(told['epsilon_lower_guesses'])}"
         ]
-        if ratio.isna().any():
-            lines.append(f"fewer than {audit_bounds.FEWEST} canaries are in, or out: no bound is possible")
-        else:
-            lines[1] += f"; noise {ratio.mean():.3g} of what is stated"
+        if "epsilon_upper_sums" in told:
+            lines[0] += f"; at most {_span(told['epsilon_upper_sums'])} of what sums of all clients show"
+            upper = told["epsilon_upper_sums"]
+        canaries, inside = (_span(told[name], ",.0f") for name in ("canaries", "canaries_in"))
+        lines.append(
+            f"{canaries} canaries of norm {NORM:g} C in each replicate, {inside} in; errors in this run are of "
+            f"canaries, not of the method; view: {self.view}"
+        )
+        if np.isnan(told["noise_ratio"]).any():
+            return (*lines, f"fewer than {audit_bounds.FEWEST} canaries are in, or out: no bound is possible")
+        ratio, low, high, mu = audit_bounds.of_replicates([told[name] for name in MOMENTS], ALPHA)
+        lines[1] += f"; noise {ratio:.3g} of what is stated ({low:.3g} to {high:.3g})"
         if (p < OBJECTION).any():
-            lines.append("scores are not those of normal noise where scores_p is small: epsilon_lower is by guesses")
-        if (above := int((lower > upper).sum())) > 0:
-            chance = "which an honest audit has once in 20: repeat it with another seed"
-            lines.append(f"epsilon_lower is above epsilon_upper in {above} of {len(summary)} replicates, {chance}")
+            lines[1] += "; scores are not normal where scores_p is small: epsilon_lower is by guesses there"
+        else:
+            together = accountant.epsilon_of(mu, self.privacy.delta)
+            lines[1] += f"; scores normal (p {_span(p)}); replicates together: epsilon is at least {together:.4g}"
+        above = int((lower > upper).sum())
+        chance = "which an honest audit has once in 20: repeat it with another seed"
+        lines.append(
+            f"epsilon_lower is above epsilon_upper in {above} of {len(summary)} replicates, {chance}"
+            if above
+            else "nothing contradicts the stated epsilon"
+        )
         return tuple(lines)
 
-    def _of_one(self, scores: Any, inside: Any, messages: int, upper: float) -> dict[str, float]:
-        """The columns of one replicate, from scores (G, K) and coins."""
-        delta = self.privacy.delta
-        known = ~np.isnan(scores)
-        count, coins = int(known.sum()), inside[known]
-        stated = np.sqrt(messages) * (1 if self.disappears else 2) / self.privacy.noise  # mu
-        one_group = (-1, scores.shape[1] if self.once else 1)  # a client with one score has no mean of its own
-        p = audit_bounds.checked(scores.reshape(one_group), inside.reshape(one_group))
-        scored = min(coins.sum(), (~coins).sum()) >= audit_bounds.FEWEST
-        made = audit_bounds.guesses_to_make(count, float(stated), ALPHA) if scored else 0
-        right = audit_bounds.right_of(scores[known], coins, made) if scored else 0
+    def _scored(self, seen: Seen, numbers: int) -> list[Scores]:
+        """The scores of each replicate, from so many exchanges."""
+        R, K, _ = seen.scores.shape
+        together = self.exchanges if self.once else numbers
+        grouped = seen.scores[..., :numbers].swapaxes(1, 2).reshape(R, -1, together, K)
+        counts = (~np.isnan(grouped)).sum(axis=2)
+        messages = max(1, int(counts.max()))
+        # A client that misses some messages has another distribution: only those with most messages count
+        summed: Any = np.where(counts == messages, np.nansum(grouped, axis=2) / np.sqrt(messages), np.nan)
+        inside: Any = seen.inside[..., :numbers].swapaxes(1, 2).reshape(grouped.shape).any(axis=2)
+        mu = float(np.sqrt(messages) * (1 if self.disappears else 2) / self._noise(K))
+        return [Scores(*one, self.once, mu, self.privacy.delta) for one in zip(summed, inside, strict=True)]
 
-        def guessed(alpha: float) -> float:
-            return accountant.epsilon_of(audit_bounds.guesses(count, made, right, alpha), delta) if scored else 0.0
+    def _noise(self, clients: int) -> float:
+        """Standard deviation of a score with this many clients, as stated."""
+        return float(self.privacy.noise * (np.sqrt(clients) if self.view == "sums" else 1))
 
-        def at_least(alpha: float) -> tuple[float, str]:
-            if p < OBJECTION:
-                return guessed(alpha), "all clients"
-            by = np.zeros(scores.shape[1])
-            if self.once:
-                by = audit_bounds.gaussian(scores.T, inside.T, BY_CLIENT * alpha / len(by))
-            else:
-                by[(known & inside)[0]] = audit_bounds.of_one_alone(scores[known], coins, BY_CLIENT * alpha)
-            pooled = float(audit_bounds.gaussian(scores[known], coins, (1 - BY_CLIENT) * alpha))
-            who = f"client {int(by.argmax())}" if by.max() > pooled else "all clients"
-            return accountant.epsilon_of(max(pooled, float(by.max())), delta), who
-
-        contradicts, who = at_least(CONTRADICTION)
+    def _of_one(self, scores: Scores, upper: float, clients: int) -> dict[str, float]:
+        """The columns of one replicate."""
+        told = {"epsilon_upper": float(upper)}
+        if self.view == "sums":
+            upper = told["epsilon_upper_sums"] = accountant.epsilon_of(scores.mu, self.privacy.delta)
+        contradicts, who = scores.at_least(CONTRADICTION)
         if contradicts > upper * (1 + 1e-6):
             text = (
                 f"audit: CONTRADICTED: epsilon of a {self.level} is at least {contradicts:.4g} (99.99 %), stated is "
@@ -242,10 +316,26 @@ class Placed(Canaries):
                 "missing or comes after the noise, and for a message that moves by 2 C where C is stated"
             )
             raise FklError(text)
-        rest = [scores[known & side] - scores[known & side].mean() for side in (inside, ~inside)] if scored else []
-        deviation = np.sqrt(sum((one**2).sum() for one in rest) / (count - 2)) if scored else np.nan
-        values = upper, at_least(ALPHA)[0], guessed(ALPHA), count, deviation / self.privacy.noise, p
-        return dict(zip(COLUMNS, map(float, values), strict=True))
+        told |= {"epsilon_lower": scores.at_least(ALPHA)[0], "epsilon_lower_guesses": scores.guessed(ALPHA)}
+        told["epsilon_lower_any"] = scores.guessed_of_any(ALPHA)
+        return told | dict(zip(MOMENTS, scores.moments(self._noise(clients)), strict=True)) | {"scores_p": scores.p}
+
+    def _canaries(self, common: Common, message: Any, turn: Turn) -> tuple[Any, Any, Any, Any]:
+        """Canaries instead of all messages, their entries, their coins and their signs, (R, K) each."""
+        require(len(turn.clients) == common.clients, "audit", "Canaries", "null where clients are in several processes")
+        honest = [payload.dense() for payload in payloads_of(message)]
+        every_entry = self.view != "sums" or all(payload.chosen is None for payload in honest)
+        require(every_entry, "audit", "Canaries", "null with secure for clients that send some of their entries")
+        place = self._places(common, honest)
+        inside, sign = self._coins(common, turn)
+        factor = np.where(inside, 1.0, 0.0 if self.disappears else -1.0) * np.where(place < 0, 0, sign)
+        flat = np.zeros((*place.shape, sum(one.values[0, 0].size for one in honest)))
+        length = NORM * self.privacy.clip * factor
+        np.put_along_axis(flat, np.maximum(place, 0)[..., None], length[..., None], axis=-1)
+        ends = np.cumsum([one.values[0, 0].size for one in honest])[:-1]
+        parts = zip(honest, np.split(flat, ends, axis=-1), strict=True)
+        sent = [PerClient(part.reshape(one.values.shape).astype(one.values.dtype), one.chosen) for one, part in parts]
+        return rebuilt(message, sent), place, inside, sign
 
     def _coins(self, common: Common, turn: Turn) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
         """Whether canaries are in, and their signs, which add up to 0 over two exchanges, (R, K) each."""
@@ -269,7 +359,10 @@ class Placed(Canaries):
         order = common.streams.vectors(Role.CANARIES, 0, range(1), size, ENTRIES)[:, 0].argsort(axis=-1)
         rows, free, place = np.arange(R), np.ones((R, size), bool), np.full((R, K), -1)
         for k in range(K):
-            fits = np.take_along_axis(allowed[:, k], order, axis=-1) & free
+            may = np.take_along_axis(allowed[:, k], order, axis=-1)
+            fits = may & free
+            if self.view == "messages":  # those of others are apart, so clients may have the same entry
+                fits = np.where(fits.any(axis=-1, keepdims=True), fits, may)
             first = fits.argmax(axis=-1)
             found = fits[rows, first]
             place[:, k] = np.where(found, order[rows, first], -1)
@@ -277,11 +370,28 @@ class Placed(Canaries):
         return place
 
 
-COLUMNS = ("epsilon_upper", "epsilon_lower", "epsilon_lower_guesses", "canaries", "noise_ratio", "scores_p")
+MOMENTS = ("canaries", "canaries_in", "score_in", "score_out", "noise_ratio")
+"""Columns from which the bound of all replicates together follows."""
+CURVES = "epsilon_upper", "epsilon_lower", "epsilon_lower_guesses"
+"""Columns of the rounds."""
+COLUMNS = (*CURVES, "epsilon_upper_sums", *MOMENTS, "scores_p")
+"""Columns of the summary that the last words about an audit need."""
 
 
-def _travels(one: PerClient) -> NDArray[np.bool_]:
+def _span(values: NDArray[np.float64], digits: str = ".4g") -> str:
+    """The smallest and the largest number, or the only one."""
+    low, high = f"{values.min():{digits}}", f"{values.max():{digits}}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _entries(message: Any, place: NDArray[np.intp]) -> NDArray[np.float64]:
+    """The entry at this place (R, K) of each party's message; any one for -1."""
+    flat = [payload.dense().values.reshape(*place.shape, -1) for payload in payloads_of(message)]
+    return np.take_along_axis(np.concatenate(flat, axis=-1), place[..., None], axis=-1)[..., 0].astype(np.float64)
+
+
+def _travels(one: Any) -> NDArray[np.bool_]:
     """Which entries of a payload travel, (R, K, n)."""
-    shape = one.values.shape
-    chosen = np.ones(shape, bool) if one.chosen is None else with_axes_of(one.values, one.chosen)
+    shape, chosen = one.values.shape, getattr(one, "chosen", None)
+    chosen = np.ones(shape, bool) if chosen is None else with_axes_of(one.values, chosen)
     return np.broadcast_to(chosen, shape).reshape(*shape[:2], -1)

@@ -5,13 +5,15 @@ bound of `guesses` needs no normal noise: Mahloujifar, Melis and Chaudhuri, Audi
 (ICML 2025), for the trade-off function of a Gaussian mechanism.
 """
 
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import nctdtr, ndtr, ndtri
+from scipy.stats import binom, chi2, norm, normaltest
 from scipy.stats import f as f_distribution
-from scipy.stats import norm, normaltest
 
 Array = NDArray[np.float64]
 
@@ -37,14 +39,42 @@ def gaussian(scores: Array, inside: NDArray[np.bool_], alpha: float) -> Array:
     squares = [
         (np.where(side, scores - mean[..., None], 0) ** 2).sum(axis=-1) for side, mean in zip(sides, means, strict=True)
     ]
-    df = np.maximum(counts[0] + counts[1] - 2, 1)
-    deviation = np.sqrt((squares[0] + squares[1]) / df)
-    a = np.sqrt(1 / np.maximum(counts[0], 1) + 1 / np.maximum(counts[1], 1))
-    difference = means[0] - means[1]
+    return _of_moments(counts, means[0] - means[1], squares[0] + squares[1], alpha)
+
+
+def _of_moments(counts: Sequence[Any], difference: Any, squares: Any, alpha: float) -> Array:
+    """The bound of `gaussian`, from two counts, the difference of means, and the sum of squares around the means."""
+    count_in, count_out = counts
+    df = np.maximum(count_in + count_out - 2, 1)
+    deviation = np.sqrt(squares / df)
+    a = np.sqrt(1 / np.maximum(count_in, 1) + 1 / np.maximum(count_out, 1))
     t = difference / np.maximum(deviation * a, 1e-300)
     bound = np.maximum(a * noncentrality(t, df, alpha), 0)
     bound = np.where(deviation < NO_NOISE, np.where(difference > NO_NOISE, np.inf, 0), bound)
-    return np.where(np.minimum(*counts) >= FEWEST, bound, 0)
+    return np.where(np.minimum(count_in, count_out) >= FEWEST, bound, 0)
+
+
+def of_replicates(moments: Sequence[Array], alpha: float) -> tuple[float, float, float, float]:
+    """Deviation of the scores of all replicates, the ends of its interval, and the bound of `gaussian` from all.
+
+    Replicates have independent coins and noise, so their scores count as those of one audit.
+
+    Parameters
+    ----------
+    moments : five arrays (R,)
+        Canaries, those that are in, mean scores of those in and out, and deviation of the scores, of each replicate.
+    alpha : float
+    """
+    count, count_in, mean_in, mean_out, deviation = moments
+    squares, means, counts = float((deviation**2 * (count - 2)).sum()), [], []
+    for n, mean in ((count_in, mean_in), (count - count_in, mean_out)):
+        counts.append(n.sum())
+        means.append((n * mean).sum() / n.sum())
+        squares += float((n * (mean - means[-1]) ** 2).sum())
+    df = sum(counts) - 2
+    low, high = np.sqrt(squares / chi2.isf([alpha / 2, 1 - alpha / 2], df))
+    mu = float(_of_moments(counts, means[0] - means[1], squares, alpha))
+    return float(np.sqrt(squares / df)), float(low), float(high), mu
 
 
 def of_one_alone(scores: Array, inside: NDArray[np.bool_], alpha: float) -> Array:
@@ -61,20 +91,20 @@ def of_one_alone(scores: Array, inside: NDArray[np.bool_], alpha: float) -> Arra
 
 
 def noncentrality(t: Array, df: NDArray[np.integer] | np.integer, alpha: float) -> Array:
-    """The noncentrality at which a noncentral t is at most `t` with probability 1 - alpha.
+    """The noncentrality at which a noncentral t is at most `t` with probability 1 - alpha; 0 for a negative one.
 
     Above 400 degrees of freedom it is that of the normal approximation, whose error at df 500 is 0.004 at 28.
     """
     t, df = np.broadcast_arrays(np.asarray(t, np.float64), df)
     g = 1 - 1 / (4 * df)
-    found: Array = g * t - norm.isf(alpha) * np.sqrt(1 + t**2 * (1 - g**2))
     exact = (df <= 400) & (np.abs(t) < 1e3)
-    low, high = np.full(t.shape, -50.0), np.maximum(t, 0) + 10
+    found: Array = g * t - norm.isf(alpha) * np.hypot(1, t * np.sqrt(1 - g**2))
+    low, high = np.zeros(t.shape), np.maximum(t, 0) + 10  # scipy has NaN for some negative ones
     for _ in range(STEPS):
         middle = (low + high) / 2
         below = nctdtr(df, middle, np.where(exact, t, 0)) > 1 - alpha  # it falls with the noncentrality
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.where(exact, low, found)
+    return np.where(exact, low, np.maximum(found, 0))
 
 
 def guesses(canaries: int, made: int, right: int, alpha: float) -> float:
@@ -87,6 +117,29 @@ def guesses(canaries: int, made: int, right: int, alpha: float) -> float:
             return low
         last = int(np.nonzero(rejected)[0][-1])
         low, high = float(tried[last]), float(tried[min(last + 1, STEPS)])
+    return low
+
+
+def guesses_any(canaries: int, made: int, right: int, alpha: float, delta: float) -> float:
+    """The largest epsilon that so many right guesses reject, for any mechanism; 0 for none.
+
+    Steinke, Nasr and Jagielski (2023), theorem 3.1 with delta: it assumes only that coins are independent.
+    """
+    below = np.arange(right)  # fewer right guesses than these, by i = 1, 2, ...
+
+    def chance(epsilon: float) -> float:
+        """Probability of so many right guesses, at most."""
+        q = 1 / (1 + np.exp(-epsilon))
+        fewer = np.append(binom.cdf(below[::-1], made, q), 0.0)
+        most = ((fewer[0] - fewer[1:]) / np.arange(1, right + 1)).max() if right else 0.0
+        return float(binom.sf(right - 1, made, q) + 2 * canaries * delta * most)
+
+    low, high = 0.0, 30.0
+    if chance(low) >= alpha:
+        return low
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if chance(middle) < alpha else (low, middle)
     return low
 
 
@@ -108,8 +161,12 @@ def right_of(scores: Array, inside: NDArray[np.bool_], made: int) -> int:
 
 
 @cache  # the same for all replicates
-def guesses_to_make(canaries: int, mu: float, alpha: float) -> int:
-    """The number of guesses with the largest bound, at the 30 % quantile of 24 simulated audits of the stated mu."""
+def guesses_to_make(canaries: int, mu: float, alpha: float, delta: float | None = None) -> int:
+    """The number of guesses with the largest bound, at the 30 % quantile of 24 simulated audits of the stated mu.
+
+    The bound is that of `guesses`, or of `guesses_any` with a delta.
+    """
+    bound = guesses if delta is None else partial(guesses_any, delta=delta)
     rng = np.random.default_rng(0)
     inside = rng.random((24, canaries)) < 0.5
     scores = mu * inside + rng.normal(size=inside.shape)
@@ -117,7 +174,7 @@ def guesses_to_make(canaries: int, mu: float, alpha: float) -> int:
     for share in SHARES:
         made = max(2, 2 * int(share * canaries / 2))
         right = [right_of(*one, made) for one in zip(scores, inside, strict=True)]
-        best = max(best, (guesses(canaries, made, int(np.quantile(right, 0.3)), alpha), made))
+        best = max(best, (bound(canaries, made, int(np.quantile(right, 0.3)), alpha), made))
     return best[1]
 
 

@@ -105,7 +105,7 @@ class Compression(OnMessages):
             return memory, message
         return self._with_error_feedback(common, memory, message, np.ones(1, np.bool_), turn, Role.COMPRESSION_DOWN)
 
-    def agent_starts(self, known: Any, agents: int) -> Any:
+    def agent_starts(self, common: Common, known: Any, agents: int) -> Any:
         """The copy of each agent that all its neighbours hold."""
         shared: dict[str, Any] = {kind: payload for kind, (payload,) in kinds(known)}
         return Memory({f"{kind} 0": np.repeat(one.values[:, None], agents, axis=1) for kind, one in shared.items()})

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from fkl.contract.graph import Agents, Decentralized
 from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.kernels.traceable import cond
+from fkl.tasks.task import Panel
 from fkl.wire.inbox import Inbox
 
 
@@ -33,6 +35,8 @@ class OnMessages:
     """Whether it needs only means of clients' messages, as `means_only` of `fkl.contract.star.Federated` states."""
     called_without_messages = True
     """Whether `server_takes` is called where no client has answered."""
+    panels: ClassVar[Mapping[str, Panel]] = MappingProxyType({})
+    """Figures of a run with the condition, by file name."""
     hides_presence = False
     """As in `fkl.contract.star.Federated`."""
     traceable = False
@@ -65,9 +69,11 @@ class OnMessages:
         """Columns about every round (T,), by name, which follow from the configuration and the present clients."""
         return {}
 
-    def at_the_end(self, method: Any, problem: Any, memory: Any) -> dict[str, NDArray[np.float64]]:
-        """Columns of the summary (R,), by name, from the server's memory after the last round."""
-        return {}
+    def at_the_end(
+        self, method: Any, problem: Any, memory: Any
+    ) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
+        """Columns of the summary (R,) and of the rounds (T, R), from the final memory of the server, or of agents."""
+        return {}, {}
 
     def warnings(self, summary: Any) -> tuple[str, ...]:
         """Warnings for the user at the end of a run with this summary, one line each."""
@@ -95,7 +101,7 @@ class OnMessages:
         """
         return memory, message, share
 
-    def agent_starts(self, known: Any, agents: int) -> Any:
+    def agent_starts(self, common: Common, known: Any, agents: int) -> Any:
         """The memory of all agents before the first round, when they hold the same `known` for every neighbour."""
         return None
 
@@ -104,6 +110,10 @@ class OnMessages:
     ) -> tuple[Any, Any, NDArray[np.bool_]]:
         """An agent's memory, the message that travels to its neighbours, and whether it does, (R, K)."""
         return memory, message, sends
+
+    def agent_sent(self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_]) -> Any:
+        """An agent's memory, once it knows the message that was really sent."""
+        return memory
 
 
 @dataclass(frozen=True)
@@ -168,6 +178,20 @@ class Wrapped:
         """Columns of all conditions about every round (T,), by name."""
         told: dict[str, NDArray[np.float64]] = self.condition.columns(self.method, problem)
         return (self.method.columns(problem) if isinstance(self.method, Wrapped) else {}) | told
+
+    def at_the_end(self, problem: Any, held: Held) -> tuple[dict[str, Any], dict[str, Any]]:
+        """As that of a condition, of all conditions together, from the server's or the agents' state."""
+        told, by_round = self.condition.at_the_end(self.method, problem, held.memory)
+        if not isinstance(self.method, Wrapped):
+            return told, by_round
+        others = self.method.at_the_end(problem, held.method)
+        return others[0] | told, others[1] | by_round
+
+    @property
+    def panels(self) -> Mapping[str, Panel]:
+        """Figures of all conditions."""
+        others = self.method.panels if isinstance(self.method, Wrapped) else {}
+        return {**others, **self.condition.panels}
 
     def warnings(self, summary: Any) -> tuple[str, ...]:
         """Warnings of all conditions."""
@@ -248,11 +272,6 @@ class WrappedStar(Wrapped, Federated):
         """As the method's."""
         return self.method.functions(world, Star(state.server.method, state.client.method), t)
 
-    def at_the_end(self, problem: Any, server: Held) -> dict[str, NDArray[np.float64]]:
-        """Columns of all conditions in the summary (R,), by name."""
-        told: dict[str, NDArray[np.float64]] = self.condition.at_the_end(self.method, problem, server.memory)
-        return (self.method.at_the_end(problem, server.method) if isinstance(self.method, WrappedStar) else {}) | told
-
 
 @dataclass(frozen=True)
 class WrappedGraph(Wrapped, Decentralized):
@@ -266,7 +285,7 @@ class WrappedGraph(Wrapped, Decentralized):
     def start(self, common: Common, agents: int) -> tuple[Held, Any]:
         """The method's states, and the agents' memory for the condition."""
         own, known = self.method.start(common, agents)
-        return Held(own, self.condition.agent_starts(known, agents)), known
+        return Held(own, self.condition.agent_starts(common, known, agents)), known
 
     def learn(self, common: Common, own: Held, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Held, Outcome | None]:
         """As the method's."""
@@ -282,8 +301,9 @@ class WrappedGraph(Wrapped, Decentralized):
         return Held(state, memory), message, sends
 
     def sent(self, common: Common, own: Held, message: Any, sends: NDArray[np.bool_]) -> Held:
-        """The method receives the message that really travels."""
-        return Held(self.method.sent(common, own.method, message, sends), own.memory)
+        """The method and the condition receive the message that really travels."""
+        memory = self.condition.agent_sent(common, own.memory, message, sends)
+        return Held(self.method.sent(common, own.method, message, sends), memory)
 
     def receive(self, common: Common, own: Held, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Held, Any]:
         """The agent's step with its neighbours' messages."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
-from fkl.conditions.wrapped import WrappedStar
+from fkl.conditions.wrapped import Wrapped, WrappedStar
 from fkl.contract.world import World
 from fkl.data.scale import Scale
 from fkl.engines.checkpoint import Checkpoint
@@ -57,6 +57,8 @@ class Chunk:
     """A function for each replicate, if the loop keeps functions."""
     told: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     """Columns of network conditions in the summary (R,), by name."""
+    by_round: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    """Their columns of the rounds (T, R), by name."""
     stopped_at: float | None = None
     """The round after which `stop_when` ended the run, NaN if it never held; None for a run without it."""
 
@@ -162,9 +164,11 @@ def simulate(
                 early = in_progress.t < EARLY and engine.has_all_clients
                 not_finite = first_not_finite(experiment, world.streams.replicates, in_progress.t + 1) if early else ""
                 raise DivergedError(experiment.algorithm, failed, in_progress.t, not_finite) from None
-            if isinstance(experiment.algorithm, WrappedStar):
-                told = experiment.algorithm.at_the_end(world.problem, in_progress.state.server)
-                played = replace(played, told=told)
+            if isinstance(experiment.algorithm, Wrapped):
+                ended = in_progress.state
+                held = ended.server if isinstance(experiment.algorithm, WrappedStar) else ended.own
+                told, by_round = experiment.algorithm.at_the_end(world.problem, held)
+                played = replace(played, told=told, by_round=by_round)
             if keep_functions:
                 try:
                     functions = engine.functions(experiment.algorithm, world, in_progress.state, in_progress.t)

@@ -154,6 +154,9 @@ def draw_run(
             for place, (of, predicted) in enumerate(CONSTANTS.get(column, {}).items()):
                 if of in summary and of not in curves.columns:
                     baseline(axes, summary[of].mean(), predicted, place)
+        if panel.between is not None and set(panel.between) <= set(shown):
+            low, high = (curves.mean_and_deviation(column)[0] for column in panel.between)
+            axes.fill_between(np.arange(1, len(low) + 1), low, high, color=look.colour, alpha=0.1, linewidth=0)
         axes.set_ylabel(panel.label)
         axes.set_title(title)
         if panel.log:

@@ -240,7 +240,8 @@ def _records_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> Reco
     replicates, elapsed = np.arange(chunk.first, chunk.first + R), chunk.seconds_per_replicate()
     told = experiment.task.columns(chunk.judge, elapsed, beside)
     sent = _traffic(chunk.ledger)
-    by_round, by_client = told.rounds | _columns_of_conditions(experiment, R) | sent.rounds, told.clients | sent.clients
+    by_round = told.rounds | _columns_of_conditions(experiment, R) | dict(chunk.by_round) | sent.rounds
+    by_client = told.clients | sent.clients
     by_round = {name: values[:T] for name, values in by_round.items()}
 
     rounds = {"replicate": np.repeat(replicates, T), "round": np.tile(np.arange(1, T + 1), R)}

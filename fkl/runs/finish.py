@@ -72,7 +72,8 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
         from fkl.report.figures import draw_run, styled  # imports matplotlib, a third of the time of a small run
 
         with writing(run.folder), styled("paper" if run.settings.figures == "paper" else "screen"):
-            draw_run(folder, tables.curves, summary, run.algo.label, title, whole.task.panels())
+            panels = {**whole.task.panels(), **(whole.algorithm.panels if isinstance(whole.algorithm, Wrapped) else {})}
+            draw_run(folder, tables.curves, summary, run.algo.label, title, panels)
     results.finish(run, folder, notes)
 
 

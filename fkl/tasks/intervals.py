@@ -219,6 +219,7 @@ class SplitIntervals:
                 covered.sums[:, :, r, k] = one.sums.sum(axis=(2, 3))
         if self.with_server:
             size = np.full((len(y), 1), len(LEVELS))
+            self.world.channel.open_round(t, present)  # a resumed run may have played no round
             for direction in ("uplink", "downlink"):
                 self.world.channel.book(direction, "quantile", Size(size, size * self.world.channel.width))
         return covered.columns(over=(1,)), covered.columns()

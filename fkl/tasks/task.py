@@ -135,12 +135,15 @@ class Panel(NamedTuple):
     nominal : dict of str to float, or None
         Expected values of columns. The figure then shows each column's last value next to them, instead of curves. A
         run without these columns has no such figure.
+    between : tuple of two str, or None
+        Columns between which the figure is shaded.
     """
 
     label: str
     curves: Mapping[str, str]
     log: bool = True
     nominal: Mapping[str, float] | None = None
+    between: tuple[str, str] | None = None
 
 
 class Probe(NamedTuple):

@@ -1,6 +1,6 @@
 """`fkl bound`: play a finished run again, and show whether its theorems and identities hold."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from fkl.theory import OWN_IDENTITIES, THEORIES, WITHOUT
 from fkl.theory.base import Theorem, Verdict, judged
 from fkl.theory.figure import draw
 
-BOUNDS = ("bound", "of each", "left", "right", "right / left", "answer")
+BOUNDS = ("bound", "left", "right", "right / left", "answer")
 IDENTITIES = ("identity", "left", "right", "answer")
 
 
@@ -43,8 +43,7 @@ class Answer(NamedTuple):
     @property
     def wrong(self) -> tuple[str, ...]:
         """Names of bounds that should hold and are exceeded, and of identities that do not hold."""
-        exceeded = (one for one in self.verdicts if one.exceeded and not one.form.unmet)
-        bounds = (f"{one.theorem.name}, {one.form.name}" for one in exceeded)
+        bounds = (one.name for one in self.verdicts if one.exceeded and not one.form.unmet)
         return (*bounds, *(one.name for one in self.identities if not one.holds))
 
 
@@ -61,7 +60,9 @@ def command(finished: FinishedRun, format: str, verbose: bool) -> bool:
     else:
         note(first)
     if answer.verdicts:
-        show_table(BOUNDS, [_row(one) for one in answer.verdicts], format, numbers=range(2, 5))
+        show_table(BOUNDS, [_row(one) for one in answer.verdicts], format, numbers=range(1, 4))
+        if format == "table":
+            say(*_notes(answer.verdicts))
     if answer.identities:
         if format == "table" and answer.verdicts:
             say("")
@@ -134,14 +135,26 @@ def _first_line(answer: Answer, where: str) -> str:
         return f"▲ {where}: no bound applies to it"
     nearest = min(apply, key=lambda one: one.factor)
     closest = f", the closest is {nearest.factor:.3g} times the left side" if np.isfinite(nearest.factor) else ""
-    counts = {"vacuous": sum(one.vacuous for one in apply), "not applicable": len(answer.verdicts) - len(apply)}
-    rest = "".join(f"; {count} {word}" for word, count in counts.items() if count)
+    vacuous, others = [one.factor for one in apply if one.vacuous], len(answer.verdicts) - len(apply)
+    rest = f"; {len(vacuous)} vacuous, by a factor of up to {max(vacuous):.3g}" if vacuous else ""
+    rest += f"; {others} not applicable" if others else ""
     return f"✓ {where}: {plural(len(apply), 'bound')} hold{'s' * (len(apply) == 1)}{closest}{rest}"
 
 
 def _row(one: Verdict) -> list[str]:
     numbers = (f"{one.left:.3g}", f"{one.right:.3g}", f"{one.factor:.3g}" if np.isfinite(one.factor) else "-")
-    return [f"{one.theorem.name}, {one.form.name}", one.theorem.claims, *numbers, one.answer]
+    return [one.name, *numbers, one.answer]
+
+
+def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """What the answers mean: why bounds do not apply."""
+    why: dict[tuple[str, ...], list[str]] = {}
+    for one in verdicts:
+        if one.form.unmet:
+            why.setdefault(one.form.unmet, []).append(one.name)
+    yield from (f"  does not apply ({'; '.join(names)}): {'; '.join(reasons)}" for reasons, names in why.items())
+    if any(one.vacuous and not one.form.unmet for one in verdicts):
+        yield "  vacuous: the bound allows more than what predicting 0 loses"
 
 
 def _identity_row(one: Identity) -> list[str]:
@@ -151,6 +164,6 @@ def _identity_row(one: Identity) -> list[str]:
 def _statements(answer: Answer) -> Iterator[str]:
     """Statements, kinds and assumptions."""
     for one in answer.verdicts:
-        yield f"{one.theorem.name}, {one.form.name} ({one.theorem.paper}), {one.form.kind}: {one.form.statement}"
+        yield f"{one.name} ({one.theorem.paper}), {one.theorem.claims}, {one.form.kind}: {one.form.statement}"
         yield from (f"  {assumed.text}: {assumed.answer}" for assumed in one.form.assumptions)
     yield from (f"{one.name}: {one.statement}" for one in answer.identities)

@@ -132,12 +132,15 @@ class Verdict(NamedTuple):
     def answer(self) -> str:
         """A few words."""
         if self.form.unmet:
-            words = "exceeded; does not apply: " if self.exceeded else "not exceeded; does not apply: "
-            return words + "; ".join(self.form.unmet)
+            return "does not apply, exceeded" if self.exceeded else "does not apply"
         if self.exceeded:
             return "does not hold"
-        by = f" by a factor of {self.factor:.3g}" if np.isfinite(self.factor) else ""
-        return f"holds, vacuous{by}" if self.vacuous else "holds"
+        return "holds, vacuous" if self.vacuous else "holds"
+
+    @property
+    def name(self) -> str:
+        """The theorem and its form."""
+        return f"{self.theorem.name}, {self.form.name}"
 
 
 def judged(replicates: Sequence[Theorem]) -> Iterator[Verdict]:

@@ -27,5 +27,5 @@ def draw(folder: Path, verdicts: Sequence[Verdict], method: str) -> None:
         axes.set_yscale("log", nonpositive="mask")
         axes.set_xlabel("round")
         axes.set_ylabel(f"both sides so far ({one.theorem.claims})")
-        axes.set_title(f"{method}: {one.theorem.name}, {one.form.name}\n{one.answer.partition(': ')[0]}")
+        axes.set_title(f"{method}: {one.name}\n{one.answer}, by a factor of {one.factor:.3g}")
     save(folder, "bound", figure, len(verdicts[0].lefts))

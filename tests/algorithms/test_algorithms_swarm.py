@@ -30,7 +30,9 @@ def test_a_failure_is_reduced_to_the_words_that_matter() -> None:
     assert failure is not None
     assert failure.text == "ValueError: 5 words are wrong"
     assert reduced(failure, check, given) == ("algo=pof_mkl", "seed=2", "privacy=central")
-    assert failed("engine jax", check, ("algo=pof_mkl", "kernels.D=3")) is None
+    assert failed("engine jax", check, ("algo=pof_mkl", "chunk=1")) is None
+    with pytest.raises(FklError, match="refused"):
+        failed("engine jax", check, ("algo=pof_mkl", "kernels.D=3"))
     assert command("promise x", given[:2]) == "python -m fkl.conformance algo=pof_mkl seed=2"
 
 

@@ -1,6 +1,7 @@
 """Canaries show an epsilon that is below the stated one, close to it, and above it where something is wrong."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,30 @@ import pandas as pd
 import pytest
 
 from fkl.basics.errors import BadValue, FklError
+from fkl.basics.random_streams import Streams
 from fkl.conditions import accountant, audit, privacy
-from fkl.conditions.audit_bounds import gaussian, guesses, guesses_to_make, noncentrality, right_of
-from fkl.conditions.privacy import Central, Noise
+from fkl.conditions.audit_bounds import (
+    gaussian,
+    guesses,
+    guesses_any,
+    guesses_to_make,
+    noncentrality,
+    of_replicates,
+    right_of,
+)
+from fkl.conditions.audit_scores import OBJECTION, Scores
+from fkl.conditions.privacy import Central, Local, Noise
+from fkl.conformance import Conformance
 from fkl.conformance.promises import scenario
+from fkl.contract.star import Turn
 from fkl.engines.rounds import simulate
 from fkl.kernels.traceable import normal_quantile
 from fkl.results.folder import provenance, read_summary
 from fkl.results.tables import summary_without_comparison
 from fkl.runs.execute import execute
 from fkl.runs.prepare import prepare
+from fkl.screen.run import verdict
+from fkl.wire.payloads import PerClient
 
 pytestmark = pytest.mark.skipif(not accountant.INSTALLED, reason="dp-accounting is not installed")
 MU = {0.5: 0.1422, 1: 0.2681, 2: 0.5016, 4: 0.9249, 8: 1.666, 16: 2.9055}
@@ -47,6 +62,9 @@ def test_the_bound_of_a_noncentral_t_covers_as_often_as_it_says(df: int, ncp: fl
     rng, n = np.random.default_rng(df), 40_000
     t = (rng.normal(size=n) + ncp) / np.sqrt(rng.chisquare(df, size=n) / df)
     assert (noncentrality(t, np.int64(df), 0.05) <= ncp).mean() == pytest.approx(0.95, abs=0.004)
+    along = noncentrality(np.linspace(-3, 40, 400), np.int64(df), 0.0005)  # no gap, though scipy has some
+    assert (np.diff(along) >= -1e-9).all()
+    assert np.diff(along).max() <= 0.11
 
 
 @pytest.mark.parametrize("seeds", [100, pytest.param(1000, marks=pytest.mark.slow)])
@@ -73,6 +91,18 @@ def test_guesses_are_those_of_the_paper_and_cover() -> None:
     assert accountant.epsilon_of(2.0, 1e-5) == pytest.approx(9.9973, abs=1e-4)
 
 
+def test_guesses_for_any_mechanism_are_those_of_the_paper() -> None:
+    """Its appendix D prints 0.673; without delta, r right of r give log(x / (1 - x)) with x the r-th root of alpha."""
+    assert guesses_any(1000, 100, 75, 0.05, 1e-4) == pytest.approx(0.673, abs=5e-4)
+    assert guesses_any(100, 100, 100, 0.05, 0.0) == pytest.approx(3.493, abs=5e-4)
+    assert guesses_any(100, 100, 40, 0.05, 0.0) == 0
+    rng, mu = np.random.default_rng(1), MU[4]
+    made = guesses_to_make(1000, mu, 0.05, 1e-5)
+    found = [guesses_any(1000, made, right_of(*drawn(rng, mu, 1000), made), 0.05, 1e-5) for _ in range(40)]
+    assert np.mean(np.array(found) > 4) <= 0.05
+    assert np.median(found) / 4 == pytest.approx(0.39, abs=0.05)  # as in the specification
+
+
 def test_gaussian_bounds_are_close() -> None:
     """With 1000 canaries, medians of the bound over the true epsilon as in the specification."""
     rng = np.random.default_rng(2)
@@ -93,16 +123,25 @@ def test_an_honest_run_is_not_contradicted(algo: str, where: str) -> None:
     assert 0.7 <= told["epsilon_lower"] / told["epsilon_upper"] <= 1.07
     assert 0 < told["epsilon_lower_guesses"] < told["epsilon_lower"]
     assert told["noise_ratio"] == pytest.approx(1, abs=0.06)
-    assert told["scores_p"] > audit.OBJECTION
+    assert told["scores_p"] > OBJECTION
 
 
 def test_a_run_says_what_its_audit_has_found(tmp_path: Path) -> None:
-    """In its folder: columns, and a warning that errors are of canaries."""
-    words = "algo=ofmkl_avg", "dataset.clients=4", "dataset.rounds=30", "figures=none", f"paths.outputs={tmp_path}"
+    """In its folder: columns, bounds by round with a figure, and three lines."""
+    words = "algo=ofmkl_avg", "dataset.clients=4", "dataset.rounds=30", "replicates=2", f"paths.outputs={tmp_path}"
     run = scenario(*PRIVATE, *words)
     assert execute(run, progress=False)
-    assert 0 < read_summary(run.folder)["epsilon_lower"][0] < 5
-    assert "errors in this run are of canaries" in provenance(run.folder)["warning"]
+    assert (run.folder / "epsilon.png").exists()
+    summary, rounds = read_summary(run.folder), pd.read_csv(run.folder / "rounds.csv")
+    assert 0 < summary["epsilon_lower"][0] < 5
+    for column in audit.CURVES:
+        assert (rounds[rounds["round"] == 30][column].to_numpy() == summary[column].to_numpy()).all()
+    assert (rounds[rounds["round"] == 1]["epsilon_lower"] == 0).all()  # 4 canaries allow no bound
+    for said in ("at least", "errors in this run are of canaries", "nothing contradicts the stated epsilon"):
+        assert said in provenance(run.folder)["warning"]
+    mark, answer = verdict(summary)
+    assert (mark, answer.partition(" is ")[0]) == ("✓", "audit: epsilon")
+    assert verdict(summary.assign(epsilon_lower=99.0)) == ("▲", "audit: epsilon is at least 99.0, stated 4.38")
 
 
 def test_a_client_and_a_message_of_many_samples_have_bounds() -> None:
@@ -117,6 +156,75 @@ def test_a_client_and_a_message_of_many_samples_have_bounds() -> None:
     assert told["epsilon_lower"].mean() > 0
     assert (told["epsilon_lower"] > told["epsilon_upper"]).mean() <= 0.15
     assert told["noise_ratio"].mean() == pytest.approx(1, abs=0.1)
+
+
+AGENTS = ("privacy=local", "dataset.clients=100", "dataset.rounds=10", "kernels.D=10", "replicates=3")
+
+
+@pytest.mark.parametrize("algo", ["dkla", "cta", "odkla", "domkl", "consensus_rf_gp", "d_rf_gp"])
+def test_agents_on_a_graph_have_canaries(algo: str) -> None:
+    """One for each agent, whose message moves by 2 C; bounds are close, and all replicates together closer."""
+    iterations = ("algo.iterations=10",) if algo in ("dkla", "cta") else ()
+    told = audited(f"algo={algo}", *AGENTS, "privacy.noise=6", *iterations)
+    assert (told["canaries"] == 100).all()
+    assert told["epsilon_upper"][0] == pytest.approx(accountant.epsilon_of(2 * np.sqrt(10) / 6, 1e-5), rel=1e-6)
+    assert 0.5 <= told["epsilon_lower"].mean() / told["epsilon_upper"][0] <= 1
+    ratio, low, high, mu = of_replicates([told[name].to_numpy() for name in audit.MOMENTS], 0.05)
+    assert low < ratio < high
+    assert 0.6 <= accountant.epsilon_of(mu, 1e-5) / told["epsilon_upper"][0] <= 1.07
+    assert (told["score_in"] - told["score_out"]).mean() == pytest.approx(2 * np.sqrt(10) / 6, abs=0.3)
+
+
+def test_bounds_do_not_depend_on_how_many_replicates_run_together() -> None:
+    """One at a time, or three: the same numbers; and agents' memory survives a checkpoint."""
+    words = (*PRIVATE, "algo=dkla", *AGENTS, "algo.iterations=10", "privacy.noise=6")
+    experiment = prepare(scenario(*words))
+    one, all_ = (
+        pd.concat([summary_without_comparison(experiment, chunk) for chunk in simulate(experiment, chunk=together)])
+        for together in (1, 3)
+    )
+    for name in (*audit.COLUMNS, "epsilon_lower_any"):
+        if name in one:
+            assert (one[name].to_numpy() == all_[name].to_numpy()).all()
+    Conformance.from_overrides(*words).state_survives_save_and_load()
+
+
+def test_noise_that_agents_use_again_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an error, in 10 of 10 seeds; and half the noise."""
+    for plant in (same_noise, half_noise):
+        with monkeypatch.context() as patch:
+            plant(patch)
+            for seed in range(10):
+                with pytest.raises(FklError, match="CONTRADICTED"):
+                    audited("algo=dkla", *AGENTS, "algo.iterations=10", "privacy.noise=3", f"seed={seed}")
+
+
+def test_the_bound_of_replicates_is_that_of_all_their_scores() -> None:
+    """From counts, means and deviations, or from the scores themselves."""
+    scores, inside = drawn(np.random.default_rng(5), 1.0, 4, 50)
+    counts = inside.sum(axis=1)
+    means = [
+        np.array([row[side].mean() for row, side in zip(scores, sides, strict=True)]) for sides in (inside, ~inside)
+    ]
+    rest = np.where(inside, scores - means[0][:, None], scores - means[1][:, None])
+    deviation = np.sqrt((rest**2).sum(axis=1) / 48)
+    found = of_replicates([np.full(4, 50), counts, *means, deviation], 0.05)
+    assert found[-1] == pytest.approx(float(gaussian(scores.ravel(), inside.ravel(), 0.05)), rel=1e-12)
+
+
+def test_secure_sums_show_less() -> None:
+    """The audit sees sums: mu is 1 / (sigma sqrt(n)), whose epsilon stands beside the stated one."""
+    sums = "algo=ofmkl_avg", "privacy=local", "secure=pairwise", "dataset.clients=23", "dataset.rounds=450"
+    [told] = audited(*sums).to_dict("records")
+    mu = 1 / np.sqrt(23)  # 0.2085
+    assert told["canaries"] == 23 * 450
+    assert told["score_in"] - told["score_out"] == pytest.approx(mu, abs=0.05)
+    assert told["epsilon_upper"] == pytest.approx(4.377, abs=1e-3)
+    assert told["epsilon_upper_sums"] == pytest.approx(accountant.epsilon_of(mu, 1e-5), rel=1e-6)
+    assert 0.5 <= told["epsilon_lower"] / told["epsilon_upper_sums"] <= 1.1
+    assert told["noise_ratio"] == pytest.approx(1, abs=0.04)
+    with pytest.raises(FklError, match="some of their entries"):
+        audited("algo=pof_mkl", *sums[1:])
 
 
 def test_coins_change_nothing_but_canaries(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,6 +273,64 @@ def same_noise(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(privacy, "gaussian", first)
 
 
+def half(scores: Any, inside: Any, mu: float) -> Any:
+    """Noise of half the deviation: scores are in deviations of it."""
+    return scores + mu * inside
+
+
+def none_clipped(scores: Any, inside: Any, mu: float) -> Any:
+    """Canaries of 10 C."""
+    return scores + 9 * mu * inside
+
+
+def client_not_clipped(scores: Any, inside: Any, mu: float) -> Any:
+    """Client 7's canaries of 10 C."""
+    return scores + 9 * mu * inside * (np.arange(scores.shape[1]) == 7)
+
+
+def client_twice(scores: Any, inside: Any, mu: float) -> Any:
+    """Client 7's canaries of 2 C."""
+    return scores + mu * inside * (np.arange(scores.shape[1]) == 7)
+
+
+def cancelled(scores: Any, inside: Any, mu: float) -> Any:
+    """The same noise in all rounds, under signs that add up to 0."""
+    return mu * inside
+
+
+@pytest.mark.parametrize("seeds", [30, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("fault", "epsilon", "rounds", "clients"),
+    [
+        (half, 1, 1, 800), (half, 4, 1, 80), (half, 8, 1, 30),
+        (none_clipped, 1, 1, 30), (none_clipped, 4, 1, 30), (none_clipped, 8, 1, 30),
+        (client_not_clipped, 1, 30, 20), (client_not_clipped, 4, 50, 20), (client_twice, 4, 200, 20),
+        (cancelled, 1, 1, 30), (cancelled, 4, 1, 30), (cancelled, 8, 1, 30),
+    ],
+)  # fmt: skip
+def test_faults_are_found_in_nine_of_ten_audits(
+    fault: Callable[..., Any], epsilon: int, rounds: int, clients: int, seeds: int
+) -> None:
+    """With as many canaries as these faults need, at most, for a bound at 95 %: 8 in and 8 out are the fewest."""
+    rng, mu = np.random.default_rng(seeds), MU[epsilon]
+    found = []
+    for _ in range(seeds):
+        scores, inside = drawn(rng, mu, rounds, clients)
+        scores = fault(scores, inside, mu)
+        found.append(Scores(scores, inside, rounds > 1, mu, 1e-5).at_least(0.05)[0] > epsilon)
+    assert np.mean(found) >= 0.9
+
+
+@pytest.mark.parametrize("seeds", [50, pytest.param(500, marks=pytest.mark.slow)])
+def test_an_honest_audit_has_a_bound_above_the_truth_in_1_of_20(seeds: int) -> None:
+    """All clients together at 4 %, and single clients at 1 %."""
+    rng, above = np.random.default_rng(seeds), []
+    for epsilon in (1, 4, 8):
+        audits = (Scores(*drawn(rng, MU[epsilon], 50, 20), True, MU[epsilon], 1e-5) for _ in range(seeds))
+        above += [one.at_least(0.05)[0] > epsilon for one in audits]
+    assert np.mean(above) <= 0.05 + 3.2 * np.sqrt(0.05 * 0.95 / len(above))
+
+
 FEW = ("algo=ofmkl_avg", "dataset.clients=30", "kernels.N=2", "kernels.D=10")
 FAULTS = {
     half_noise: (*FEW, "dataset.rounds=40"),
@@ -195,6 +361,27 @@ def test_blind_spots_stay_known(monkeypatch: pytest.MonkeyPatch) -> None:
     assert audited(*FEW, "dataset.rounds=20", "audit.level=client")["epsilon_lower"][0] < 20
 
 
+@dataclass(frozen=True)
+class Theta:
+    """As agents' messages are."""
+
+    theta: PerClient
+
+
+def test_a_state_canary_shows_2c_where_c_is_stated() -> None:
+    """300 agents fit ridge to two rows with one z, of targets -1 and 1/2; a coin decides whether the first is there."""
+    z, m, local = np.array([0.6, 0.8]), 300, Local(clip=0.1, noise=1.0)
+    for seed in range(10):
+        inside = np.random.default_rng(seed).random(m) < 0.5
+        target = np.where(inside, -1 + 0.5, 0.5) / np.where(inside, 2, 1)
+        theta = Theta(PerClient(target[None, :, None] * z / (1 + 1e-3)))
+        turn = Turn(0, 0, Streams(seed, (0,)), range(m))
+        _, noisy = local.client_sends(None, None, theta, None, turn)  # type: ignore[arg-type]
+        scores = Scores(-(noisy.theta.values[0] @ z / local.clip)[None], inside[None], False, 1.0, 1e-5)
+        assert accountant.epsilon_of(1.0, 1e-5) < scores.at_least(audit.CONTRADICTION)[0]
+        assert scores.at_least(audit.CONTRADICTION)[0] < accountant.epsilon_of(2.0, 1e-5)
+
+
 # --- refusals
 
 
@@ -205,7 +392,7 @@ def test_blind_spots_stay_known(monkeypatch: pytest.MonkeyPatch) -> None:
         (("algo=ofmkl_avg", "secure=pairwise"), "null with secure"),
         (("algo=ofmkl_avg", "privacy=local", "compression=uniform"), "null with compression"),
         (("algo=pof_mkl", "algo.xi=0.5"), "choice of entries"),
-        (("algo=dkla", "privacy=local"), "audit"),
+        (("algo=push_cta", "privacy=local"), "audit"),
         (("algo=ofmkl_avg", "audit.level=row"), "sample or client"),
     ],
 )

@@ -147,7 +147,7 @@ def test_what_was_sent_and_what_is_left_come_to_all_messages(condition: Compress
 def test_agents_know_what_their_neighbours_hold(condition: Compression, seed: int) -> None:
     """All that they sent; and a theta that stays is held ever more closely by those whose error is less than all."""
     random = np.random.default_rng(seed)
-    memory = condition.agent_starts(_Theta(SameForAll(np.ones((R, P)))), K)
+    memory = condition.agent_starts(COMMON, _Theta(SameForAll(np.ones((R, P)))), K)
     held, theta = np.ones((R, K, P)), random.standard_normal((R, K, P))
     first = np.abs(theta - held).max()
     for t in range(60):

@@ -12,6 +12,7 @@ from conftest import Answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fkl.conformance import Conformance
 from fkl.tasks.intervals import LEVELS, Adaptive, AdaptiveIntervals, best_ranks, expected_coverage, federated_quantiles
 
 ORACLES = Path(__file__).parents[1] / "oracles"
@@ -145,3 +146,7 @@ def test_a_run_that_stops_early_calibrates_with_the_clients_of_its_last_round(
         assert code == 0, err
         found.append(pd.read_csv(tmp_path / name / "summary.csv").filter(like="conformal"))
     pd.testing.assert_frame_equal(*found)
+
+
+def test_a_one_shot_run_that_is_resumed_after_its_only_round_still_calibrates() -> None:
+    Conformance.from_overrides("algo=one_shot_ridge", "intervals=split").state_survives_save_and_load()

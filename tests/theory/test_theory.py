@@ -1,6 +1,7 @@
 """Bounds hold where they must, and are close on some streams; planted faults break what should notice them."""
 
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -233,7 +234,7 @@ def test_large_losses_are_said_to_break_an_assumption() -> None:
     problem = make_problem(size, 0)
     told = answer(PofMkl(M=5), replace(problem, y=10 * problem.y), make_dictionary(size))
     printed = found(told, "Theorem 1", "printed")
-    assert printed.answer.endswith("does not apply: losses reach " + f"{printed.form.assumptions[0].why_not[13:]}")
+    assert printed.answer.startswith("does not apply")
     assert float(printed.form.assumptions[0].why_not.removeprefix("losses reach ")) > 1
     assert found(told, "Theorem 1", "corrected").answer.startswith("holds")
 
@@ -249,7 +250,7 @@ def test_a_finished_run_is_answered(fkl) -> None:
     assert "convex loss: holds" in told.out
     rows = pd.read_csv("one/clients.csv")
     table = fkl("bound", "one", "--format=csv").out
-    left = float(next(line for line in table.splitlines() if line.startswith('"Theorem 1, printed"')).split(",")[3])
+    left = pd.read_csv(StringIO(table), nrows=6).set_index("bound").left["Theorem 1, printed"]
     assert left == pytest.approx(rows.regret_best_kernel.max(), rel=5e-3)
 
 

@@ -1,6 +1,7 @@
 """COKE and DKLA: Theorems 4 and 1 on a path of agents, where the corrected rate is close, and planted faults."""
 
 from dataclasses import replace
+from io import StringIO
 
 import networkx as nx
 import numpy as np
@@ -162,6 +163,6 @@ def test_a_finished_run_of_agents_is_answered(fkl) -> None:
     assert (told.code, told.out.startswith("✓ DKLA on diabetes: ")) == (0, True)
     assert "local minimum: grad R_i" in told.out
     table = fkl("bound", "one", "--format=csv").out
-    left = float(next(line for line in table.splitlines() if line.startswith('"Theorem 4, corrected"')).split(",")[3])
+    left = pd.read_csv(StringIO(table), nrows=4).set_index("bound").left["Theorem 4, corrected"]
     distance = pd.read_csv("one/rounds.csv").distance.iloc[-1]
     assert left == pytest.approx(4 * distance**2, rel=5e-3)
