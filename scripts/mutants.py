@@ -14,15 +14,14 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from copy import deepcopy
+from importlib import import_module
 from pathlib import Path
 
-import numba  # noqa: F401
-import numpy  # noqa: F401
-import pandas  # noqa: F401
 import pytest
-import scipy.stats  # noqa: F401
 from planted_faults import ROOT, copy_checkout
 
+for library in ("numba", "pandas", "scipy.stats"):  # which every test would load anew
+    import_module(library)
 LONGEST_S = 600
 """A test that takes longer has found an endless loop."""
 OTHER = {
@@ -54,17 +53,15 @@ def mutants(source: str) -> Iterator[tuple[int, str, str]]:
     """Line, description and source of every mutant."""
     tree = ast.parse(source)
     within_text = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
-    lines = source.encode().splitlines(keepends=True)
+    raw = source.encode()
+    lines = raw.splitlines(keepends=True)
     for node in ast.walk(tree):
         if id(node) in within_text or (new := changed(node)) is None:
             continue
-        start, end = (
-            sum(map(len, lines[: line - 1])) + column
-            for line, column in ((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset))  # type: ignore[attr-defined]
-        )
-        raw, text = source.encode(), f"({ast.unparse(new)})"
-        old = " ".join(raw[start:end].decode().split())
-        yield node.lineno, f"{old}  ->  {text[1:-1]}", (raw[:start] + text.encode() + raw[end:]).decode()  # type: ignore[attr-defined]
+        ends = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+        start, end = (sum(map(len, lines[: line - 1])) + column for line, column in ends)
+        mutated = raw[:start] + f"({ast.unparse(new)})".encode() + raw[end:]
+        yield ends[0][0], f"{ast.unparse(node)}  ->  {ast.unparse(new)}", mutated.decode()
 
 
 def passes(tests: list[str], root: Path) -> bool:
