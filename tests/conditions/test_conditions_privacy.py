@@ -179,6 +179,12 @@ def test_a_uniform_number_of_0_gives_finite_noise() -> None:
     np.testing.assert_allclose(drawn, norm.ppf(2.0**-54), rtol=1e-9)
 
 
+@pytest.mark.parametrize("condition", [Central(clip=1.0), Local(clip=1.0)])
+def test_a_server_without_messages_is_not_called(condition: Any) -> None:
+    """Otherwise noise alone would move the model."""
+    assert not method_in("pof_mkl", condition).algorithm.called_without_messages
+
+
 @pytest.mark.parametrize("share", [[0.5, 0.5, 0.0], [0.7, 0.2, 0.1]])
 def test_central_noise_has_the_deviation_that_is_said(share: list[float]) -> None:
     """Sigma C max share, in every entry of the mean."""
@@ -304,6 +310,7 @@ def test_a_sampled_mean_does_not_show_how_many_take_part() -> None:
         (("participation=schedule",), "privacy=Sampled: must be central without participation=share"),
         (("secure=pairwise",), "privacy=Sampled: must be central, or local, with secure"),
         (("audit=canaries",), "privacy=Sampled: must be central, or local, with audit"),
+        (("privacy.noise=0",), "privacy.noise=0.*: must be a number > 0"),
     ],
 )
 def test_only_clients_drawn_independently_and_unseen_lower_epsilon(words: tuple[str, ...], said: str) -> None:
