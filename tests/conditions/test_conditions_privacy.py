@@ -15,7 +15,7 @@ from scipy.stats import kstest, norm
 from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Role, Streams
 from fkl.conditions import accountant, wrap
-from fkl.conditions.privacy import Central, Local, NoisyMean, gaussian
+from fkl.conditions.privacy import Central, Local, NoisyMean, SampledWith, gaussian
 from fkl.conformance.promises import PROMISES, Conformance, play, require_same, scenario
 from fkl.contract.star import Samples, Turn
 from fkl.engines.experiment import make_world
@@ -264,6 +264,16 @@ def test_columns_count_what_was_sent() -> None:
     twice = noise.columns(SimpleNamespace(exchanges=2, uses_sample_once=False), there)
     assert twice["epsilon_client"][-1] == pytest.approx(balle_wang(2.0 / np.sqrt(6), 1e-5), abs=1e-6)
     assert Central(clip=1.0).columns(SimpleNamespace(), there) == {}
+    everyone = SampledWith(1.0, 2.0, 1e-5, probability=1.0).columns(SimpleNamespace(exchanges=2), there)
+    assert everyone["epsilon_client"] == pytest.approx(accountant.epsilons(2.0, 2 * np.arange(1, 4), 1e-5), abs=1e-3)
+
+
+@pytest.mark.skipif(not accountant.INSTALLED, reason="dp-accounting is not installed")
+def test_epsilon_of_a_sensitivity() -> None:
+    """Twice the sensitivity is half of the noise; none reveals nothing, an endless one all."""
+    for mu in (0.1, 0.5, 2.0):
+        assert accountant.epsilon_of(mu, 1e-5) == pytest.approx(balle_wang(1 / mu, 1e-5), abs=1e-6)
+    assert [accountant.epsilon_of(mu, 1e-5) for mu in (0.0, np.inf)] == [0.0, np.inf]
 
 
 @pytest.mark.skipif(not accountant.INSTALLED, reason="dp-accounting is not installed")
