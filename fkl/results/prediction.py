@@ -26,12 +26,12 @@ CLIENT = "client"
 def write_predictions(
     run: Path,
     rows: Path,
-    client: str | None = None,
-    replicate: int | None = None,
-    out: Path | None = None,
-    across: str | None = None,
-    keep: Sequence[str] = (),
-    skip_bad_rows: bool = False,
+    client: str | None,
+    replicate: int | None,
+    out: Path | None,
+    across: str | None,
+    keep: Sequence[str],
+    skip_bad_rows: bool,
 ) -> None:
     """Predict the rows of a file, and print the predictions or write them to a file, in the order of the rows.
 
