@@ -36,15 +36,16 @@ def _read_parquet(path: str, raw: bytes) -> "DataFrame":
 
     file = parquet.ParquetFile(BufferReader(raw))
     _require_room(path, raw, file.metadata.num_rows, file.metadata.num_columns)
-    return file.read().to_pandas(ignore_metadata=True)
+    # On many cores the stacks of threads alone would take the room that the file has.
+    return file.read(use_threads=False).to_pandas(ignore_metadata=True, use_threads=False)
 
 
 def _read_feather(path: str, raw: bytes) -> "DataFrame":
     from pyarrow import BufferReader, feather
 
-    table = feather.read_table(BufferReader(raw), memory_map=False)
+    table = feather.read_table(BufferReader(raw), use_threads=False, memory_map=False)
     _require_room(path, raw, table.num_rows, table.num_columns)
-    return table.to_pandas(ignore_metadata=True)
+    return table.to_pandas(ignore_metadata=True, use_threads=False)
 
 
 def _read_npz(path: str, raw: bytes) -> "DataFrame":
