@@ -107,6 +107,13 @@ FOUND = {
         "yaml",
         lambda: fuzz.TARGETS["yaml"].seeds()[0].replace(b"M: 1\n", b"M: 1" + b":59" * 9999 + b"\n"),
     ),
+    **{
+        f"a word of {name} that is no UTF-8": (
+            name,
+            lambda name=name: fuzz.TARGETS[name].seeds()[0].replace(b"ed", b"\xff\xff"),
+        )
+        for name in ("parquet", "feather")
+    },
     "a nested seal": ("seal", lambda: b"[" * 100_000),
     "a seal of other types": ("seal", lambda: fuzz.TARGETS["seal"].seeds()[0].replace(b"0.5", b"null")),
     "a list in a list": ("study", lambda: fuzz.STUDY.replace(b"[alone, mean]", b"[[]]")),

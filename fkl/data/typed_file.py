@@ -31,13 +31,19 @@ def _require_room(path: str, raw: bytes, rows: int, columns: int) -> None:
     own_file.require_room(path, raw, needed, f"{rows:,} rows of {plural(columns, 'column')}")
 
 
+def _to_pandas(table: Any) -> "DataFrame":
+    table.validate(full=True)  # such as words that are no UTF-8, and places of words outside the file
+    frame: DataFrame = table.to_pandas(ignore_metadata=True, use_threads=False)
+    return frame
+
+
 def _read_parquet(path: str, raw: bytes) -> "DataFrame":
     from pyarrow import BufferReader, parquet
 
     file = parquet.ParquetFile(BufferReader(raw))
     _require_room(path, raw, file.metadata.num_rows, file.metadata.num_columns)
     # On many cores the stacks of threads alone would take the room that the file has.
-    return file.read(use_threads=False).to_pandas(ignore_metadata=True, use_threads=False)
+    return _to_pandas(file.read(use_threads=False))
 
 
 def _read_feather(path: str, raw: bytes) -> "DataFrame":
@@ -45,7 +51,7 @@ def _read_feather(path: str, raw: bytes) -> "DataFrame":
 
     table = feather.read_table(BufferReader(raw), use_threads=False, memory_map=False)
     _require_room(path, raw, table.num_rows, table.num_columns)
-    return table.to_pandas(ignore_metadata=True, use_threads=False)
+    return _to_pandas(table)
 
 
 def _read_npz(path: str, raw: bytes) -> "DataFrame":
@@ -92,15 +98,15 @@ def read(path: str, raw: bytes) -> Columns:
     try:
         with requires_extra("files", path), limited_to_free_memory(own_file.room(len(raw))):
             frame = reader(path, raw)
+        frame = frame[[name for name in frame if not INDEX.fullmatch(str(name))]]
+        names = checked_names([str(name) for name in frame], path)
+        columns = {name: _convert_column(path, name, frame.iloc[:, i]) for i, name in enumerate(names)}
     except MemoryError:
         more = f"{shown_bytes(len(raw))} unpack to more than {shown_bytes(own_file.room(len(raw)))}"
         raise FklError(f"{path}: {more}; if that is meant, write it without compression") from None
     except DAMAGE as error:
         said = in_one_line(str(error).partition("\n")[0])
         raise FklError(f"{path}: is no {words} file, or is damaged: {said}") from None
-    frame = frame[[name for name in frame if not INDEX.fullmatch(str(name))]]
-    names = checked_names([str(name) for name in frame], path)
-    columns = {name: _convert_column(path, name, frame.iloc[:, i]) for i, name in enumerate(names)}
     return Columns(path, columns, lambda row: f"{path}, row {row + 1}", len(frame))
 
 
