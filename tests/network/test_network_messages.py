@@ -129,6 +129,9 @@ def test_a_code_for_all_comes_through_bytes_as_it_was(bits: int) -> None:
     assert packet is not None
     np.testing.assert_allclose(unpacked([packet]).theta.values, code.values, rtol=1e-6)
     assert packet.size == code.wire_size(4).size.item() + 4 == -(-12 * bits // 8) + 4 * 4 + 4
+    narrow = code.as_received({"R": 1, "K": K}, 4)
+    np.testing.assert_array_equal(narrow.values, unpacked([packet]).theta.values)
+    assert code.as_received({"R": 1, "K": K}, 8) is code
 
 
 @pytest.mark.parametrize("n", [1, 6, 11])
