@@ -28,14 +28,8 @@ HEADINGS = ("method", "what is run", "time, s", "floor, s", "time / floor", "goa
 LIBRARIES = ("numpy", "scipy", "numba")
 
 
-def bench(names: Iterable[str]) -> tuple[str, list[tuple[str, ...]]]:
-    """Measure, and return a line about the machine and the rows of a table, with `HEADINGS`.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Names from `BENCHES` or `ON_REQUEST`; all of `BENCHES` if there is none.
-    """
+def checked(names: Iterable[str]) -> tuple[str, ...]:
+    """The names, from `BENCHES` or `ON_REQUEST`; all of `BENCHES` if there is none."""
     wanted = tuple(names) or BENCHES
     for name in wanted:
         if name not in (*BENCHES, *ON_REQUEST):
@@ -44,7 +38,14 @@ def bench(names: Iterable[str]) -> tuple[str, list[tuple[str, ...]]]:
     if {*ON_REQUEST} & {*wanted}:
         with requires_extra("jax", "bench gpu"):
             import jax  # noqa: F401
-    return this_machine(), [_row(case) for name in wanted for case in import_module(f"fkl.bench.{name}").cases()]
+    return wanted
+
+
+def bench(names: Iterable[str]) -> tuple[str, list[tuple[str, ...]]]:
+    """Measure, and return a line about the machine and the rows of a table, with `HEADINGS`; names as in `checked`."""
+    return this_machine(), [
+        _row(case) for name in checked(names) for case in import_module(f"fkl.bench.{name}").cases()
+    ]
 
 
 def this_machine() -> str:
