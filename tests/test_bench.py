@@ -8,7 +8,7 @@ import pytest
 
 import fkl
 from fkl.basics.errors import FklError
-from fkl.bench import BENCHES, ON_REQUEST, against, bench, frameworks, pof_mkl, series
+from fkl.bench import BENCHES, ON_REQUEST, against, bench, federated, frameworks, pof_mkl, series
 from fkl.bench.case import Case
 from fkl.bench.frameworks import PEERS
 from fkl.kernels import Dictionary
@@ -19,11 +19,13 @@ def test_a_case_is_a_line_with_the_median_of_its_ratios(
 ) -> None:
     """The first run, which compiles, does not count; the floor is measured before each of the others."""
     seconds = {"ours": iter([99.0, 2.0, 3.0, 9.0]), "floor": iter([1.0, 2.0, 3.0])}
-    case = Case("mine", "small", "products", lambda: next(seconds["ours"]), lambda: next(seconds["floor"]), 1.5, 3)
+    case = Case(
+        "mine", "small", "products", lambda: next(seconds["ours"]), lambda: next(seconds["floor"]), 1.5, 3, lambda: 1500
+    )
     monkeypatch.setattr(pof_mkl, "cases", lambda: [case])
     machine, [cells] = bench(["pof_mkl"])
     assert f"fkl {fkl.__version__}, Python 3." in machine and machine.endswith(" cores.")
-    assert cells == ("mine", "small", "3", "2", "2.00", "1.5", "products")
+    assert cells == ("mine", "small", "3", "2", "2.00", "1.5", "1.50 kB", "products")
     assert capsys.readouterr().err.splitlines()[-1] == "mine, 3 of 3: 9 s, floor 3 s"
 
 
@@ -143,3 +145,12 @@ def test_ratios_are_appended_to_a_table(monkeypatch: pytest.MonkeyPatch, tmp_pat
     answer = fkl("bench", "pof_mkl", "--store", str(file))
     assert answer.code == 2 and "must be a new file, or a table with the columns commit, date" in answer.err
     assert file.read_text() == "a,b\n1,2\n"
+
+
+def test_federated_methods_are_run_beside_their_floors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As POF-MKL: each method and each floor is played, on few samples."""
+    for name, value in (("K", 4), ("T", 6), ("R", 2), ("N", 3), ("D", 5), ("FLOOR_ROUNDS", 3)):
+        monkeypatch.setattr(federated, name, value)
+    for case in federated.cases():
+        assert case.ours() > 0 and case.floor() > 0
+        assert case.memory is not None and case.memory() > 0

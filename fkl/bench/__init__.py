@@ -18,13 +18,14 @@ from fkl import __version__
 from fkl.basics.errors import FklError, requires_extra
 from fkl.bench.case import Case
 from fkl.results.folder import processor_name
+from fkl.screen.units import bytes_of
 
-BENCHES = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious", "rf_gp")
+BENCHES = ("pof_mkl", "federated", "graph_omkl", "coke", "fdskl", "parsimonious", "rf_gp")
 ON_REQUEST = ("gpu",)
 """Benchmarks that run only when they are named; they need JAX."""
 FRAMEWORKS = "frameworks"
 """The benchmark of `fkl.bench.frameworks`, which has a table of its own."""
-HEADINGS = ("method", "what is run", "time, s", "floor, s", "time / floor", "goal", "the floor")
+HEADINGS = ("method", "what is run", "time, s", "floor, s", "time / floor", "goal", "memory", "the floor")
 LIBRARIES = ("numpy", "scipy", "numba")
 
 
@@ -65,4 +66,5 @@ def _row(case: Case) -> tuple[str, ...]:
         print(f"{case.name}, {number} of {case.repeats}: {turn[0]:.3g} s, floor {turn[1]:.3g} s", file=sys.stderr)
     ours, floor = np.transpose(turns)
     figures = f"{np.median(ours):.3g}", f"{np.median(floor):.3g}", f"{np.median(ours / floor):.2f}"
-    return case.name, case.shape, *figures, f"{case.goal:g}" if case.goal else "", case.floor_is
+    goal, memory = f"{case.goal:g}" if case.goal else "", bytes_of(case.memory()) if case.memory else ""
+    return case.name, case.shape, *figures, goal, memory, case.floor_is

@@ -637,8 +637,8 @@ def bench_command(
 ) -> None:
     """Time methods beside the floor of their arithmetic; some minutes, on a machine that does nothing else.
 
-    NAME is pof_mkl, graph_omkl, coke, fdskl, parsimonious or rf_gp, all of them if there is none; or gpu, engine=jax;
-    or frameworks, which plays one round in fkl and in other frameworks.
+    NAME is pof_mkl, federated, graph_omkl, coke, fdskl, parsimonious or rf_gp, all of them if there is none; or gpu,
+    engine=jax; or frameworks, which plays one round in fkl and in other frameworks.
     """
     from fkl.bench import FRAMEWORKS, HEADINGS, bench, checked, frameworks, series, this_machine
     from fkl.bench import against as commits
@@ -667,7 +667,7 @@ def bench_command(
         say(machine, "")
     else:
         note(machine)
-    show_table(HEADINGS, rows, format, numbers=range(2, 6))
+    show_table(HEADINGS, rows, format, numbers=range(2, 7))
 
 
 @commands.command()
