@@ -1,5 +1,6 @@
 """`fkl bench`: what it prints, of a case made small."""
 
+import runpy
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -154,3 +155,12 @@ def test_federated_methods_are_run_beside_their_floors(monkeypatch: pytest.Monke
     for case in federated.cases():
         assert case.ours() > 0 and case.floor() > 0
         assert case.memory is not None and case.memory() > 0
+
+
+def test_growth_is_measured_of_each_method() -> None:
+    """docs/figures/growth.py plays them at their smallest sizes, and fits an exponent to each of two decades."""
+    growth = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "figures" / "growth.py"))
+    for made, usual, numbers in growth["METHODS"].values():
+        smallest = {letter: number[0] for letter, number in numbers.items()}
+        assert growth["play"](made(**usual | smallest | {"T": 10})) > 0
+    assert growth["exponents"]([1, 3, 10, 30, 100], [1.0, 3.0, 10.0, 90.0, 1000.0]) == "1.00, 2.00"
