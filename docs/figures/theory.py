@@ -71,8 +71,8 @@ def cell(one: Verdict) -> str:
 
 
 def main() -> None:
-    """Print two tables, and why bounds do not apply."""
-    bounds, identities, reasons = [], [], {}
+    """Print two tables."""
+    bounds, identities = [], []
     for name, (words, datasets) in RUNS.items():
         cells, of_slopes, exponents, same = {}, {}, {}, {}
         for dataset in datasets:
@@ -82,8 +82,6 @@ def main() -> None:
             for one in found.verdicts:
                 cells.setdefault(one.name, []).append(f"{dataset} {cell(one)}")
                 exponents[one.theorem.name] = one.theorem.exponent
-                for why in one.form.unmet:
-                    reasons.setdefault(why, set()).add(f"{name}, {dataset}: {one.name}")
             for one in found.identities:
                 sides = f"{one.left:.4g} and {one.right:.4g}" + ", does not hold" * (not one.holds)
                 same.setdefault(one.name, []).append(f"{dataset} {sides}")
@@ -98,8 +96,6 @@ def main() -> None:
         identities += [[name, identity, ", ".join(told)] for identity, told in same.items()]
     for headings, rows in ((BOUNDS, bounds), (IDENTITIES, identities)):
         print(tabulate(rows, headings, "pipe", disable_numparse=True), "\n")
-    for why, where in reasons.items():
-        print(f"- {why}: {'; '.join(sorted(where))}")
 
 
 if __name__ == "__main__":

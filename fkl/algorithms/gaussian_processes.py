@@ -1,7 +1,7 @@
 """Code that random-feature Gaussian processes share: keys, the noise level with the largest evidence, the ensemble.
 
-Karanikolas, Traganitis, Lu and Giannakis, Incremental Ensemble Gaussian Processes, IEEE TKDE (2022), arXiv 2110.06777:
-only the abstract was available. Llorente, Waxman and Djuric, Decentralized Online Ensembles of Gaussian Processes for
+Lu, Karanikolas and Giannakis, Incremental Ensemble Gaussian Processes, IEEE TPAMI 45 (2023), arXiv 2110.06777: only
+the abstract was available. Llorente, Waxman and Djuric, Decentralized Online Ensembles of Gaussian Processes for
 Multi-Agent Systems, arXiv 2502.05301: the abstract and the authors' code (github.com/FLlorente/DecentralizedOnlineGPs).
 The equations are those of Bayesian linear regression on random features (Rasmussen and Williams, Gaussian Processes for
 Machine Learning, 2006, sections 2.1 and 2.3), in the form of an information filter.

@@ -30,7 +30,12 @@ class Verdict(NamedTuple):
 
 
 def verdict(summary: pd.DataFrame) -> Verdict:
-    """Compare the mean error over replicates with each baseline, starting with the worst result."""
+    """Compare the mean error over replicates with each baseline, starting with the worst result; or judge an audit."""
+    if "epsilon_lower" in summary:
+        lower = summary["epsilon_lower"]
+        upper = summary.get("epsilon_upper_sums", summary["epsilon_upper"])
+        mark = BELOW if (lower <= upper).all() else NOT_BELOW
+        return Verdict(mark, f"audit: epsilon is at least {number(lower.mean())}, stated {number(upper.mean())}")
     for error, baselines in CONSTANTS.items():
         there = {name: float(summary[name].mean()) for name in baselines if name in summary}
         if error not in summary or not there:
@@ -109,6 +114,8 @@ def blocks(
     covered, length = (mean.get(f"conformal_{fact}_90", float("nan")) for fact in ("coverage", "length"))
     if covered == covered:
         line("intervals", [f"{covered:.1%} of targets in those of 90 %", f"mean length {number(length)}"])
+    epsilons = {"epsilon_sample": "of a sample", "epsilon_client": "of a client"}
+    line("privacy", [entry for name, words in epsilons.items() for entry in value(name, "epsilon", words)])
     regrets = {"regret_best_kernel": "to the best kernel", "regret_hindsight": "in hindsight"}
     line("regret", [entry for name, words in regrets.items() for entry in value(name, behind=words)])
     ways = {

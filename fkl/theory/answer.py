@@ -148,11 +148,11 @@ def _row(one: Verdict) -> list[str]:
 
 def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """What the answers mean: why bounds do not apply."""
-    why: dict[str, list[str]] = {}
+    why: dict[tuple[str, ...], list[str]] = {}
     for one in verdicts:
-        for reason in one.form.unmet:
-            why.setdefault(reason, []).append(one.name)
-    yield from (f"  does not apply, because {reason}: {'; '.join(names)}" for reason, names in why.items())
+        if one.form.unmet:
+            why.setdefault(one.form.unmet, []).append(one.name)
+    yield from (f"  does not apply ({'; '.join(names)}): {'; '.join(reasons)}" for reasons, names in why.items())
     if any(one.vacuous and not one.form.unmet for one in verdicts):
         yield "  vacuous: the bound allows more than what predicting 0 loses"
 

@@ -32,6 +32,7 @@ from fkl.results.folder import provenance, read_summary
 from fkl.results.tables import summary_without_comparison
 from fkl.runs.execute import execute
 from fkl.runs.prepare import prepare
+from fkl.screen.run import verdict
 from fkl.wire.payloads import PerClient
 
 pytestmark = pytest.mark.skipif(not accountant.INSTALLED, reason="dp-accounting is not installed")
@@ -138,6 +139,9 @@ def test_a_run_says_what_its_audit_has_found(tmp_path: Path) -> None:
     assert (rounds[rounds["round"] == 1]["epsilon_lower"] == 0).all()  # 4 canaries allow no bound
     for said in ("at least", "errors in this run are of canaries", "nothing contradicts the stated epsilon"):
         assert said in provenance(run.folder)["warning"]
+    mark, answer = verdict(summary)
+    assert (mark, answer.partition(" is ")[0]) == ("✓", "audit: epsilon")
+    assert verdict(summary.assign(epsilon_lower=99.0)) == ("▲", "audit: epsilon is at least 99.0, stated 4.38")
 
 
 def test_a_client_and_a_message_of_many_samples_have_bounds() -> None:

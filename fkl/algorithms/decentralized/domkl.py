@@ -1,6 +1,6 @@
 """DOMKL: distributed online learning with multiple kernels, by online ADMM for each kernel and distributed Hedge.
 
-Hong and Chae, "Distributed Online Learning with Multiple Kernels", arXiv 2102.12733 (first as 2011.08930). Only its
+Chae and Hong, "Distributed Online Learning with Multiple Kernels", arXiv 2102.12733 (first as 2011.08930). Only its
 abstract was available. The ADMM is that of Wang and Banerjee, "Online Alternating Direction Method" (ICML 2012), on the
 graph of DKLA. "Distributed Hedge" is read in one of two ways. With weights=averaged each step of Hedge is followed by a
 step of consensus on the logarithms of the weights. With weights=added an agent predicts with the products of its own

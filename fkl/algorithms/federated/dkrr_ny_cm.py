@@ -1,6 +1,6 @@
 """DKRR-NY-CM: the mean of the clients' Nystroem ridge regressions, improved by communications.
 
-Yin, Liu, Lu, Wang and Meng, Distributed Nystroem Kernel Learning with Communications, ICML 2021; the communications are
+Yin, Liu, Wang and Meng, Distributed Nystroem Kernel Learning with Communications, ICML 2021; the communications are
 those of Lin, Wang and Zhou, Distributed Kernel Ridge Regression with Communications, JMLR 21 (2020).
 """
 
