@@ -146,6 +146,9 @@ def test_ratios_are_appended_to_a_table(monkeypatch: pytest.MonkeyPatch, tmp_pat
     answer = fkl("bench", "pof_mkl", "--store", str(file))
     assert answer.code == 2 and "must be a new file, or a table with the columns commit, date" in answer.err
     assert file.read_text() == "a,b\n1,2\n"
+    for other in (("frameworks",), ("pof_mkl", "--against", "HEAD")):
+        answer = fkl("bench", *other, "--store", str(file))
+        assert answer.code == 2 and "bench --store: keeps ratios to the floor" in answer.err
 
 
 def test_federated_methods_are_run_beside_their_floors(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -645,19 +645,19 @@ def bench_command(
     from fkl.screen.messages import note, say
     from fkl.screen.tables import show_table
 
+    if store is not None and (against is not None or names == (FRAMEWORKS,)):
+        raise FklError("bench --store: keeps ratios to the floor, which neither --against nor frameworks measures")
+    if against is not None:
+        rows = commits.compared(checked(names), against)
+        note(this_machine())
+        show_table(commits.HEADINGS, rows, format, numbers=(2, 3))
+        sys.exit(int(any(commits.SLOWER in row[-1] for row in rows)))
     if names == (FRAMEWORKS,):
         if environments is None:
             raise FklError("bench frameworks: say where environments are made, --environments FOLDER")
         rows = frameworks.compared(Path(environments))
         note(this_machine())
         return show_table(frameworks.HEADINGS, rows, format, numbers=range(1, 5))
-    if against is not None:
-        if store is not None:
-            raise FklError("bench --store: keeps ratios to the floor, which --against does not measure")
-        rows = commits.compared(checked(names), against)
-        note(this_machine())
-        show_table(commits.HEADINGS, rows, format, numbers=(2, 3))
-        sys.exit(int(any(commits.SLOWER in row[-1] for row in rows)))
     if store is not None:
         series.read(Path(store))  # refused before minutes of measuring
     machine, rows = bench(names)
