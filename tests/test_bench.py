@@ -1,12 +1,15 @@
 """`fkl bench`: what it prints, of a case made small."""
 
+import runpy
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import fkl
-from fkl.bench import BENCHES, ON_REQUEST, bench, frameworks, pof_mkl
+from fkl.basics.errors import FklError
+from fkl.bench import BENCHES, ON_REQUEST, against, bench, federated, frameworks, pof_mkl, series
 from fkl.bench.case import Case
 from fkl.bench.frameworks import PEERS
 from fkl.kernels import Dictionary
@@ -17,11 +20,13 @@ def test_a_case_is_a_line_with_the_median_of_its_ratios(
 ) -> None:
     """The first run, which compiles, does not count; the floor is measured before each of the others."""
     seconds = {"ours": iter([99.0, 2.0, 3.0, 9.0]), "floor": iter([1.0, 2.0, 3.0])}
-    case = Case("mine", "small", "products", lambda: next(seconds["ours"]), lambda: next(seconds["floor"]), 1.5, 3)
+    case = Case(
+        "mine", "small", "products", lambda: next(seconds["ours"]), lambda: next(seconds["floor"]), 1.5, 3, lambda: 1500
+    )
     monkeypatch.setattr(pof_mkl, "cases", lambda: [case])
     machine, [cells] = bench(["pof_mkl"])
     assert f"fkl {fkl.__version__}, Python 3." in machine and machine.endswith(" cores.")
-    assert cells == ("mine", "small", "3", "2", "2.00", "1.5", "products")
+    assert cells == ("mine", "small", "3", "2", "2.00", "1.5", "1.50 kB", "products")
     assert capsys.readouterr().err.splitlines()[-1] == "mine, 3 of 3: 9 s, floor 3 s"
 
 
@@ -71,3 +76,94 @@ def test_frameworks_need_a_folder(fkl: Callable) -> None:
     answer = fkl("bench", "frameworks")
     assert answer.code == 2
     assert "bench frameworks: say where environments are made, --environments FOLDER" in answer.err
+
+
+FAKE = """
+class Case:
+    name, shape = "mine", "small"
+    def ours(self):
+        return {seconds}
+
+def cases():
+    return [Case(){more}]
+"""
+
+
+@pytest.fixture
+def two_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository whose fkl has benchmarks with fixed times: 2 s in its commit, 3 s and a new benchmark after it."""
+    benches = tmp_path / "fkl" / "bench"
+    benches.mkdir(parents=True)
+    for file in (benches / "__init__.py", benches.parent / "__init__.py"):
+        file.touch()
+    (benches / "mine.py").write_text(FAKE.format(seconds=2.0, more=""))
+    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"]):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
+    (benches / "mine.py").write_text(
+        FAKE.format(seconds=3.0, more=", other") + "\nother = Case()\nother.name = 'other'\n"
+    )
+    monkeypatch.setattr(against, "ROOT", tmp_path)
+    return tmp_path
+
+
+def test_a_tree_is_compared_with_a_commit(two_commits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each process plays the benchmarks of its own tree; one that the commit does not have is left out."""
+    [row] = against.compared(["mine"], "HEAD")
+    assert row[:3] == ("mine", "small", "1.50 (1.50 to 1.50)") and against.SLOWER in row[-1]
+    told = capsys.readouterr().err
+    assert "mine, 9 of 9: 3 s, old 2 s" in told
+    assert "other, small: left out, as HEAD does not have it" in told
+
+
+def test_a_commit_that_there_is_not_is_refused(two_commits: Path) -> None:
+    for wrong in ("nowhere", "--output=x"):
+        with pytest.raises(FklError, match=f"bench --against {wrong}: git finds no such commit"):
+            against.compared(["mine"], wrong)
+
+
+def test_a_change_counts_beyond_noise() -> None:
+    """The median is beyond 10 %, and at most one turn of nine contradicts it."""
+
+    def answer(*ratios: float) -> str:
+        return against._answer([ratios])
+
+    assert answer(0.9, *[1.2] * 8) == "slower"
+    assert answer(0.9, 0.9, *[1.2] * 7) == ""
+    assert answer(*[1.05] * 9) == ""
+    assert answer(1.1, *[0.8] * 8) == "faster"
+
+
+def test_ratios_are_appended_to_a_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fkl: Callable) -> None:
+    file = tmp_path / "series.csv"
+    monkeypatch.setattr(pof_mkl, "cases", lambda: [Case("mine", "K=2, T=3", "products", lambda: 3.0, lambda: 2.0)])
+    for _ in range(2):
+        assert fkl("bench", "pof_mkl", "--store", str(file)).code == 0
+    stored = series.read(file)
+    assert [*stored.columns] == series.COLUMNS and len(stored) == 2
+    assert stored[["benchmark", "ratio"]].to_numpy().tolist() == [["mine, K=2, T=3", "1.50"]] * 2
+    assert set(stored["commit"]) == {series._commit()}
+    file.write_text("a,b\n1,2\n")
+    answer = fkl("bench", "pof_mkl", "--store", str(file))
+    assert answer.code == 2 and "must be a new file, or a table with the columns commit, date" in answer.err
+    assert file.read_text() == "a,b\n1,2\n"
+    for other in (("frameworks",), ("pof_mkl", "--against", "HEAD")):
+        answer = fkl("bench", *other, "--store", str(file))
+        assert answer.code == 2 and "bench --store: keeps ratios to the floor" in answer.err
+
+
+def test_federated_methods_are_run_beside_their_floors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As POF-MKL: each method and each floor is played, on few samples."""
+    for name, value in (("K", 4), ("T", 6), ("R", 2), ("N", 3), ("D", 5), ("FLOOR_ROUNDS", 3)):
+        monkeypatch.setattr(federated, name, value)
+    for case in federated.cases():
+        assert case.ours() > 0 and case.floor() > 0
+        assert case.memory is not None and case.memory() > 0
+
+
+def test_growth_is_measured_of_each_method() -> None:
+    """docs/figures/growth.py plays them at their smallest sizes, and fits an exponent to each of two decades."""
+    growth = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "figures" / "growth.py"))
+    for made, usual, numbers in growth["METHODS"].values():
+        smallest = {letter: number[0] for letter, number in numbers.items()}
+        assert growth["play"](made(**usual | smallest | {"T": 10})) > 0
+    assert growth["exponents"]([1, 3, 10, 30, 100], [1.0, 3.0, 10.0, 90.0, 1000.0]) == "1.00, 2.00"

@@ -18,24 +18,19 @@ from fkl import __version__
 from fkl.basics.errors import FklError, requires_extra
 from fkl.bench.case import Case
 from fkl.results.folder import processor_name
+from fkl.screen.units import bytes_of
 
-BENCHES = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious", "rf_gp")
+BENCHES = ("pof_mkl", "federated", "graph_omkl", "coke", "fdskl", "parsimonious", "rf_gp")
 ON_REQUEST = ("gpu",)
 """Benchmarks that run only when they are named; they need JAX."""
 FRAMEWORKS = "frameworks"
 """The benchmark of `fkl.bench.frameworks`, which has a table of its own."""
-HEADINGS = ("method", "what is run", "time, s", "floor, s", "time / floor", "goal", "the floor")
+HEADINGS = ("method", "what is run", "time, s", "floor, s", "time / floor", "goal", "memory", "the floor")
 LIBRARIES = ("numpy", "scipy", "numba")
 
 
-def bench(names: Iterable[str]) -> tuple[str, list[tuple[str, ...]]]:
-    """Measure, and return a line about the machine and the rows of a table, with `HEADINGS`.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Names from `BENCHES` or `ON_REQUEST`; all of `BENCHES` if there is none.
-    """
+def checked(names: Iterable[str]) -> tuple[str, ...]:
+    """The names, from `BENCHES` or `ON_REQUEST`; all of `BENCHES` if there is none."""
     wanted = tuple(names) or BENCHES
     for name in wanted:
         if name not in (*BENCHES, *ON_REQUEST):
@@ -44,7 +39,14 @@ def bench(names: Iterable[str]) -> tuple[str, list[tuple[str, ...]]]:
     if {*ON_REQUEST} & {*wanted}:
         with requires_extra("jax", "bench gpu"):
             import jax  # noqa: F401
-    return this_machine(), [_row(case) for name in wanted for case in import_module(f"fkl.bench.{name}").cases()]
+    return wanted
+
+
+def bench(names: Iterable[str]) -> tuple[str, list[tuple[str, ...]]]:
+    """Measure, and return a line about the machine and the rows of a table, with `HEADINGS`; names as in `checked`."""
+    return this_machine(), [
+        _row(case) for name in checked(names) for case in import_module(f"fkl.bench.{name}").cases()
+    ]
 
 
 def this_machine() -> str:
@@ -64,4 +66,5 @@ def _row(case: Case) -> tuple[str, ...]:
         print(f"{case.name}, {number} of {case.repeats}: {turn[0]:.3g} s, floor {turn[1]:.3g} s", file=sys.stderr)
     ours, floor = np.transpose(turns)
     figures = f"{np.median(ours):.3g}", f"{np.median(floor):.3g}", f"{np.median(ours / floor):.2f}"
-    return case.name, case.shape, *figures, f"{case.goal:g}" if case.goal else "", case.floor_is
+    goal, memory = f"{case.goal:g}" if case.goal else "", bytes_of(case.memory()) if case.memory else ""
+    return case.name, case.shape, *figures, goal, memory, case.floor_is

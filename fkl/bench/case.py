@@ -21,6 +21,8 @@ class Case:
     goal : float or None
         Upper bound for the ratio of both.
     repeats : int
+    memory : callable or None
+        Bytes that a replicate takes; None if it is not measured.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Case:
     floor: Callable[[], float]
     goal: float | None = None
     repeats: int = 5
+    memory: Callable[[], int] | None = None
 
     def turns(self) -> Iterator[tuple[float, float]]:
         """Seconds of the run and of its floor, one after the other, several times; the first run compiles."""

@@ -16,7 +16,7 @@ from fkl.algorithms.decentralized.coke import Coke
 from fkl.algorithms.decentralized.cta import Cta
 from fkl.algorithms.decentralized.dkla import Dkla
 from fkl.bench.case import Case
-from fkl.bench.floor import run_seconds, seconds
+from fkl.bench.floor import replicate_bytes, run_seconds, seconds
 from fkl.data.problem import Batch, Problem
 from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
@@ -61,7 +61,10 @@ def cases() -> list[Case]:
     shape = f"{T} iterations, {K} agents, L={L} R={R}"
     words = "a product of matrix and vector an agent and iteration"
     methods: list[Any] = [Dkla(), Coke(censored="squared_norm"), Cta()]
-    return [
-        Case(method.label, shape, words, partial(run_seconds, make_experiment(method)), floor_seconds, 1.5, 3)
-        for method in methods
-    ]
+
+    def case(method: Any) -> Case:
+        experiment = make_experiment(method)
+        work, memory = (partial(run_seconds, experiment), floor_seconds), partial(replicate_bytes, experiment)
+        return Case(method.label, shape, words, *work, 1.5, 3, memory)
+
+    return [*map(case, methods)]

@@ -4,22 +4,19 @@ Its floor is the products w'x and the sines of the T^2 / 2 features that such a 
 iteration t needs the t earlier features at its one row.
 """
 
-import time
 from functools import partial
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from fkl.algorithms.vertical.dsg import BLOCK, TILE
 from fkl.algorithms.vertical.fdskl import Fdskl
 from fkl.bench.case import Case
-from fkl.bench.floor import THREADS, run_seconds, sincos_seconds
+from fkl.bench.floor import parts_seconds, replicate_bytes, run_seconds, sincos_seconds
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
-from fkl.kernels.threads import in_parts
 from fkl.network import Network
 
 ROWS, FEATURES, ONES, WORKERS = 48842, 123, 14, 8
@@ -39,12 +36,7 @@ def floor_seconds() -> float:
         for _ in range(begin, end):
             np.matmul(x, w.T, out=out)
 
-    with threadpool_limits(1, user_api="blas"):
-        in_parts(products, THREADS)
-        start = time.perf_counter()
-        in_parts(products, tiles, elements)
-        taken = time.perf_counter() - start
-    return taken + sincos_seconds(elements, np.float32)
+    return parts_seconds(products, tiles) + sincos_seconds(elements, np.float32)
 
 
 def cases() -> list[Case]:
@@ -56,11 +48,13 @@ def cases() -> list[Case]:
     y = (x[:, : FEATURES // 2].sum(axis=1) > ONES / 2).astype(float)
     problem = FeatureGroups(WORKERS).split(Table.of_one_site(x, y, tuple(map(str, range(FEATURES)))), random)
 
-    def play(iterations: int) -> float:
+    def experiment(iterations: int) -> Experiment:
         method: Any = Fdskl(iterations=iterations, marks=1, gamma=0.03, batch=1, features=1)
         given = Vertical(problem.x, problem.y, problem.groups, problem.active, problem.test_share, method.rounds)
-        return run_seconds(Experiment(given, KERNEL, Network(), method, 0, 1, "float32"))
+        return Experiment(given, KERNEL, Network(), method, 0, 1, "float32")
 
-    play(64)  # compiles
+    run_seconds(experiment(64))  # compiles
+    whole = experiment(PASS)
     shape = f"one pass of {PASS} iterations, d={FEATURES}, {WORKERS} workers"
-    return [Case("FDSKL", shape, "products and sines", partial(play, PASS), floor_seconds, 2.5, 3)]
+    work, memory = (partial(run_seconds, whole), floor_seconds), partial(replicate_bytes, whole)
+    return [Case("FDSKL", shape, "products and sines", *work, 2.5, 3, memory)]

@@ -6,14 +6,20 @@ from collections.abc import Callable
 
 import numpy as np
 from numba import njit, prange
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from fkl.data.problem import Problem
 from fkl.engines.experiment import Experiment
+from fkl.engines.memory_fit import rehearse
 from fkl.engines.rounds import simulate
 from fkl.kernels.compiled_bank import sincos
+from fkl.kernels.threads import in_parts
 
 THREADS = os.cpu_count() or 1
 BLOCK = 16384
+ROWS = 40
+"""Clients whose features are together in the cache in `round_seconds`."""
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -26,6 +32,33 @@ def seconds(work: Callable[[], object]) -> float:
 def run_seconds(experiment: Experiment) -> float:
     """Time that a run spends in its algorithm."""
     return sum(chunk.seconds for chunk in simulate(experiment, None, None, lambda _: None))
+
+
+def parts_seconds(work: Callable[[int, int], object], count: int) -> float:
+    """Time of numpy code `work(begin, end)` for parts of range(count), each in a thread, in which BLAS has no others.
+
+    Threads of BLAS itself wait for each other in every product, which takes many times longer beside other processes.
+    """
+    with threadpool_limits(1, user_api="blas"):
+        in_parts(work, THREADS)  # starts threads
+        return seconds(lambda: in_parts(work, count))
+
+
+def projections_seconds(x: NDArray[np.floating], rho: NDArray[np.floating]) -> float:
+    """Time of the products of x (T, K, d) with the frequencies (R, N, d, D) of all replicates and kernels."""
+    wide = [np.ascontiguousarray(frequencies.swapaxes(0, 1)).reshape(x.shape[-1], -1) for frequencies in rho]
+
+    def products(begin: int, end: int) -> None:
+        out = np.empty((x.shape[1], wide[0].shape[1]), np.float32)
+        for number in range(begin, end):
+            np.matmul(x[number // len(wide)], wide[number % len(wide)], out=out)
+
+    return parts_seconds(products, len(x) * len(wide))
+
+
+def replicate_bytes(experiment: Experiment) -> int:
+    """Peak of the memory that a replicate takes, besides the data, as `fkl plan` measures it."""
+    return rehearse(experiment)[1]
 
 
 def random_stream(T: int, K: int, dimension: int, noise: float = 0.0) -> Problem:
@@ -48,6 +81,53 @@ def sincos_seconds(elements: int, precision: type[np.floating], width: int = 0, 
     theta = np.ones((2, width), np.float32)
     _sincos_blocks(angle, precision(1), sine, cosine, theta, learning, THREADS)
     return seconds(lambda: _sincos_blocks(angle, precision(1), sine, cosine, theta, learning, elements // BLOCK))
+
+
+def round_seconds(kernels: int, clients: int, width: int, rounds: int, products: int, own: bool) -> float:
+    """Time of compiled rounds of clients with one sample each, on all threads, kernels of all replicates in turn.
+
+    Parameters
+    ----------
+    kernels, clients, width, rounds : int
+        Numbers of kernels, of clients, and of sines and of cosines of a kernel.
+    products : int
+        1 for the inner products of features with a common theta, 2 also for sums of features over clients.
+    own : bool
+        Whether every client also takes a step along its features from its own theta of every kernel, in memory.
+    """
+    angle = (10 * np.random.default_rng(1).standard_normal(ROWS * width)).astype(np.float32)
+    theta = np.zeros((kernels, clients if own else 0, 2, width), np.float32)
+    common = np.ones((kernels, 2, width), np.float32)
+    _rounds(angle, np.float32(1), common, theta, clients, products, 1)
+    return seconds(lambda: _rounds(angle, np.float32(1), common, theta, clients, products, rounds))
+
+
+@njit(parallel=True)
+def _rounds(angle, scale, common, theta, clients, products, rounds):
+    """Sine and cosine of each kernel's angles of all clients, and what `round_seconds` adds; threads never wait."""
+    for thread in prange(THREADS):
+        sine, cosine = np.empty(common.shape[2] * ROWS, np.float32), np.empty(common.shape[2] * ROWS, np.float32)
+        f = np.empty(ROWS, np.float32)
+        for _ in range(rounds):
+            for i in range(thread, len(common), THREADS):
+                for first in range(0, clients, ROWS):
+                    own = theta[i, first : first + ROWS]
+                    _round_of_some(angle, scale, common[i], own, products, sine, cosine, f)
+
+
+@njit
+def _round_of_some(angle, scale, common, own, products, sine, cosine, f):
+    """A round of clients whose features are together in the cache."""
+    sincos(angle, scale, sine, cosine)
+    sines, cosines = sine.reshape(ROWS, -1), cosine.reshape(ROWS, -1)
+    if products > 0:
+        np.dot(sines, common[0], f)
+        np.dot(cosines, common[1], f)
+    if products > 1:
+        np.dot(f, sines, common[0])
+        np.dot(f, cosines, common[1])
+    for k in range(len(own)):
+        _learn(own[k], sines[k : k + 1], cosines[k : k + 1])
 
 
 @njit(parallel=True)

@@ -6,16 +6,16 @@ all learn from every sample, also each one's theta'z, |theta|^2 and step along z
 features of its chosen kernels, but learns with those of all kernels that its feedback graph reveals.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from fkl.algorithms.online.omkl_gf import OmklGf
 from fkl.algorithms.online.raker import Raker
 from fkl.basics.random_streams import Streams
 from fkl.bench.case import Case
-from fkl.bench.floor import THREADS, random_stream, run_seconds, seconds, sincos_seconds
+from fkl.bench.floor import parts_seconds, random_stream, replicate_bytes, run_seconds, sincos_seconds
 from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
@@ -31,20 +31,20 @@ def cases() -> list[Case]:
     flat = [np.ascontiguousarray(omega.transpose(0, 2, 1, 3)).reshape(R, DIMENSION, -1) for omega in draws]
     samples = [problem.x[:, 0].astype(omega.dtype) for omega in flat]
 
-    def products() -> None:
+    def products(begin: int, end: int) -> None:
         for stream, rho in zip(samples, flat, strict=True):
-            for r in range(R):
+            for r in range(begin, end):
                 stream @ rho[r]
 
     def floor(width: int) -> float:
-        with threadpool_limits(THREADS, user_api="blas"):
-            multiply = seconds(products)
+        multiply = parts_seconds(products, R)
         return multiply + sum(sincos_seconds(R * T * rho.shape[-1], rho.dtype.type, width, width > 0) for rho in flat)
 
     def case(method: Any, words: str, width: int) -> Case:
         experiment = Experiment(problem, FEATURES, Network(), method, 0, R, "float32")
         shape = f"T={T} d={DIMENSION} N={FEATURES.N} D={FEATURES.D} R={R}"
-        return Case(method.label, shape, words, lambda: run_seconds(experiment), lambda: floor(width), 1.5)
+        work, memory = (partial(run_seconds, experiment), partial(floor, width)), partial(replicate_bytes, experiment)
+        return Case(method.label, shape, words, *work, 1.5, memory=memory)
 
     words = "projections, sines, cosines of all"
     return [

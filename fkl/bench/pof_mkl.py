@@ -4,15 +4,15 @@ Its floor: one projection of every sample on every frequency (BLAS), one sine an
 compiled kernel on blocks that stay in the cache) and their inner products with theta (BLAS), with the same threads.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.basics.random_streams import Streams
 from fkl.bench.case import Case
-from fkl.bench.floor import THREADS, random_stream, run_seconds, seconds, sincos_seconds
+from fkl.bench.floor import projections_seconds, random_stream, replicate_bytes, run_seconds, sincos_seconds
 from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
@@ -28,19 +28,12 @@ def cases() -> list[Case]:
     problem = random_stream(T, K, DIMENSION)
     experiment = Experiment(problem, DICTIONARY, Network(), ALGORITHM, 0, R, "float32")
     rho = DICTIONARY.bank(DIMENSION, Streams(0, tuple(range(R))), "float32").rho
-    wide = [np.ascontiguousarray(frequencies.transpose(1, 0, 2).reshape(DIMENSION, N * D)) for frequencies in rho]
-    projection = np.empty((K, N * D), np.float32)
-
-    def products() -> None:
-        for t in range(FLOOR_ROUNDS):
-            for frequencies in wide:
-                np.matmul(problem.x[t], frequencies, out=projection)
 
     def floor() -> float:
-        with threadpool_limits(THREADS, user_api="blas"):
-            multiply = seconds(products)
+        multiply = projections_seconds(problem.x[:FLOOR_ROUNDS], rho)
         return (multiply + sincos_seconds(R * K * N * D * FLOOR_ROUNDS, np.float32, D)) * T / FLOOR_ROUNDS
 
     shape = f"K={K} T={T} N={N} D={D} R={R} d={DIMENSION}"
     words = "projections, sines and cosines, inner products"
-    return [Case("POF-MKL", shape, words, lambda: run_seconds(experiment), floor, 1.3)]
+    memory = partial(replicate_bytes, experiment)
+    return [Case("POF-MKL", shape, words, partial(run_seconds, experiment), floor, 1.3, memory=memory)]

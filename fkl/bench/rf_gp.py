@@ -6,17 +6,15 @@ for learning, and Z root', for the variance of predictions, in double precision 
 factorization per kernel and round, whose time grows with P^3 and not with the clients.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from functools import partial
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.basics.random_streams import Streams
 from fkl.bench.case import Case
-from fkl.bench.floor import THREADS, random_stream, run_seconds, seconds, sincos_seconds
+from fkl.bench.floor import parts_seconds, random_stream, replicate_bytes, run_seconds, sincos_seconds
 from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
@@ -36,22 +34,18 @@ def cases() -> list[Case]:
     z, root = generator.standard_normal((R, N, K, 2 * D)), generator.standard_normal((R, N, 2 * D, 2 * D))
     x = problem.x[0]
 
-    def products(some: slice) -> None:
+    def products(begin: int, end: int) -> None:
+        some = slice(begin, end)
         for _ in range(FLOOR_ROUNDS):
             np.matmul(x, rho.reshape(R * N, DIMENSION, D)[some])
             own = z.reshape(R * N, K, -1)[some]
             np.matmul(own.swapaxes(1, 2), own)
             np.matmul(own, root.reshape(R * N, 2 * D, 2 * D)[some].swapaxes(1, 2))
 
-    def on_all_threads() -> None:
-        ends = [R * N * part // THREADS for part in range(THREADS + 1)]
-        with ThreadPoolExecutor(THREADS) as pool:
-            list(pool.map(products, (slice(*both) for both in pairwise(ends))))
-
     def floor() -> float:
-        with threadpool_limits(1, user_api="blas"):
-            multiply = seconds(on_all_threads)
+        multiply = parts_seconds(products, R * N)
         return (multiply + sincos_seconds(R * K * N * D * FLOOR_ROUNDS, np.float32)) * T / FLOOR_ROUNDS
 
     shape = f"K={K} T={T} N={N} D={D} R={R} d={DIMENSION}"
-    return [Case("RF-GP", shape, "projections, sines, Z'Z and Z root'", lambda: run_seconds(experiment), floor, 3.0)]
+    words, memory = "projections, sines, Z'Z and Z root'", partial(replicate_bytes, experiment)
+    return [Case("RF-GP", shape, words, partial(run_seconds, experiment), floor, 3.0, memory=memory)]
