@@ -24,7 +24,7 @@ from fkl.conformance import scenario
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.rounds import simulate
 from fkl.results.folder import _move_to_place
-from fkl.results.tables import FLOATS, TIMING_COLUMNS, csv_rows, make_records
+from fkl.results.tables import FLOATS, TIMING_COLUMNS, Curves, csv_rows, make_records
 from fkl.runs.prepare import prepare
 
 KILLS = 5
@@ -272,3 +272,17 @@ def test_rows_are_those_that_pandas_writes() -> None:
     for table in (numbers, numbers.assign(word=["a,b", 'c"d']), numbers.assign(word=[True, False])):
         expected = table.to_csv(index=False, header=False, float_format=FLOATS, lineterminator="\n")
         assert "".join(csv_rows(table)) == expected
+
+
+def test_mean_and_deviation_are_those_of_all_replicates() -> None:
+    """However many are entered at a time."""
+    mse = np.random.default_rng(0).random((5, 7))
+    rounds = pd.DataFrame({"replicate": np.repeat(range(5), 7), "round": np.tile(range(1, 8), 5), "mse": mse.ravel()})
+    for cut in (1, 3, 5):
+        moments = Curves()
+        for part in (rounds["replicate"] < cut, rounds["replicate"] >= cut):
+            if part.any():
+                moments.enter(rounds[part])
+        mean, deviation = moments.mean_and_deviation("mse")
+        np.testing.assert_allclose(mean, mse.mean(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(deviation, mse.std(axis=0, ddof=1), rtol=1e-12)
