@@ -1,0 +1,41 @@
+"""Whatever change to a file fails, the same command again leads to the files of an undisturbed one."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from every_write import CASES, FAULTS, Tried, published
+from faulty_disk import NO_SHIM, FaultyDisk
+
+pytestmark = pytest.mark.skipif(bool(NO_SHIM), reason=NO_SHIM)
+FEW = 1
+"""Tries on each command in `make test`."""
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyDisk]:
+    disk = FaultyDisk(tmp_path_factory.mktemp("disk") / "own")
+    yield disk
+    disk.close()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_some_changes_that_fail_lose_nothing(case: str, disk: FaultyDisk, tmp_path: Path) -> None:
+    draw = random.Random(case)
+    with published() as address:
+        tried = Tried(disk, tmp_path / "it", CASES[case], address)
+        assert tried.undisturbed.changes > 1, tried.undisturbed.err
+        for nth in draw.sample(range(1, tried.undisturbed.changes + 1), FEW):
+            fault = draw.choice(list(FAULTS))
+            assert tried.defects(nth, FAULTS[fault]) == [], f"{fault}, n = {nth}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("case", CASES)
+def test_each_change_that_fails_loses_nothing(case: str, fault: str, disk: FaultyDisk, tmp_path: Path) -> None:
+    with published() as address:
+        tried = Tried(disk, tmp_path / "it", CASES[case], address)
+        found = {n: tried.defects(n, FAULTS[fault]) for n in range(1, tried.undisturbed.changes + 1)}
+    assert not {n: said for n, said in found.items() if said}
