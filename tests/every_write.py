@@ -67,8 +67,6 @@ DATED = ("provenance.json", "report.html", "jobs.csv", "multirun.yaml")
 TIMES = (*TIMING_COLUMNS, "seconds", "time")
 TIME = re.compile(rf'"({"|".join(TIMES)})": [0-9.e-]+|[0-9.]+ m?s\b')
 """Columns and numbers of time."""
-OF_POOCH = re.compile(r"^data/wec/tmp\w{8}$")
-"""Temporary file of a download, which pooch cannot find again if it could not delete it."""
 REASONS = ("cannot be written", os.strerror(errno.ENOSPC), os.strerror(errno.EIO))
 
 
@@ -193,7 +191,6 @@ class Tried:
         if again.code != self.undisturbed.code:
             found.append(f"again: exit code {again.code}: {again.err[-500:]}")
         now, left = stamps(folder), sorted(paths(folder) - self._paths)
-        left = [name for name in left if not OF_POOCH.search(name)]
         found += [f"made again: {file}" for file, stamp in finished.items() if now.get(file) != stamp][:1]
         found += [f"left: {left}"] * bool(left)
         if differ := self._differences():
