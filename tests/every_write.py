@@ -67,6 +67,8 @@ DATED = ("provenance.json", "report.html", "jobs.csv", "multirun.yaml")
 TIMES = (*TIMING_COLUMNS, "seconds", "time")
 TIME = re.compile(rf'"({"|".join(TIMES)})": [0-9.e-]+|[0-9.]+ m?s\b')
 """Columns and numbers of time."""
+ENDS = ('{"event": "fail"', '{"event": "end"')
+"""Lines of a log about its ends; the last one is missing if it is all that could not be written."""
 REASONS = ("cannot be written", os.strerror(errno.ENOSPC), os.strerror(errno.EIO))
 
 
@@ -223,7 +225,7 @@ def stamps(folder: Path) -> dict[Path, tuple[int, int]]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every visible file, without columns and numbers of time, and without failures in logs."""
+    """Every visible file, without columns and numbers of time, and without ends in logs."""
     found = {}
     for file in sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in DATED):
         name, content = str(file.relative_to(folder)), file.read_bytes()
@@ -231,7 +233,7 @@ def contents(folder: Path) -> dict[str, bytes]:
             table = pd.read_csv(io.BytesIO(content), dtype=str)
             content = table.drop(columns=[*TIMES], errors="ignore").to_csv(index=False).encode()
         elif file.suffix in (".json", ".jsonl", ".md", ".tex", ".html"):
-            lines = [line for line in content.decode().splitlines() if '{"event": "fail"' not in line]
+            lines = [line for line in content.decode().splitlines() if not line.startswith(ENDS)]
             content = "\n".join(re.sub("[ -]{2,}", " ", TIME.sub("", line)) for line in lines).encode()
         if not any(part.startswith(".") for part in Path(name).parts):
             found[name] = content

@@ -219,6 +219,7 @@ def _be(job: dict[str, str], said: Path) -> None:
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
+        threading._shutdown()  # as Python does at its end; loky's workers end here
         atexit._run_exitfuncs()
         sys.stdout.flush()
         os._exit(code)

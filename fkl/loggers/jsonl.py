@@ -16,7 +16,8 @@ class JsonLines:
     """One JSON object per line: one for the run, one per round, one for the end.
 
     A resumed run continues its file; a repeated run starts a new one. If the file cannot be written, as on a full disk,
-    the run ends; the same command continues both.
+    the run ends; the same command continues both. If only the last line could not be written, the run is finished, and
+    the line stays missing.
 
     Parameters
     ----------

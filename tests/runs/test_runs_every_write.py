@@ -9,8 +9,8 @@ from every_write import CASES, FAULTS, Tried, published
 from faulty_disk import NO_SHIM, FaultyDisk
 
 pytestmark = pytest.mark.skipif(bool(NO_SHIM), reason=NO_SHIM)
-FEW = 1
-"""Tries on each command in `make test`."""
+SLOW = ("run, out=a", "run, model added", "report --single")
+"""Commands that `make test` leaves out; it tries one change of each other one."""
 
 
 @pytest.fixture(scope="module")
@@ -20,15 +20,14 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyDisk]:
     disk.close()
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_some_changes_that_fail_lose_nothing(case: str, disk: FaultyDisk, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", [name for name in CASES if name not in SLOW])
+def test_a_change_that_fails_loses_nothing(case: str, disk: FaultyDisk, tmp_path: Path) -> None:
     draw = random.Random(case)
     with published() as address:
         tried = Tried(disk, tmp_path / "it", CASES[case], address)
         assert tried.undisturbed.changes > 1, tried.undisturbed.err
-        for nth in draw.sample(range(1, tried.undisturbed.changes + 1), FEW):
-            fault = draw.choice(list(FAULTS))
-            assert tried.defects(nth, FAULTS[fault]) == [], f"{fault}, n = {nth}"
+        nth, fault = draw.randint(1, tried.undisturbed.changes), draw.choice(list(FAULTS))
+        assert tried.defects(nth, FAULTS[fault]) == [], f"{fault}, n = {nth}"
 
 
 @pytest.mark.slow
