@@ -69,6 +69,8 @@ TIME = re.compile(rf'"({"|".join(TIMES)})": [0-9.e-]+|[0-9.]+ m?s\b')
 """Columns and numbers of time."""
 ENDS = ('{"event": "fail"', '{"event": "end"')
 """Lines of a log about its ends; the last one is missing if it is all that could not be written."""
+LOCK = re.compile(r"study/runs/\.[^/]+\.lock")
+"""An empty file that stays if it could not be deleted: a study does not look at a run that it has noted."""
 REASONS = ("cannot be written", os.strerror(errno.ENOSPC), os.strerror(errno.EIO))
 
 
@@ -193,6 +195,7 @@ class Tried:
         if again.code != self.undisturbed.code:
             found.append(f"again: exit code {again.code}: {again.err[-500:]}")
         now, left = stamps(folder), sorted(paths(folder) - self._paths)
+        left = [name for name in left if not LOCK.fullmatch(name)]
         found += [f"made again: {file}" for file, stamp in finished.items() if now.get(file) != stamp][:1]
         found += [f"left: {left}"] * bool(left)
         if differ := self._differences():
