@@ -3,13 +3,15 @@
 import hashlib
 import math
 import os
+import re
 import secrets
+import sys
 import tempfile
 import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,8 +21,13 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, in_one_line
 
+if sys.platform != "win32":
+    import fcntl
+
 SEAL = 65
 """Bytes before the arrays of a sealed file: the SHA-256 of the rest in hexadecimal digits, and a newline."""
+TEMPORARY = re.compile(r"\.partial-\d+-[0-9a-f]{8}$")
+"""End of a temporary file's name."""
 
 DAMAGE = (
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, EOFError, RuntimeError, MemoryError,
@@ -64,9 +71,11 @@ def whole_file(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
     """
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.partial-{os.getpid()}-{secrets.token_hex(4)}")
+        _delete_abandoned(path)
+        stream = _temporary(path)
+        partial = Path(stream.name)
         try:
-            with partial.open("x+b") as stream:
+            with stream:
                 yield stream
                 if durable:
                     flush_to_disk(stream)
@@ -74,6 +83,33 @@ def whole_file(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
+
+
+def _temporary(path: Path) -> BinaryIO:
+    """A new file next to `path`; its lock tells other processes that it is not abandoned."""
+    while True:
+        name = f".{path.name}.partial-{os.getpid()}-{secrets.token_hex(4)}"
+        stream = path.with_name(name).open("x+b")
+        with suppress(OSError):  # on a file system without locks
+            _lock(stream)
+        if os.fstat(stream.fileno()).st_nlink:  # not deleted before it was locked
+            return stream
+        stream.close()
+
+
+def _delete_abandoned(path: Path) -> None:
+    """Delete temporary files of `path` whose process was killed, or could not delete them: their locks are free."""
+    for left in path.parent.iterdir():
+        if left.name.startswith(f".{path.name}.partial-") and TEMPORARY.search(left.name):
+            with suppress(OSError), left.open("rb") as stream:
+                _lock(stream)
+                left.unlink()
+
+
+def _lock(stream: BinaryIO) -> None:
+    """Lock a file until it is closed; Windows deletes no open file anyway."""
+    if sys.platform != "win32":
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -9,8 +9,8 @@ import gzip
 import hashlib
 import io
 import lzma
-import os
 import re
+import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -22,6 +22,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, BinaryIO, cast
 
 from fkl.basics.errors import FklError
+from fkl.basics.files import TEMPORARY, CannotWriteError, whole_file
 from fkl.basics.memory import available_bytes, shown_bytes
 
 CHUNK = 1 << 20
@@ -34,8 +35,8 @@ MOST_PACKED = 100
 """A zip inside a zip may unpack to this many times its packed size."""
 LARGEST = 2**35
 """Bytes of a file of unknown size that is read in pieces; the largest that is published here has 12 GB."""
-PARTIAL = re.compile(r"\.\d+\.partial$")
-"""Suffix of a file during a download."""
+DOWNLOAD = re.compile(rf"^\.(.*){TEMPORARY.pattern}")
+"""Name of a file during its download."""
 # Errors of the standard library's decompressors for damaged input; RuntimeError is an encrypted zip member.
 DAMAGE = (lzma.LZMAError, zlib.error, zipfile.BadZipFile, EOFError, OSError, RuntimeError, NotImplementedError)
 
@@ -139,32 +140,42 @@ class Store:
             raise FklError(self._how_to_get(file))
         if self.offline:
             raise FklError(f"offline: {self._how_to_get(file)}")
-        import pooch
-
-        pooch.get_logger().setLevel("ERROR")  # the error is reported once, below
         url = file.url if self.mirror is None else f"{self.mirror.rstrip('/')}/{file.archive}"
         folder = self.folder / file.dataset
-        # The process id separates two runs that fetch at the same time.
-        partial, is_new = folder / f"{file.archive}.{os.getpid()}.partial", not folder.exists()
-        fetcher = pooch.create(
-            folder, base_url="", registry={partial.name: None}, urls={partial.name: url}, retry_if_failed=self.retries
-        )
+        target, is_new = folder / file.archive, not folder.exists()
+        what = " or ".join(dict.fromkeys((file.archive, file.name)))
+        instead = f"put {what} into {folder}, or try {file.instead}"
         try:
-            fetcher.fetch(partial.name, downloader=pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT_SECONDS))
-            _check_to_the_end(partial, file, url)
-            target = folder / file.archive
-            partial.replace(target)
-        except (OSError, ValueError) as error:
-            what = " or ".join(dict.fromkeys((file.archive, file.name)))
-            instead = f"put {what} into {folder}, or try {file.instead}"
-            raise FklError(f"could not fetch {url}: {_why(error)}; {instead}") from error
+            with whole_file(target) as stream:
+                try:
+                    self._download(url, stream)
+                    stream.flush()
+                except (OSError, ValueError) as error:  # also requests' errors
+                    raise FklError(f"could not fetch {url}: {_why(error)}; {instead}") from error
+                _check_to_the_end(Path(stream.name), file, url)
+        except CannotWriteError as error:
+            raise FklError(f"could not fetch {url}: {error}; {instead}") from error
         finally:
-            with suppress(OSError):  # it does not exist after success, and its folder may not be a folder
-                partial.unlink()
             with suppress(OSError):  # stays if it has content, or existed before
                 if is_new:
                     folder.rmdir()
         return target
+
+    def _download(self, url: str, stream: BinaryIO) -> None:
+        """Write the content of an address to a stream; begin again after a failure, as often as `retries` says."""
+        import pooch
+        import requests
+
+        download = pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT_SECONDS)
+        for trial in range(1, self.retries + 2):
+            try:
+                return download(url, stream, None)
+            except (ValueError, requests.RequestException):
+                if trial > self.retries:
+                    raise
+                time.sleep(trial)
+                stream.seek(0)
+                stream.truncate()
 
     def read(self, file: DataFile) -> bytes:
         """Content of the file, fetched if it is missing, decompressed and compared with its hash.
@@ -237,7 +248,7 @@ def _checked_chunks(path: Path, file: DataFile, where: str, most: int) -> Iterat
     digest, size = hashlib.sha256(), 0
     try:
         with ExitStack() as stack:
-            name = PARTIAL.sub("", path.name)
+            name = DOWNLOAD.sub(r"\1", path.name)
             if name == file.archive and name.endswith(".zip"):
                 member = _find_member(path, file.name, where, stack)
                 if member is None:

@@ -16,7 +16,8 @@ class JsonLines:
     """One JSON object per line: one for the run, one per round, one for the end.
 
     A resumed run continues its file; a repeated run starts a new one. If the file cannot be written, as on a full disk,
-    the run ends; the same command continues both.
+    the run ends; the same command continues both. If only the last line could not be written, the run is finished, and
+    the line stays missing.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ class JsonLines:
             with path.open("ab+") as stream:
                 stream.seek(0)
                 lines = stream.read().splitlines(keepends=True)
-                if lines and lines[0] != _line(begun):
+                if lines and not _line(begun).startswith(lines[0]):  # the first line may be cut, too
                     raise FklError(f"{path}: not a log of this run")
                 whole = [line for line in lines if line.endswith(b"\n")]  # all except one that was truncated
                 known = [json.loads(line) for line in whole]

@@ -96,6 +96,11 @@ def created(folder: Path) -> Iterator[None]:
                 one.rmdir()
 
 
+def is_locked(folder: Path) -> bool:
+    """Whether a process works on a run's folder, or was killed at the end of its work."""
+    return _hidden_neighbour(_resolve_links(folder), "lock").exists()
+
+
 def finished(run: Run) -> bool:
     """Whether this run is complete in its folder.
 
@@ -178,7 +183,7 @@ def workspace(run: Run) -> Iterator[Path]:
     if usable and folder.exists():  # it has fkl's mark, or the process was killed before it wrote one
         told = provenance(folder)
         marked = told.get("state") in (UNDER_WAY, FINISHED) and isinstance(told.get("digest"), str)
-        usable = marked or all(file.match(HALF_WRITTEN) for file in folder.iterdir())
+        usable = marked or _is_begun(folder)
     require(usable, "out", run.folder, f"a folder beside which no {folder.name} lies that is not fkl's")
     with writing(run.folder):
         folder.mkdir(exist_ok=True)
@@ -232,7 +237,6 @@ def finish(run: Run, folder: Path, notes: dict[str, Any]) -> None:
         hashes = {file.name: sha256_of(file) for file in files}
         _write_provenance(folder, FINISHED, run.digest, {**notes, **environment, "files": hashes})
         _move_to_place(folder, run)
-    forget_failed(run.failed_folder, run.digest)
 
 
 def add_file(run: Run, name: str, write: Callable[[Path], None]) -> None:
@@ -297,7 +301,7 @@ def write_failed(
     Parameters
     ----------
     folder : Path
-        Used if it is new, or has this run's earlier failure; otherwise a number is added to its name.
+        Used if it is new or empty, or has this run's earlier failure; otherwise a number is added to its name.
     config : dict
     error : str
     digest : str
@@ -308,9 +312,8 @@ def write_failed(
         Further entries of provenance.json.
     """
     ours = {"state": FAILED, "digest": digest}
-    folder = next(one for one in _numbered(folder) if not one.exists() or ours.items() <= provenance(one).items())
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    folder = next(one for one in _numbered(folder) if _is_begun(one) or ours.items() <= provenance(one).items())
+    with created(folder), writing(folder):
         _write_provenance(folder, FAILED, digest, notes)
         (folder / "rounds.csv").unlink(missing_ok=True)
         if rounds is not None:
@@ -320,13 +323,20 @@ def write_failed(
     return folder
 
 
+def _is_begun(folder: Path) -> bool:
+    """Whether a folder is not there, or has only what a process leaves that was killed before it marked the folder."""
+    return not folder.exists() or (folder.is_dir() and all(file.match(HALF_WRITTEN) for file in folder.iterdir()))
+
+
 def forget_failed(folder: Path, digest: str) -> None:
-    """Delete the files of this run's failure, and nothing else."""
-    if {"state": FAILED, "digest": digest}.items() <= provenance(folder).items() and not folder.is_symlink():
+    """Delete the files of this run's failure, and nothing else; called when the run is finished."""
+    ours = {"state": FAILED, "digest": digest}.items() <= provenance(folder).items()
+    if (ours or (folder.is_dir() and _is_begun(folder))) and not folder.is_symlink():
         with suppress(OSError):
-            for name in LEFT_BY_A_FAILURE:
-                (folder / name).unlink(missing_ok=True)
+            for file in (*folder.glob(HALF_WRITTEN), *(folder / name for name in LEFT_BY_A_FAILURE)):
+                file.unlink(missing_ok=True)
             folder.rmdir()  # unless the user has added a file
+            folder.parent.rmdir()  # if this was the only failure
 
 
 def _resolve_links(folder: Path) -> Path:

@@ -1,7 +1,7 @@
 """One run, from a checked configuration to a folder of records."""
 
 from fkl.config import Run, engine
-from fkl.results.folder import FINISHED, finished, locked, provenance, recovered
+from fkl.results.folder import FINISHED, finished, forget_failed, is_locked, locked, provenance, recovered
 from fkl.results.model import FILE as MODEL
 from fkl.runs.finish import add_model
 from fkl.runs.play import play, play_along
@@ -25,11 +25,12 @@ def execute(run: Run, progress: bool = True) -> bool:
         if not player.speaks:
             return play_along(run, player)
         done = finished(run)
-        if not done:
+        if not done or is_locked(run.folder):
             with locked(run.folder):
                 done = finished(run) or recovered(run)  # by another process, maybe a killed one
                 if not done:
                     play(run, player, progress)
+        forget_failed(run.failed_folder, run.digest)
         if done:
             player.broadcast(FINISHED)
         if run.settings.save_model and MODEL not in provenance(run.folder)["files"]:

@@ -5,7 +5,7 @@ import io
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,8 @@ def play(plan: Plan, hydra_words: Sequence[str] = ()) -> None:
                 if left:
                     with _progress(left):
                         for ended in launcher.launch([_as_overrides(job) for job in left], initial_job_idx=0):
-                            _ = ended.return_value  # raises the error that stopped the job
+                            with redirect_stderr(io.StringIO()):  # Hydra prints a line before it raises the error
+                                _ = ended.return_value
             write_jobs(plan)
 
 

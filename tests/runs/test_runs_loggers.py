@@ -408,3 +408,13 @@ def test_loggers_are_no_part_of_a_run_s_digest():
     words = ("dataset=diabetes", "kernels.D=8")
     assert load(compose(*words)).digest == load(compose(*words, "logger=jsonl")).digest
     assert load(compose(*words)).folder == load(compose(*words, "logger=jsonl")).folder
+
+
+def test_a_log_whose_first_line_was_cut_off_is_mended(fkl, tmp_path):
+    words = (*RUN, "logger=jsonl", "logger.jsonl.file=log")
+    assert fkl(*words, "out=one").code == 0
+    begun = (tmp_path / "log").read_bytes().splitlines(keepends=True)[0]
+    (tmp_path / "log").write_bytes(begun[:20])
+    answer = fkl(*words, "out=two")
+    assert answer.code == 0 and "gets no more" not in answer.err
+    assert (tmp_path / "log").read_bytes().startswith(begun)

@@ -14,7 +14,7 @@ from processes import Command
 
 from fkl.basics.files import CannotWriteError, whole_file
 from fkl.results import folder as results_folder
-from fkl.results.folder import damage
+from fkl.results.folder import damage, write_failed
 
 RUN = ("run", *SMALL, "kernels.N=5", "chunk=1", "out=here")
 HELD = """
@@ -116,6 +116,28 @@ def test_an_error_while_writing_leaves_nothing(tmp_path: Path) -> None:
         stream.write(b"half")
         raise RuntimeError
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_next_writer_of_a_file_deletes_what_a_killed_one_left(tmp_path: Path) -> None:
+    """Not what a living one writes, nor a user's file."""
+    file, mine = tmp_path / "file", tmp_path / ".file.partial-notes"
+    for name in (".file.partial-1-0a1b2c3d", ".file.partial-notes", ".other.partial-1-0a1b2c3d"):
+        (tmp_path / name).touch()
+    with whole_file(file) as first, whole_file(file):
+        assert Path(first.name).exists()
+    assert sorted(tmp_path.iterdir()) == sorted([file, mine, tmp_path / ".other.partial-1-0a1b2c3d"])
+
+
+def test_what_is_left_next_to_a_finished_run_goes(fkl: Callable[..., Answer], tmp_path: Path) -> None:
+    """The lock of a process that was killed after its last step, and an earlier failure."""
+    words = ("run", *SMALL, "kernels.N=5")
+    assert fkl(*words).code == 0
+    (run,) = (tmp_path / "outputs" / "runs").iterdir()
+    (run.parent / f".{run.name}.lock").touch()
+    failed = write_failed(tmp_path / "outputs" / "failed" / run.name, {}, "a full disk", run.name.rpartition("-")[2])
+    assert failed.exists()
+    assert "finished already" in fkl(*words).out
+    assert [*run.parent.iterdir()] == [run] and [*(tmp_path / "outputs").iterdir()] == [run.parent]
 
 
 def test_a_folder_that_another_made_meanwhile_is_kept(

@@ -6,7 +6,7 @@ import yaml
 
 from fkl import __version__
 from fkl.basics.errors import FklError, key_prefix, require, requires_extra
-from fkl.basics.files import require_files_in, write_text, writing
+from fkl.basics.files import TEMPORARY, require_files_in, write_text, writing
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.contract.lone_party import LoneServer
@@ -91,7 +91,7 @@ fkl's page on Flower says how to make certificates and keys, and what each site 
 
 
 def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int = 1) -> str:
-    """Write a project to a folder that does not exist yet, or is empty.
+    """Write a project to a folder that does not exist yet, is empty, or has a part of the same project.
 
     Parameters
     ----------
@@ -124,11 +124,6 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
     with key_prefix("algo"):  # that the server would refuse, when all sites are there
         known = Known("", sites, clients_per_site, 1, ("x",), Scale())
         LoneServer(method_of(run), known.common(run), known.clients)
-    with writing(folder):
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise FklError(f"{folder}: is there already, and is not empty")
-        folder.mkdir(parents=True, exist_ok=True)
-    require_files_in(folder)
     configuration = yaml.safe_dump(run.resolved, sort_keys=False, allow_unicode=True)
     said = {"label": run.algo.label, "sites": sites, "clients": clients_per_site, "version": __version__}
     quoted = configuration.replace("\\", "\\\\").replace('"', '\\"')  # inside three quotation marks of TOML
@@ -142,6 +137,13 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
         "sites/server_app.py": SERVER,
         "sites/client_app.py": CLIENT,
     }
+    with writing(folder):  # what an interrupted call has left is completed
+        there = [path for path in folder.rglob("*") if path.is_file() and not TEMPORARY.search(path.name)]
+        ours = all(path.read_bytes() == files.get(path.relative_to(folder).as_posix(), "").encode() for path in there)
+        if folder.exists() and not (folder.is_dir() and ours):
+            raise FklError(f"{folder}: is there already, and is not empty")
+        folder.mkdir(parents=True, exist_ok=True)
+    require_files_in(folder)
     for path, text in files.items():
         write_text(folder / path, text)
     return f"{folder}: {run.algo.label} for {sites} sites; its README.md says how to start them"

@@ -1,0 +1,40 @@
+"""Whatever change to a file fails, the same command again leads to the files of an undisturbed one."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from every_write import CASES, FAULTS, Tried, published
+from faulty_disk import NO_SHIM, FaultyDisk
+
+pytestmark = pytest.mark.skipif(bool(NO_SHIM), reason=NO_SHIM)
+SLOW = ("run, out=a", "run, model added", "report --single")
+"""Commands that `make test` leaves out; it tries one change of each other one."""
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyDisk]:
+    disk = FaultyDisk(tmp_path_factory.mktemp("disk") / "own")
+    yield disk
+    disk.close()
+
+
+@pytest.mark.parametrize("case", [name for name in CASES if name not in SLOW])
+def test_a_change_that_fails_loses_nothing(case: str, disk: FaultyDisk, tmp_path: Path) -> None:
+    draw = random.Random(case)
+    with published() as address:
+        tried = Tried(disk, tmp_path / "it", CASES[case], address)
+        assert tried.undisturbed.changes > 1, tried.undisturbed.err
+        nth, fault = draw.randint(1, tried.undisturbed.changes), draw.choice(list(FAULTS))
+        assert tried.defects(nth, FAULTS[fault]) == [], f"{fault}, n = {nth}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("case", CASES)
+def test_each_change_that_fails_loses_nothing(case: str, fault: str, disk: FaultyDisk, tmp_path: Path) -> None:
+    with published() as address:
+        tried = Tried(disk, tmp_path / "it", CASES[case], address)
+        found = {n: tried.defects(n, FAULTS[fault]) for n in range(1, tried.undisturbed.changes + 1)}
+    assert not {n: said for n, said in found.items() if said}
