@@ -99,7 +99,8 @@ class FaultyDisk:
         self._file.write_bytes(bytes(ctypes.sizeof(State)))
         with self._file.open("r+b") as stream:
             self._state = State.from_buffer(mmap.mmap(stream.fileno(), 0))
-        environment = {**os.environ, "LD_PRELOAD": str(library), "OPENBLAS_NUM_THREADS": "1"}
+        own = {"LD_PRELOAD": str(library), "OPENBLAS_NUM_THREADS": "1", "PYTHONSAFEPATH": ""}  # it imports `processes`
+        environment = os.environ | own
         environment.pop("FKL_DATA", None)
         command, pipe = [sys.executable, __file__], subprocess.PIPE
         self._server = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, text=True)
