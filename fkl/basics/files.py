@@ -77,9 +77,12 @@ def whole_file(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
         try:
             with stream:
                 yield stream
+                stream.flush()
                 if durable:
                     flush_to_disk(stream)
-            partial.replace(path)
+                if sys.platform == "win32":
+                    stream.close()  # Windows renames no open file
+                partial.replace(path)  # before the lock is free: then another process may delete the file
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
@@ -90,24 +93,36 @@ def _temporary(path: Path) -> BinaryIO:
     while True:
         name = f".{path.name}.partial-{os.getpid()}-{secrets.token_hex(4)}"
         stream = path.with_name(name).open("x+b")
-        with suppress(OSError):  # on a file system without locks
+        try:
             _lock(stream)
-        if os.fstat(stream.fileno()).st_nlink:  # not deleted before it was locked
+            usable = os.fstat(stream.fileno()).st_nlink > 0  # not deleted before it was locked
+        except BlockingIOError:  # another process has just locked it, and deletes it
+            usable = False
+        except OSError:
+            usable = True  # on a file system without locks
+        if usable:
             return stream
         stream.close()
 
 
+def is_temporary(path: Path, of: str = "") -> bool:
+    """Whether a path is a temporary file of `whole_file`, for a file named `of` if given; links and pipes are none."""
+    end = TEMPORARY.search(path.name)
+    named = end is not None and path.name.startswith(".") and of in ("", path.name[1 : end.start()])
+    return named and path.is_file() and not path.is_symlink()
+
+
 def _delete_abandoned(path: Path) -> None:
     """Delete temporary files of `path` whose process was killed, or could not delete them: their locks are free."""
-    for left in path.parent.iterdir():
-        if left.name.startswith(f".{path.name}.partial-") and TEMPORARY.search(left.name):
+    for left in path.parent.iterdir() if sys.platform != "win32" else ():
+        if is_temporary(left, path.name):
             with suppress(OSError), left.open("rb") as stream:
                 _lock(stream)
                 left.unlink()
 
 
 def _lock(stream: BinaryIO) -> None:
-    """Lock a file until it is closed; Windows deletes no open file anyway."""
+    """Lock a file until it is closed; not on Windows, where abandoned files stay."""
     if sys.platform != "win32":
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
 

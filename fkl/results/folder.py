@@ -24,7 +24,15 @@ from threadpoolctl import threadpool_info
 
 from fkl import __version__
 from fkl.basics.errors import FklError, require
-from fkl.basics.files import CannotWriteError, flush_to_disk, require_files_in, sha256_of, write_text, writing
+from fkl.basics.files import (
+    CannotWriteError,
+    flush_to_disk,
+    is_temporary,
+    require_files_in,
+    sha256_of,
+    write_text,
+    writing,
+)
 from fkl.config import Run
 from fkl.engines.checkpoint import CHECKPOINT, CHECKPOINTS
 from fkl.screen.messages import note
@@ -34,7 +42,6 @@ FINISHED, FAILED, UNDER_WAY = "finished", "failed", "under way"
 """Values of `state` in provenance.json."""
 DIVERGED = "diverged"
 """Key of provenance.json that is true if a run failed because its numbers grew without bound."""
-HALF_WRITTEN = ".*.partial-*"
 LEFT_BY_A_FAILURE = ("config.yaml", "error.txt", "rounds.csv", LAST_FILE)
 PACKAGES = (
     "numpy",
@@ -187,7 +194,7 @@ def workspace(run: Run) -> Iterator[Path]:
     require(usable, "out", run.folder, f"a folder beside which no {folder.name} lies that is not fkl's")
     with writing(run.folder):
         folder.mkdir(exist_ok=True)
-        for left_behind in folder.glob(HALF_WRITTEN):
+        for left_behind in filter(is_temporary, folder.iterdir()):
             left_behind.unlink()
     try:
         _write_provenance(folder, UNDER_WAY, run.digest)
@@ -325,16 +332,20 @@ def write_failed(
 
 def _is_begun(folder: Path) -> bool:
     """Whether a folder is not there, or has only what a process leaves that was killed before it marked the folder."""
-    return not folder.exists() or (folder.is_dir() and all(file.match(HALF_WRITTEN) for file in folder.iterdir()))
+    return not folder.exists() or (folder.is_dir() and all(map(is_temporary, folder.iterdir())))
 
 
 def forget_failed(folder: Path, digest: str) -> None:
     """Delete the files of this run's failure, and nothing else; called when the run is finished."""
-    ours = {"state": FAILED, "digest": digest}.items() <= provenance(folder).items()
-    if (ours or (folder.is_dir() and _is_begun(folder))) and not folder.is_symlink():
-        with suppress(OSError):
-            for file in (*folder.glob(HALF_WRITTEN), *(folder / name for name in LEFT_BY_A_FAILURE)):
-                file.unlink(missing_ok=True)
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    with suppress(OSError):
+        left = [*filter(is_temporary, folder.iterdir())]  # of a process that was killed before it marked the folder
+        if {"state": FAILED, "digest": digest}.items() <= provenance(folder).items():
+            left += [folder / name for name in LEFT_BY_A_FAILURE]
+        for file in left:
+            file.unlink(missing_ok=True)
+        if left:
             folder.rmdir()  # unless the user has added a file
             folder.parent.rmdir()  # if this was the only failure
 

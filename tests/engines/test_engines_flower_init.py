@@ -36,9 +36,10 @@ def test_a_project_is_written_and_holds_its_run(fkl: Callable, tmp_path: Path) -
     assert "fkl flower init My wards --sites 3 --clients-per-site 5" in (folder / "README.md").read_text()
 
 
-def test_a_folder_with_something_in_it_is_left_alone(fkl: Callable, tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", ["mine", ""])
+def test_a_folder_with_something_in_it_is_left_alone(content: str, fkl: Callable, tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
-    (tmp_path / "here" / "mine.txt").write_text("mine")
+    (tmp_path / "here" / "mine.txt").write_text(content)
     told = fkl("flower", "init", "here", "--sites", "3", *GOOD)
     assert (told.code, told.err) == (2, "error: here: is there already, and is not empty\n")
     assert [file.name for file in (tmp_path / "here").iterdir()] == ["mine.txt"]

@@ -5,7 +5,9 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import BinaryIO
 
 import pandas as pd
 import pytest
@@ -327,3 +329,67 @@ def test_a_disk_error_says_which_path() -> None:
     with pytest.raises(CannotWriteError, match="nowhere/file: cannot be written"):  # noqa: SIM117
         with whole_file(Path("/proc/nowhere/file")):
             pass
+
+
+def test_only_abandoned_temporary_files_are_deleted(tmp_path: Path) -> None:
+    """Not those of a process that is still writing, links, folders, pipes, nor files with similar names."""
+    path, end = tmp_path / "file", ".partial-1-0123abcd"
+    mine, link, folder, pipe = (tmp_path / f".file.partial-{n}-0123abcd" for n in range(4))
+    mine.touch()
+    link.symlink_to(tmp_path / "precious")
+    folder.mkdir()
+    os.mkfifo(pipe)
+    kept = [
+        tmp_path / name for name in ("precious", f"file{end}", f".other{end}", ".file.partial-notes", f".file{end}.txt")
+    ]
+    for file in kept:
+        file.touch()
+    with whole_file(path) as writing:
+        (held,) = set(tmp_path.iterdir()) - {link, folder, pipe, *kept}
+        assert held.name == Path(writing.name).name, "the abandoned one is gone"
+        with whole_file(path) as other:
+            other.write(b"other")
+        assert held.exists()
+    assert {*tmp_path.iterdir()} == {link, folder, pipe, *kept, path}
+
+
+@pytest.mark.parametrize("name", [None, ".notes.partial-old", "notes"])
+def test_a_failure_s_folder_that_is_not_fkl_s_stays(fkl: Callable[..., Answer], name: str | None) -> None:
+    """Empty, or with a user's file, hidden or not."""
+    Path("here.failed").mkdir()
+    if name is not None:
+        Path("here.failed", name).touch()
+    assert fkl("run", *SMALL, "kernels.N=5", "figures=none", "out=here").code == 0
+    assert [path.name for path in Path("here.failed").iterdir()] == [name] * (name is not None)
+
+
+def test_a_temporary_file_that_another_process_deletes_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes the file for an abandoned one between its creation and its lock, and has not deleted it yet."""
+    locked: list[str] = []
+
+    def lock(stream: BinaryIO) -> None:
+        locked.append(stream.name)
+        if len(locked) == 1:
+            raise BlockingIOError
+
+    monkeypatch.setattr("fkl.basics.files._lock", lock)
+    with whole_file(tmp_path / "file") as stream:
+        Path(locked[0]).unlink()
+        stream.write(b"content")
+    assert len(locked) == 2
+    assert (tmp_path / "file").read_bytes() == b"content"
+
+
+def test_processes_that_write_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """None takes the temporary file of another for an abandoned one. Threads have locks of their own, as processes."""
+
+    def write(number: int) -> None:
+        with whole_file(tmp_path / "file", durable=False) as stream:
+            stream.write(str(number).encode())
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(1000)))
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert 0 <= int((tmp_path / "file").read_text()) < 1000

@@ -6,7 +6,7 @@ import yaml
 
 from fkl import __version__
 from fkl.basics.errors import FklError, key_prefix, require, requires_extra
-from fkl.basics.files import TEMPORARY, require_files_in, write_text, writing
+from fkl.basics.files import is_temporary, require_files_in, write_text, writing
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.contract.lone_party import LoneServer
@@ -138,8 +138,11 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
         "sites/client_app.py": CLIENT,
     }
     with writing(folder):  # what an interrupted call has left is completed
-        there = [path for path in folder.rglob("*") if path.is_file() and not TEMPORARY.search(path.name)]
-        ours = all(path.read_bytes() == files.get(path.relative_to(folder).as_posix(), "").encode() for path in there)
+        there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
+        ours = all(
+            is_temporary(path) or (name in files and path.read_bytes() == files[name].encode())
+            for name, path in there.items()
+        )
         if folder.exists() and not (folder.is_dir() and ours):
             raise FklError(f"{folder}: is there already, and is not empty")
         folder.mkdir(parents=True, exist_ok=True)
