@@ -9,7 +9,7 @@ from tabulate import tabulate
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.runs.prepare import prepare
-from fkl.theory.answer import answered, of_replicates
+from fkl.theory.answer import answered, played
 from fkl.theory.base import Verdict
 
 STAR = ("partition=iid", "partition.clients=20", "partition.rounds=500")
@@ -50,7 +50,7 @@ def slopes(words: tuple[str, ...]) -> dict[str, str]:
     """
     longest = prepare(load(compose(*words))).problem.rounds
     horizons = [longest // share for share in SHARES]
-    theorems = [[*of_replicates(prepare(load(compose(*words, f"partition.rounds={T}"))))] for T in horizons]
+    theorems = [played(prepare(load(compose(*words, f"partition.rounds={T}"))))[0] for T in horizons]
     found = {}
     for of_each in zip(*theorems, strict=True):
         lefts = np.array([[one.left[-1].sum() for one in replicates] for replicates in of_each])

@@ -1,34 +1,26 @@
 """Theorems of the papers on finished runs: both sides of each inequality, its assumptions, and identities.
 
-A module for each method has one class for each of its theorems. `THEORIES` finds the module by the method's label.
+A module for each method has one class for each of its theorems. `THEORIES` finds them by the method's label.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any
-
-from fkl.conformance.identities import Identity
-from fkl.contract.world import World
 from fkl.theory import coke, fdskl, fed_poe, fomd_oms, graph_omkl, parsimonious, pof_mkl, raker, rf_gp
-from fkl.theory.base import Theorem
+from fkl.theory.base import Theory
 
-THEORIES: dict[str, Callable[[Any, World], tuple[Theorem, ...]]] = {
-    "POF-MKL": pof_mkl.theorems,
-    "Raker": raker.theorems,
-    "RF-GP": rf_gp.theorems,
-    "FOMD-OMS": fomd_oms.theorems,
-    "Fed-POE": fed_poe.theorems,
-    **dict.fromkeys(graph_omkl.THEOREMS, graph_omkl.theorems),
-    **dict.fromkeys(("COKE", "DKLA"), coke.theorems),
-    **dict.fromkeys(("FDSKL", "DSG"), fdskl.theorems),
-    **dict.fromkeys(("PF", "PC"), parsimonious.theorems),
+_AGENTS = Theory(coke.record_of, coke.THEOREMS, coke.identities)
+_PARTIES = Theory(fdskl.record_of, fdskl.THEOREMS, fdskl.identities)
+_PARSIMONIOUS = Theory(parsimonious.record_of, parsimonious.THEOREMS, parsimonious.identities)
+THEORIES: dict[str, Theory] = {
+    "POF-MKL": Theory(pof_mkl.record_of, pof_mkl.THEOREMS),
+    "Raker": Theory(raker.record_of, raker.THEOREMS),
+    "RF-GP": Theory(rf_gp.record_of, rf_gp.THEOREMS),
+    "FOMD-OMS": Theory(fomd_oms.record_of, fomd_oms.THEOREMS),
+    "Fed-POE": Theory(fed_poe.record_of, fed_poe.THEOREMS),
+    **{label: Theory(graph_omkl.record_of, theorems) for label, theorems in graph_omkl.THEOREMS.items()},
+    **dict.fromkeys(("COKE", "DKLA"), _AGENTS),
+    **dict.fromkeys(("FDSKL", "DSG"), _PARTIES),
+    **dict.fromkeys(("PF", "PC"), _PARSIMONIOUS),
 }
-"""By the label of a method: a function that plays one replicate of it, and returns its theorems."""
-OWN_IDENTITIES: dict[str, Callable[[Any, World], Iterator[Identity]]] = {
-    **dict.fromkeys(("COKE", "DKLA"), coke.identities),
-    **dict.fromkeys(("FDSKL", "DSG"), fdskl.identities),
-    **dict.fromkeys(("PF", "PC"), parsimonious.identities),
-}
-"""The same for identities that only `fkl bound` shows, besides those of `fkl.conformance.identities`."""
+"""By the label of a method."""
 
 _ORDER = "its theorem gives an order O() only"
 _FDSKL = "Theorem 4 needs algo.lam above 0, and the best function f*, which is computed for up to 3000 training rows"

@@ -19,7 +19,7 @@ from fkl.results.finished_runs import FinishedRun
 from fkl.runs.prepare import prepare
 from fkl.screen.messages import note, say
 from fkl.screen.tables import show_table
-from fkl.theory import OWN_IDENTITIES, THEORIES, WITHOUT
+from fkl.theory import THEORIES, WITHOUT
 from fkl.theory.base import Theorem, Verdict, judged
 from fkl.theory.figure import draw
 
@@ -82,29 +82,31 @@ def answered(run: Run) -> Answer:
     if why := _changed_by(run, experiment):
         raise FklError(f"{label}: no bound is computed: the theorems do not cover a run with {why}")
     with at_most(run.settings.threads), np.errstate(all="ignore"), within_memory(experiment, 1):
-        found = Answer(tuple(verdicts(experiment)), (*identities(experiment, (0,)), *of_theory(experiment)))
+        verdicts, own = by_theory(experiment)
+        found = Answer(verdicts, (*identities(experiment, (0,)), *own))
     if not (found.verdicts or found.identities):
         raise FklError(f"{label}: {_without(label)}", help=[f"methods with bounds: {', '.join(THEORIES)}"])
     return found
 
 
-def verdicts(experiment: Experiment) -> Iterator[Verdict]:
-    """A verdict on each form of each theorem about the method, from all replicates."""
-    for theorem in of_replicates(experiment):
-        yield from judged(theorem)
+def by_theory(experiment: Experiment) -> Answer:
+    """Verdicts on the theorems about the method, and identities that conformance does not check."""
+    theorems, own = played(experiment)
+    return Answer(tuple(verdict for theorem in theorems for verdict in judged(theorem)), own)
 
 
-def of_theory(experiment: Experiment) -> Iterator[Identity]:
-    """The identities of the method's theory, on the first replicate."""
-    if of_method := OWN_IDENTITIES.get(experiment.algorithm.label):
-        yield from of_method(experiment.algorithm, make_world(experiment, (0,))[0])
-
-
-def of_replicates(experiment: Experiment) -> Iterator[tuple[Theorem, ...]]:
-    """Each theorem about the method, on every replicate."""
-    if theorems := THEORIES.get(experiment.algorithm.label):
-        worlds = (make_world(experiment, (r,))[0] for r in range(experiment.replicates))
-        yield from zip(*(theorems(experiment.algorithm, world) for world in worlds), strict=True)
+def played(experiment: Experiment) -> tuple[list[tuple[Theorem, ...]], tuple[Identity, ...]]:
+    """Each theorem about the method on every replicate, and the identities of `by_theory` on the first."""
+    theory = THEORIES.get(experiment.algorithm.label)
+    if theory is None:
+        return [], ()
+    replicates: list[list[Theorem]] = []
+    own: tuple[Identity, ...] = ()
+    for r in range(experiment.replicates):
+        record = theory.record_of(experiment.algorithm, make_world(experiment, (r,))[0])
+        replicates.append([theorem.of(record) for theorem in theory.theorems if theorem.covers(record)])
+        own = own if r else tuple(theory.identities(record))
+    return [*zip(*replicates, strict=True)], own
 
 
 def _changed_by(run: Run, experiment: Experiment) -> str:

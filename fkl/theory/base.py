@@ -1,6 +1,6 @@
 """What all theorems share: both sides of an inequality by round, its assumptions, and the verdict over replicates."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
+from fkl.conformance.identities import Identity
 from fkl.contract.world import Algorithm, Array, World
 
 SURELY = "surely"
@@ -96,6 +97,29 @@ class Theorem:
     left: Array
     forms: tuple[Form, ...]
     trivial: Array | None = None
+
+    @classmethod
+    def covers(cls, record: Any) -> bool:
+        """Whether the record has what the theorem needs."""
+        return True
+
+
+class Theory(NamedTuple):
+    """What is known about a method.
+
+    Parameters
+    ----------
+    record_of : callable
+        From the method and a world of one replicate to what its theorems need: it plays the replicate.
+    theorems : sequence of subclasses of Theorem
+        Each has ``of(record)``, its two sides on the replicate.
+    identities : callable
+        From the record to identities that only `fkl bound` shows, besides those of `fkl.conformance.identities`.
+    """
+
+    record_of: Callable[[Any, World], Any]
+    theorems: Sequence[type[Any]]
+    identities: Callable[[Any], Iterable[Identity]] = lambda record: ()
 
 
 class Verdict(NamedTuple):

@@ -215,17 +215,10 @@ def record_of(algorithm: Any, world: World) -> Record:
     return Record(*of_run, float((best**2).sum()), float(m), float(M), float(smin), float(smax), off, stationary)
 
 
-def theorems(algorithm: Any, world: World) -> tuple[Theorem, ...]:
-    """The theorems on one replicate."""
-    record = record_of(algorithm, world)
-    return tuple(theorem.of(record) for theorem in THEOREMS)
-
-
-def identities(algorithm: Any, world: World) -> Iterator[Identity]:
+def identities(record: Record) -> Iterator[Identity]:
     """Residuals of both steps of the iterations, if no agent or link is missing."""
-    if world.changes:
+    if record.world.changes:
         return
-    record = record_of(algorithm, world)
     duals = "gamma^k = rho sum_s (D - A) theta_hat^s, with degrees D and adjacency A"
     minimum = "grad R_i(theta^k) + 2 rho D theta^k = rho (D + A) theta_hat^(k - 1) - gamma^(k - 1)"
     yield Identity("dual step", duals, record.duals, 0.0, LARGEST_RESIDUAL)

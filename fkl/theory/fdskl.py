@@ -38,6 +38,7 @@ class Record:
     Parameters
     ----------
     method : Dsg
+    world : World
     iterations : (T,)
         Iterations up to each evaluation.
     distance : (T, 1) or None
@@ -51,6 +52,7 @@ class Record:
     """
 
     method: Dsg
+    world: World
     iterations: Array
     distance: Array | None
     zero: float
@@ -104,6 +106,11 @@ class Theorem4(Theorem):
     claims: ClassVar[str] = "mean over test rows"
 
     @classmethod
+    def covers(cls, record: Record) -> bool:
+        """Whether f* is known."""
+        return record.distance is not None
+
+    @classmethod
     def of(cls, record: Record) -> Theorem:
         """The theorem on one replicate."""
         assert record.distance is not None
@@ -115,6 +122,9 @@ class Theorem4(Theorem):
             Form("corrected", corrected, EXPECTED, record.right(lipschitz), record.assumptions),
         )
         return cls(record.distance, forms, np.array([record.zero]))
+
+
+THEOREMS = (Theorem4,)
 
 
 def best_function(gram: Array, y: Array, loss: Loss, lam: float) -> Array:
@@ -173,7 +183,7 @@ def record_of(algorithm: Any, world: World) -> Record:
             off = max(off, float(np.abs(found - expected).max() / np.abs(expected).max()))
         alpha, done = learner.alpha.copy(), until
     zero = np.nan if best is None else float((best**2).mean())
-    return Record(algorithm, iterations, None if best is None else distance, zero, norm, steepest, off)
+    return Record(algorithm, world, iterations, None if best is None else distance, zero, norm, steepest, off)
 
 
 def _features(algorithm: Dsg, common: Any, learner: Any, x: Any, until: int, phases: list[Array]) -> Array:
@@ -196,17 +206,11 @@ def protocol(algorithm: Any, world: World) -> float:
     return float(np.abs(f - pooled).max() / np.abs(pooled).max())
 
 
-def theorems(algorithm: Any, world: World) -> tuple[Theorem, ...]:
-    """The theorem on one replicate, if f* is known."""
-    record = record_of(algorithm, world)
-    return () if record.distance is None else (Theorem4.of(record),)
-
-
-def identities(algorithm: Any, world: World) -> Iterator[Identity]:
+def identities(record: Record) -> Iterator[Identity]:
     """Residuals of the coefficients and of the protocol."""
+    method = record.method
     statement = "alpha_s(t) = -gamma mean(L'_s phi_s) (1 - gamma lam)^(t - s), at the iterations after each evaluation"
-    off = record_of(algorithm, world).coefficients
-    yield Identity("coefficients", statement, off, 0.0, LARGEST_DIFFERENCE)
-    if not algorithm.pooled:
+    yield Identity("coefficients", statement, record.coefficients, 0.0, LARGEST_DIFFERENCE)
+    if not method.pooled:
         statement = "workers who hide their sums by masks find w'x + b, so f of FDSKL and of DSG are equal (Lemma 1)"
-        yield Identity("protocol", statement, protocol(algorithm, world), 0.0, 1e3 * algorithm.tolerance)
+        yield Identity("protocol", statement, protocol(method, record.world), 0.0, 1e3 * method.tolerance)

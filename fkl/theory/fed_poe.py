@@ -230,9 +230,3 @@ def record_of(method: Any, world: World) -> Record:
     so_far = np.maximum.accumulate(largest, axis=0)
     sums = (own_loss.cumsum(axis=0), own_squared.cumsum(axis=0))
     return Record(method, world, both, common, own, so_far, descent, *sums, u[0], best)
-
-
-def theorems(method: Any, world: World) -> tuple[Theorem, ...]:
-    """The bounds on one replicate."""
-    record = record_of(method, world)
-    return tuple(theorem.of(record) for theorem in THEOREMS)

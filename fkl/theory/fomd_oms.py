@@ -153,9 +153,3 @@ def record_of(method: Any, world: World) -> Record:
     of_predictions, of_estimates = prediction.cumsum(axis=0), estimates.cumsum(axis=0)
     squared = np.diff(descent.squared, axis=0, prepend=0)
     return Record(method, world, of_predictions, descent.loss, best, of_estimates, squared, u[0])
-
-
-def theorems(method: Any, world: World) -> tuple[Theorem, ...]:
-    """The bounds on one replicate."""
-    record = record_of(method, world)
-    return tuple(theorem.of(record) for theorem in THEOREMS)

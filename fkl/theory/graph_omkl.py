@@ -476,9 +476,3 @@ def log_sums(log_w: Array, A: Array) -> NDArray[np.float64]:
     """Logarithm of the sum of w over the kernels of each node, (N,)."""
     told: NDArray[np.float64] = np.logaddexp.reduce(np.where(A, log_w, -np.inf), axis=1)
     return told
-
-
-def theorems(method: Any, world: World) -> tuple[Theorem, ...]:
-    """The theorems on one replicate."""
-    record = record_of(method, world)
-    return tuple(theorem.of(record) for theorem in THEOREMS[method.label])

@@ -78,6 +78,11 @@ class Lemma2(Theorem):
     claims: ClassVar[str] = "function"
 
     @classmethod
+    def covers(cls, record: Record) -> bool:
+        """Whether agents solve their own problems."""
+        return bool(record.local)
+
+    @classmethod
     def of(cls, record: Record) -> Theorem:
         """The lemma on one replicate."""
         left, printed, corrected, overlap = (
@@ -114,6 +119,11 @@ class Lemma3(Theorem):
     claims: ClassVar[str] = "function"
 
     @classmethod
+    def covers(cls, record: Record) -> bool:
+        """Whether agents solve their own problems."""
+        return bool(record.local)
+
+    @classmethod
     def of(cls, record: Record) -> Theorem:
         """The lemma on one replicate."""
         pairs = list(zip(record.final, record.together, strict=True))
@@ -124,6 +134,9 @@ class Lemma3(Theorem):
         statement = "g_C - g_F <= cost of alpha_F, scaled until it meets all agents' constraints, minus g_F"
         feasible = Assumption("a multiple of alpha_F meets all agents' constraints", wrong)
         return cls(left, (Form("derived", statement, SURELY, right, (feasible,)),))
+
+
+THEOREMS = (Theorem1, Lemma2, Lemma3)
 
 
 def feasible_cost(problem: Dual, alpha: Array) -> float:
@@ -220,15 +233,8 @@ def threshold(solution: Solution) -> float:
     return float(off[clear].max(initial=0.0) / max(np.abs(z).max(initial=0.0), np.finfo(float).tiny))
 
 
-def theorems(algorithm: Any, world: World) -> tuple[Theorem, ...]:
-    """The theorems on one replicate: all, if agents solve their own problems."""
-    record = record_of(algorithm, world)
-    return tuple(theorem.of(record) for theorem in ((Theorem1, Lemma2, Lemma3) if record.local else (Theorem1,)))
-
-
-def identities(algorithm: Any, world: World) -> Iterator[Identity]:
+def identities(record: Record) -> Iterator[Identity]:
     """Residuals of the server's model, and of the agents' dual functions."""
-    record = record_of(algorithm, world)
     statement = "alpha = alpha_bar where |alpha_bar| > sqrt(2 gamma), else 0 (Proposition 1, eqs. 8 and 9)"
     off = max(threshold(one) for one in record.final)
     yield Identity("threshold", statement, off, 0.0, LARGEST_DIFFERENCE)

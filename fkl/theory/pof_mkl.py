@@ -231,9 +231,3 @@ def odds(algorithm: PofMkl, log_w: Array) -> Array:
         return np.full(log_w.shape[1:], 1 / -(-log_w.shape[-1] // algorithm.M))
     bin_of, q = bins(log_w, algorithm.M, algorithm.xi)
     return np.take_along_axis(q, bin_of, axis=-1)[0]
-
-
-def theorems(algorithm: Any, world: World) -> tuple[Theorem, ...]:
-    """The theorems on one replicate."""
-    record = record_of(algorithm, world)
-    return tuple(theorem.of(record) for theorem in THEOREMS)

@@ -99,9 +99,3 @@ def record_of(algorithm: Any, world: World) -> Record:
         descent.enter(t, world, before.theta, loss, nothing_drawn, rates[t], lam)
     u, best = best_in_features(world, rates, lam)
     return Record(weights, descent, u, best, float((rates * problem.y[:, 0] ** 2).sum()))
-
-
-def theorems(algorithm: Any, world: World) -> tuple[Theorem, ...]:
-    """The theorems on one replicate."""
-    record = record_of(algorithm, world)
-    return tuple(theorem.of(record) for theorem in THEOREMS)

@@ -17,12 +17,14 @@ class Record:
 
     Parameters
     ----------
+    method : RfGp
     mixture, best : (T, K)
         sum_t -ln sum_i w_i N(y; mu_i, v_i), and min_i sum_t -ln N(y; mu_i, v_i).
     N : int
         Kernels.
     """
 
+    method: Any
     mixture: Array
     best: Array
     N: int
@@ -41,8 +43,9 @@ class Evidence(Theorem):
     exponent: ClassVar[float | None] = 0.0
 
     @classmethod
-    def of(cls, record: Record, algorithm: Any) -> Theorem:
+    def of(cls, record: Record) -> Theorem:
         """The bound on one replicate."""
+        algorithm = record.method
         assumptions = (
             Assumption(
                 "clients weigh kernels by their own densities", "" if algorithm.personal else "algo.personal=false"
@@ -52,6 +55,9 @@ class Evidence(Theorem):
         statement = "sum_t -ln sum_i w_i N(y; mu_i, v_i) <= min_i sum_t -ln N(y; mu_i, v_i) + ln N"
         right = np.full(record.mixture.shape, np.log(record.N))
         return cls(record.mixture - record.best, (Form("derived", statement, SURELY, right, assumptions),))
+
+
+THEOREMS = (Evidence,)
 
 
 def record_of(algorithm: Any, world: World) -> Record:
@@ -72,14 +78,9 @@ def record_of(algorithm: Any, world: World) -> Record:
         kernels += here[:, None] * density
         mixture[t] = (mixture[t - 1] if t else 0) - here * of_mixture
         best[t] = -kernels.max(axis=-1)
-    return Record(mixture, best, kernels.shape[1])
+    return Record(algorithm, mixture, best, kernels.shape[1])
 
 
 def _on_the_wire(world: World, values: Array) -> Array:
     """Values as clients receive them, in the wire's precision."""
     return values.astype(world.precision).astype(np.float64)
-
-
-def theorems(algorithm: Any, world: World) -> tuple[Theorem, ...]:
-    """The theorem on one replicate."""
-    return (Evidence.of(record_of(algorithm, world), algorithm),)

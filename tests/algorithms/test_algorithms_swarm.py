@@ -46,4 +46,4 @@ def test_a_swarm_tells_its_failures_and_how_much_it_checked(monkeypatch, capsys)
     assert first == "FAILED in configuration 0: promise x: wrong 1"
     assert line.split()[:3] == ["python", "-m", "fkl.conformance"]
     assert last.startswith("seed 0: ")
-    assert last.endswith("1 different failures")
+    assert last.endswith("1 different failure")

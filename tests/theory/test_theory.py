@@ -20,7 +20,7 @@ from fkl.conformance.identities import identities
 from fkl.engines.experiment import Experiment
 from fkl.network import Network
 from fkl.theory import pof_mkl
-from fkl.theory.answer import Answer, verdicts
+from fkl.theory.answer import Answer, by_theory
 from fkl.theory.weights import WeightSums
 
 
@@ -89,7 +89,7 @@ def constant(size, y=1.0):
 def answer(method, problem, dictionary, replicates=1) -> Answer:
     """Verdicts and identities, as `fkl bound` has them."""
     experiment = Experiment(problem, dictionary, Network(), method, 0, replicates, "float64")
-    return Answer(tuple(verdicts(experiment)), tuple(identities(experiment, (0,))))
+    return Answer(by_theory(experiment).verdicts, tuple(identities(experiment, (0,))))
 
 
 def found(told: Answer, name: str, form: str):

@@ -20,7 +20,7 @@ from fkl.kernels import Dictionary
 from fkl.network import Network
 from fkl.network.topology import connected
 from fkl.theory import coke
-from fkl.theory.answer import Answer, of_theory, verdicts
+from fkl.theory.answer import Answer, by_theory
 
 
 class DoubledDual(Dkla):
@@ -52,7 +52,7 @@ def of_agents(method, graph, x, y, client, loss="square") -> Experiment:
 
 def answered(experiment) -> Answer:
     """Verdicts and identities, as `fkl bound` has them."""
-    return Answer(tuple(verdicts(experiment)), tuple(of_theory(experiment)))
+    return by_theory(experiment)
 
 
 def on_a_path(agents, method) -> Experiment:

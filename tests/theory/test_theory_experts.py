@@ -10,10 +10,10 @@ from literal.worlds import Size, make_dictionary, make_problem
 
 from fkl.algorithms.federated.fed_poe import FedPoe
 from fkl.algorithms.federated.fomd_oms import FomdOms
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.experiment import Experiment
 from fkl.network import Network
-from fkl.theory import THEORIES
-from fkl.theory.base import Verdict, judged
+from fkl.theory.answer import by_theory
+from fkl.theory.base import Verdict
 
 
 class DoubledOmsStep(FomdOms):
@@ -71,9 +71,7 @@ def constant_x(size):
 def bounds(method, problem, dictionary, replicates=1) -> dict[str, Verdict]:
     """Verdicts by name."""
     experiment = Experiment(problem, dictionary, Network(), method, 0, replicates, "float64")
-    worlds = [make_world(experiment, (r,))[0] for r in range(replicates)]
-    told = zip(*(THEORIES[method.label](method, world) for world in worlds), strict=True)
-    return {verdict.theorem.name: verdict for one in told for verdict in judged(one)}
+    return {verdict.theorem.name: verdict for verdict in by_theory(experiment).verdicts}
 
 
 @settings(max_examples=15)

@@ -16,7 +16,7 @@ from fkl.kernels import Dictionary
 from fkl.kernels.pointwise_losses import LOSSES
 from fkl.network import Network
 from fkl.theory import fdskl
-from fkl.theory.answer import Answer, of_theory, verdicts
+from fkl.theory.answer import Answer, by_theory
 
 KERNEL = Dictionary(N=1, smallest=1.0, largest=1.0, bandwidth_convention="deviation")
 
@@ -58,7 +58,7 @@ def answer(method, replicates=1, rows=60, seed=0) -> Answer:
     table = Table.of_one_site(x, np.where(y > np.median(y), 1.0, 0.0), tuple("abcde"))
     problem = replace(FeatureGroups(3).split(table, random), rounds=method.rounds)
     given = Experiment(problem, KERNEL, Network(), method, 0, replicates, "float64")
-    return Answer(tuple(verdicts(given)), tuple(of_theory(given)))
+    return by_theory(given)
 
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))
@@ -75,7 +75,7 @@ def test_the_best_function_is_stationary(loss) -> None:
 def test_the_paper_loses_the_lipschitz_constant_of_the_derivative(loss, safe) -> None:
     """Recursion (14), which has it, converges to gamma B with the constant in G_2, not to the printed gamma B."""
     method = Fdskl(loss=loss, lam=0.5, gamma=1e-2)
-    record = fdskl.Record(method, np.array([1]), None, np.nan, 1.0, 1.0, 0.0)
+    record = fdskl.Record(method, None, np.array([1]), None, np.nan, 1.0, 1.0, 0.0)
     constant, lam, gamma = fdskl.LIPSCHITZ[loss], method.lam, method.gamma
     error, beta_3 = 1.0, 2 * gamma**1.5 * constant * (1 + np.sqrt(2)) / np.sqrt(lam)
     for _ in range(10000):

@@ -18,7 +18,7 @@ from fkl.algorithms.online.omkl_sfg_r import OmklSfgR
 from fkl.engines.experiment import Experiment, make_world
 from fkl.network import Network
 from fkl.theory.base import Verdict, judged
-from fkl.theory.graph_omkl import Lemma7, of_bipartite_graph, record_of, theorems
+from fkl.theory.graph_omkl import THEOREMS, Lemma7, of_bipartite_graph, record_of
 
 SETTLED = {"exploring": 1, "settle": "first", "p_floor": 0.2}
 
@@ -55,6 +55,12 @@ def world_of(method, problem, dictionary, replicates=(0,)):
     """A world without conditions, in doubles."""
     experiment = Experiment(problem, dictionary, Network(), method, 0, len(replicates), "float64")
     return make_world(experiment, replicates)[0]
+
+
+def theorems(method, world):
+    """All about the method."""
+    record = record_of(method, world)
+    return [theorem.of(record) for theorem in THEOREMS[method.label]]
 
 
 def verdict(method, problem, dictionary, replicates=1) -> Verdict:

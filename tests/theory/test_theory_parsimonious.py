@@ -18,7 +18,7 @@ from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
 from fkl.theory import parsimonious
-from fkl.theory.answer import Answer, of_theory, verdicts
+from fkl.theory.answer import Answer, by_theory
 
 KEYS = {"eps": 0.9, "steps": 300, "centres": 196, "box": [[-18.0, -8.0], [10.0, 20.0]]}
 
@@ -29,7 +29,7 @@ def answer(method, rows=180, seed=0) -> Answer:
     table = Ellipses(rows=rows, test_rows=20, per_side=3).load(Store(Path("nowhere")), rng)
     problem = PerReplicate((method.batch(Sites().split(table, rng), rng),))
     given = Experiment(problem, Dictionary(), Network(), method, 0, 1, "float64")
-    return Answer(tuple(verdicts(given)), tuple(of_theory(given)))
+    return by_theory(given)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.3, 5.0])
