@@ -27,6 +27,7 @@ from fkl.basics.errors import require
 from fkl.contract.world import Common
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
+from fkl.kernels.bank import eigh
 from fkl.kernels.traceable import namespace
 
 LEVELS = np.logspace(-6, 0, 25)
@@ -176,7 +177,7 @@ def most_evident(gram: Array, pull: Array, totals: Array) -> NDArray[np.float64]
     at every level, s2 is twice the size of the most negative eigenvalue, or the largest level.
     """
     xp = namespace(gram)
-    values, vectors = xp.linalg.eigh(gram)
+    values, vectors = eigh(gram)
     least, values = -values[..., 0], xp.maximum(values, 0)
     along = xp.matmul(vectors.swapaxes(-1, -2), pull[..., None])[..., 0] ** 2
     n, q = sums(totals)

@@ -1,11 +1,13 @@
 """Second moments of features as a payload, stored as the samples from which they are computed."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.kernels import FeatureBank
+from fkl.kernels.bank import eigh
 from fkl.kernels.client_tiles import tiles
 from fkl.kernels.traceable import namespace, of_each
 from fkl.wire.payloads import Array, Axes, PerClient, Size, Summable, require_leading
@@ -14,8 +16,7 @@ from fkl.wire.payloads import Array, Axes, PerClient, Size, Summable, require_le
 def lower_triangle(gram: Array) -> Array:
     """The lower triangles of matrices (..., P, P), row by row: (..., P (P + 1) / 2)."""
     P = gram.shape[-1]
-    rows, columns = np.tril_indices(P)
-    return namespace(gram).take(gram.reshape(*gram.shape[:-2], P * P), rows * P + columns, axis=-1)
+    return namespace(gram).take(gram.reshape(*gram.shape[:-2], P * P), _places(P)[0], axis=-1)
 
 
 def from_lower_triangle(packed: Array) -> Array:
@@ -26,8 +27,15 @@ def from_lower_triangle(packed: Array) -> Array:
 def symmetric_matrix(packed: Array) -> Array:
     """Symmetric matrices from the rows that `lower_triangle` returned."""
     P = int(np.sqrt(2 * packed.shape[-1]))
+    return namespace(packed).take(packed, _places(P)[1], axis=-1)
+
+
+@lru_cache(maxsize=8)
+def _places(P: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Place of each entry of `lower_triangle` in the matrix, and of each entry (P, P) of the matrix in those."""
+    rows, columns = np.tril_indices(P)
     low, high = np.sort(np.indices((P, P)), axis=0)
-    return namespace(packed).take(packed, high * (high + 1) // 2 + low, axis=-1)
+    return rows * P + columns, high * (high + 1) // 2 + low
 
 
 def sum_of_outer_products(samples: Array, share: Array) -> Array:
@@ -121,7 +129,7 @@ class Moments(Summable):
                 symmetric_matrix(packed[..., :-P]), packed[..., -P:], square[:, k, None],
             )  # fmt: skip
             matrix[..., P, :P] = matrix[..., :P, P]
-            values, vectors = np.linalg.eigh(matrix)
+            values, vectors = eigh(matrix)
             few = min(rank, P + 1)
             made = np.sqrt(np.maximum(values[..., -few:], 0))[..., None] * vectors.swapaxes(-1, -2)[..., -few:, :]
             samples[:, k, :, :few] = np.where(made[..., -1:] < 0, -made, made)

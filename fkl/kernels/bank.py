@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.kernels.threads import in_parts, wake_for
 from fkl.kernels.threads import share as divide
-from fkl.kernels.threads import wake_for
-from fkl.kernels.traceable import namespace
+from fkl.kernels.traceable import namespace, traced
 
 Array = NDArray[np.floating]
 Stepped = tuple[NDArray[np.float64], NDArray[np.float64], Array]
@@ -256,8 +256,23 @@ class FeatureBank:
 def without_negative(gram: Array) -> Array:
     """The symmetric matrices (..., P, P) with negative eigenvalues set to 0."""
     xp = namespace(gram)
-    values, vectors = xp.linalg.eigh(gram)
+    values, vectors = eigh(gram)
     return xp.matmul(vectors * xp.maximum(values, 0)[..., None, :], vectors.swapaxes(-1, -2))
+
+
+def eigh(matrices: Array) -> tuple[Array, Array]:
+    """Eigenvalues (..., P), ascending, and eigenvectors (..., P, P) of symmetric matrices (..., P, P), in threads."""
+    if traced(matrices):
+        values, vectors = namespace(matrices).linalg.eigh(matrices)
+        return values, vectors
+    flat = matrices.reshape(-1, *matrices.shape[-2:])
+    values, vectors = np.empty(flat.shape[:-1]), np.empty(flat.shape)
+
+    def part(begin: int, end: int) -> None:
+        values[begin:end], vectors[begin:end] = np.linalg.eigh(flat[begin:end])
+
+    in_parts(part, len(flat), flat.size * flat.shape[-1])
+    return values.reshape(matrices.shape[:-1]), vectors.reshape(matrices.shape)
 
 
 def _clients_first(told: Array) -> NDArray[np.float64]:
