@@ -5,6 +5,7 @@ A traced value has a shape but no numbers, so an `if` of Python cannot use it.
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -26,17 +27,18 @@ def traced(value: Any) -> bool:
 
 def normal_quantile(probability: Any) -> Any:
     """Quantiles of N(0, 1)."""
-    return _special_functions(probability).ndtri(probability)
+    return _special_functions(traced(probability)).ndtri(probability)
 
 
 def logistic_function(value: Any) -> Any:
     """1 / (1 + exp(-value))."""
-    return _special_functions(value).expit(value)
+    return _special_functions(traced(value)).expit(value)
 
 
-def _special_functions(value: Any) -> Any:
-    """The module of special functions for this array, which takes longer to import than all of fkl's own modules."""
-    return import_module("jax.scipy.special" if traced(value) else "scipy.special")
+@cache
+def _special_functions(of_jax: bool) -> Any:
+    """The module of special functions, which takes longer to import than all of fkl's own modules."""
+    return import_module("jax.scipy.special" if of_jax else "scipy.special")
 
 
 def stable_order(values: Any) -> Any:

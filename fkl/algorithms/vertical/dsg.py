@@ -282,7 +282,7 @@ class Dsg(VerticalMethod):
 
     def advance(self, common: Common, problem: Vertical, learner: Learner, until: int) -> None:
         """Iterate up to this number of iterations."""
-        D = self.features
+        D, slope_of = self.features, LOSSES[self.loss].derivative
         x = problem.quick_x[learner.rows[: learner.still_needed(learner.t)]].astype(self._precision(common))
         while learner.t < until:
             # Features of several iterations are computed at once, and before the end only for their own rows.
@@ -297,7 +297,7 @@ class Dsg(VerticalMethod):
                 gamma = self.gamma_at(first + k)
                 before, own = slice(0, k * D), slice(k * D, (k + 1) * D)
                 f_k = shrunk * f[k] + phi[k, :, before] @ alpha[before]
-                slope = LOSSES[self.loss].derivative(f_k, y[k])
+                slope = slope_of(f_k, y[k])
                 alpha[own] = -gamma * (slope @ phi[k, :, own]) / (self.batch * D)
                 alpha[before] *= 1 - gamma * self.lam
                 shrunk *= 1 - gamma * self.lam
