@@ -285,14 +285,25 @@ def _descend_tile(x, few, start, r, b, y, share, rho, scale, phase, norm, step, 
         f = 0.0
         size[k] = 0.0
         for m in range(maps):
-            f += norm * np.dot(z[m, k], theta[k, m])
-            size[k] += np.dot(theta[k, m], theta[k, m])
+            product, square = _product_and_square(z[m, k], theta[k, m])
+            f += norm * product
+            size[k] += square
         out[k] = f
         if share[k] > 0:
             pull = narrow(2 * step[k] * norm * (f - y[k]))
             for m in range(maps):
                 for q in range(features):
                     theta[k, m, q] = decay * theta[k, m, q] - pull * z[m, k, q]
+
+
+@njit(fastmath={"contract", "nsz", "reassoc"})
+def _product_and_square(z, theta):
+    """Products theta'z and theta'theta, in one pass over theta."""
+    product = square = z.dtype.type(0)
+    for q in range(theta.size):
+        product += theta[q] * z[q]
+        square += theta[q] * theta[q]
+    return product, square
 
 
 @njit(nogil=True, cache=True)
