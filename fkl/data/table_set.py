@@ -14,6 +14,9 @@ from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
 from fkl.data.table_layout import FIELDS, ONLY_TOLD, Layout, options
 
+_LAST: dict[str, Table] = {}
+"""The table that was read last, by its description and its files, since the runs of a sweep or study share it."""
+
 
 @dataclass(frozen=True)
 class TableSet:
@@ -72,7 +75,19 @@ class TableSet:
         """
         layout = self.layout
         replacing = getattr(self, layout.replace["key"]) if layout.replace else None
-        return readers.read(layout, store, replacing)
+        places = [store.find(readers.data_file(layout, file)) for file in layout.used]
+        about = [(place, place.stat().st_mtime_ns, place.stat().st_size) for place in places if place is not None]
+        key = repr((layout, store, replacing, about))
+        if key not in _LAST:
+            table = readers.read(layout, store, replacing)
+            for array in (table.x, table.y, table.site):
+                if isinstance(array, np.ndarray):
+                    array.flags.writeable = False  # several runs share it
+            _LAST.clear()
+            if len(about) < len(places):  # a file was fetched
+                return table
+            _LAST[key] = table
+        return _LAST[key]
 
 
 def deciding(node: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -169,6 +170,10 @@ class Wisdm:
         print(recordings.summary)
         return recordings.table
 
+    def _places(self, store: Store) -> dict[DataFile, Path]:
+        """The available files."""
+        return {file: place for file in self.files if (place := store.find(file)) is not None}
+
     def read(self, store: Store, rng: np.random.Generator) -> Recordings:
         """Read the available files; `rng` draws participants if not all are used.
 
@@ -178,9 +183,10 @@ class Wisdm:
             If no file is available and none can be fetched, one is damaged or holds no reading at all, there are fewer
             participants than requested, or no window of one of the activities.
         """
-        if not any(store.find(file) for file in self.files):
+        places = self._places(store)
+        if not places:
             store.fetch(self.files[0])  # with its archive come all the others
-        places = {file: place for file in self.files if (place := store.find(file)) is not None}
+            places = self._places(store)
         at_hand = list(places)
         chosen = at_hand
         if self.participants is not None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from math import ceil
 
 from tabulate import LATEX_ESCAPE_RULES
@@ -60,13 +61,13 @@ class Column:
     cells: list[str]
     number: bool = False
 
-    @property
+    @cached_property
     def width(self) -> float:
         """Width of its widest cell in points; text longer than `LONGEST_TEXT` is wrapped."""
         widest = max(map(width, [*self._words, *self.cells]), default=0.0)
         return widest if self.number else min(widest, LONGEST_TEXT)
 
-    @property
+    @cached_property
     def wrapped(self) -> bool:
         """Whether some cell has more than one line."""
         return not self.number and max(map(width, self.cells), default=0.0) > LONGEST_TEXT
@@ -76,7 +77,7 @@ class Column:
         """Its column type for tabular."""
         return "r" if self.number else f"p{{{self.width:.0f}pt}}" if self.wrapped else "l"
 
-    @property
+    @cached_property
     def head(self) -> str:
         """Its heading, with several lines if it is wider than the cells."""
         cells = max(map(width, self.cells), default=0.0)
@@ -193,6 +194,7 @@ def escaped(words: str) -> str:
     return "".join(SIGNS.get(letter, letter) for letter in plain)
 
 
+@lru_cache(maxsize=1 << 16)
 def width(latex: str) -> float:
     """Approximate maximum width of a cell in points."""
     factor = BOLD if r"\textbf" in latex else 0.95 if r"\scriptsize" in latex else 1.0
