@@ -19,8 +19,6 @@ LIMITS = {"cgroup2": ("memory.max", "memory.high"), "cgroup": ("memory.limit_in_
 USED = {"cgroup2": "memory.current", "cgroup": "memory.usage_in_bytes"}
 FILE_CACHE = {"cgroup2": "inactive_file", "cgroup": "total_inactive_file"}
 """For each version of cgroups: files of limits and use, and the line of memory.stat about reclaimable memory."""
-NEGLIGIBLE = 1 << 20
-"""Bytes of arrays for which `require_memory` does not look how much is available, which takes half a millisecond."""
 
 
 def available_bytes() -> int:
@@ -46,8 +44,6 @@ def require_memory(needed: int, what: str, keys: str) -> None:
     keys : str
         Keys to lower, for example ``"dataset.rows or dataset.dimension"``.
     """
-    if needed < NEGLIGIBLE:
-        return
     available = available_bytes()
     if needed > available:
         raise FklError(

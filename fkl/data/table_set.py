@@ -14,6 +14,8 @@ from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
 from fkl.data.table_layout import FIELDS, ONLY_TOLD, Layout, options
 
+MOST_KEPT = 1 << 27
+"""Bytes of the features of a table that is kept for the next run."""
 _LAST: dict[str, Table] = {}
 """The table that was read last, by its description and its files, since the runs of a sweep or study share it."""
 
@@ -80,12 +82,12 @@ class TableSet:
         key = repr((layout, store, replacing, about))
         if key not in _LAST:
             table = readers.read(layout, store, replacing)
-            for array in (table.x, table.y, table.site):
-                if isinstance(array, np.ndarray):
-                    array.flags.writeable = False  # several runs share it
             _LAST.clear()
-            if len(about) < len(places):  # a file was fetched
+            fetched = len(about) < len(places)
+            if fetched or not isinstance(table.x, np.ndarray) or table.x.nbytes > MOST_KEPT:
                 return table
+            for array in (table.x, table.y, table.site):
+                array.flags.writeable = False  # several runs share it
             _LAST[key] = table
         return _LAST[key]
 

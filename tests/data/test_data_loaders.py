@@ -33,6 +33,19 @@ def test_naval_takes_columns_2_to_16_and_the_lever(tmp_path):
     assert np.array_equal(with_decay.y, table.y)
 
 
+def test_a_table_is_read_once_and_again_when_its_file_changes(tmp_path):
+    rows = np.arange(4 * 18).reshape(4, 18) / 8
+    text = "".join("".join(f"   {cell:.7e}" for cell in row) + "\n" for row in rows)
+    naval, store = small("naval", rows=3), put(tmp_path, "naval", [text])
+    table = load(naval, store)
+    assert load(naval, store) is table
+    assert load(small("naval", rows=2), store).x.shape == (2, 15)
+    with pytest.raises(ValueError, match="read-only"):
+        table.x[0] = 0
+    put(tmp_path, "naval", [text.replace("e+00", "e+01")])
+    assert not np.array_equal(load(naval, store).x, table.x)
+
+
 def test_naval_with_too_few_rows_names_the_file(tmp_path):
     store = put(tmp_path, "naval", ["   1" * 18 + "\n"])
     with pytest.raises(FklError, match=r"data.txt: 1 usable rows where 11500 are needed"):
