@@ -27,10 +27,12 @@ from fkl.papers.jobs import count
 
 AT_ONCE = min(2, cpu_count())
 """Number of parallel sweeps; no core then waits while one begins or ends."""
-LONGEST = ("fdskl/svm_part", "fdskl/bank", "fdskl/svm", "fdskl/nystroem", "fdskl/ridge")
+LONGEST = (
+    "fdskl/svm_part", "fdskl/svm", "fdskl/bank", "fdskl/nystroem", "fdskl/ridge", "fdskl/trees", "fdskl/merged_part",
+)  # fmt: skip
 """Sweeps of few, long runs. They begin first, because at the end each would leave the other core idle for minutes.
 
-They took 218, 207, 198, 184 and 137 s of 5267 in all, in a run of everything on two cores of an AMD EPYC.
+They took 138, 100, 98, 93, 71, 63 and 60 s of 3079 in all, in a run of everything on two idle cores of an AMD EPYC.
 """
 
 
