@@ -124,7 +124,8 @@ def main() -> None:
     """Print the table, then its footnotes, then the table of conditions."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("methods", nargs="*", metavar="METHOD")
-    print("| method | numpy | numba | disk | mpi | jax, float64 | jax, float32, 500 rounds, compared with numba | Flower |")
+    jax = "jax, float64 | jax, float32, 500 rounds, compared with numba"
+    print(f"| method | {' | '.join(ENGINES[:-1])} | {jax} | Flower |")
     print("|---|---|---:|---|---|---:|---:|---|")
     for algo in parser.parse_args().methods or Choices().names("algo"):
         print("|", " | ".join(cells(algo)), "|", flush=True)

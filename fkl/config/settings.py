@@ -71,8 +71,8 @@ class Settings:
         Compiled loops, or the slow reference in numpy; a method whose loops exist only compiled refuses the latter.
         With mpi, for methods whose clients have a server, the processes that mpirun has started play the clients in
         parts, with the compiled loops, and give the same bytes. With disk, one process plays such parts one after
-        another, with samples and states in files, and gives the same bytes. With jax, for methods whose rounds can be traced, one
-        compiled scan plays them on the device that JAX finds.
+        another, with samples and states in files, and gives the same bytes. With jax, for methods whose rounds can be
+        traced, one compiled scan plays them on the device that JAX finds.
     scaling : {"unit_ball", "unit_box", "none"}
         Scaling of features and target, see `fkl.data.normalise.normalise`.
     rows : str

@@ -103,5 +103,6 @@ def _require_all(
     for some in blocks(len(values)):
         if not (found := fits(values[some])).all():
             row, column = np.argwhere(~found)[0]
-            cell = f"{where}, row {some.start + row + 1}, column {in_one_line(names[column])}: {values[some][row, column]}"
+            row += some.start
+            cell = f"{where}, row {row + 1}, column {in_one_line(names[column])}: {values[row, column]}"
             raise FklError(f"{cell} is {wrong}")

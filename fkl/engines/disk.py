@@ -210,5 +210,5 @@ class Disk(Numba):
         return stored, up, stored.outcome() if shows else None
 
     def checkpoint(self, folder: Path, every: float | None, digest: str, follower: Follower | None) -> Checkpoint:
-        """A checkpoint that is never saved, because memory does not hold its arrays; that of another engine is not used."""
+        """A checkpoint that is never saved, for memory does not hold its arrays; that of another engine is not used."""
         return Checkpoint(folder / CHECKPOINT, None, f"{digest}, in parts", follower)

@@ -43,7 +43,7 @@ def hindsight_loss(
     if cache is not None and len(y) <= MOST_CACHED:
         digest = hashlib.sha256(repr((RECIPE, dictionary.families, x.shape, lam)).encode())
         for array in (dictionary.scales, x, y):  # everything on which the fit depends
-            digest.update(np.ascontiguousarray(array))
+            digest.update(np.ascontiguousarray(array).data)
         file = cache / "hindsight" / f"{digest.hexdigest()[:24]}.npz"
         with suppress(OSError, DamagedError):  # no file, or one that has changed since it was written
             found = read_sealed(file).get(LOSSES)

@@ -264,7 +264,8 @@ def _tables_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> dict[
         sites = np.array(problem.site_names)
         for r, replicate in enumerate(replicates):
             for some in blocks(K):
-                known = {"replicate": replicate, "client": np.arange(some.start, some.stop), "site": sites[problem.site[some]]}
+                known = {"replicate": replicate, "client": np.arange(some.start, some.stop)}
+                known["site"] = sites[problem.site[some]]
                 own = {name: np.broadcast_to(values, (R, K))[r, some] for name, values in by_client.items()}
                 yield pd.DataFrame(known | own)
 

@@ -189,13 +189,15 @@ class Sums(NamedTuple):
 
     def after(self, outcome: Outcome, y: Array, present: NDArray[np.bool_], lam: float) -> "Sums":
         """These sums plus those of a round, for targets y and `present` (K,); numpy arrays change in place."""
-        y_hat, squared_norm, of_round, of_kernels = outcome.y_hat, outcome.squared_norm(), outcome.loss, None
-        if of_round is not None:
-            of_kernels = zeros(of_round.shape, of_round.dtype) if self.kernel_loss is None else self.kernel_loss
+        y_hat, squared_norm, of_round = outcome.y_hat, outcome.squared_norm(), outcome.loss
+        of_kernels = self.kernel_loss
+        if of_round is not None and of_kernels is None:
+            of_kernels = zeros(of_round.shape, of_round.dtype)
         if traced(self.loss):
             squared_error = present * (y_hat - y) ** 2
             loss = self.loss + (squared_error + lam * present * squared_norm)
-            of_kernels = None if of_round is None else of_kernels + of_round * present[:, None]
+            if of_round is not None and of_kernels is not None:
+                of_kernels = of_kernels + of_round * present[:, None]
             return Sums(self.squared_error + squared_error, loss, of_kernels)
         for some in blocks(len(present), CLIENTS_AT_A_TIME):
             here = present[some]
@@ -204,7 +206,7 @@ class Sums(NamedTuple):
             squared_error = here * (y_hat[:, some] - y[some]) ** 2
             self.squared_error[:, some] += squared_error
             self.loss[:, some] += squared_error + lam * here * squared_norm[:, some]
-            if of_kernels is not None:
+            if of_round is not None and of_kernels is not None:
                 of_kernels[:, some] += of_round[:, some] * here[:, None]
         return Sums(self.squared_error, self.loss, of_kernels)
 
@@ -422,7 +424,8 @@ class StreamJudge:
     def _of_clients(self, some: slice, problem: Problem, best: Array, linear: Array) -> Values:
         """Columns of some clients, with their streams, and the losses of the best functions for these."""
         samples, mean = problem.present.sum(axis=0), np.maximum(problem.present.sum(axis=0), 1)
-        own = Sums(*(None if one is None else one[:, some] for one in self.sums))
+        of_kernels = None if self.kernel_loss is None else self.kernel_loss[:, some]
+        own = Sums(self.squared_error[:, some], self.loss[:, some], of_kernels)
         best, linear = (np.where(problem.present, loss, 0.0) for loss in (best, linear))
         mse = own.squared_error / mean
         variance = np.var(problem.y, axis=0, where=problem.present | (samples == 0))

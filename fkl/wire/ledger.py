@@ -66,11 +66,9 @@ class Ledger:
         self.kinds: dict[tuple[Direction, str], int] = {}
 
     def of_clients(self, some: slice) -> "Ledger":
-        """This ledger for some of the clients: what they enter is also in this one."""
+        """The ledger for some of the clients; what they enter is in both."""
         part = copy(self)
-        part.tallies = {
-            name: Tally(tally.by_round, tally.by_client[:, some]) for name, tally in self.tallies.items()
-        }
+        part.tallies = {name: Tally(tally.by_round, tally.by_client[:, some]) for name, tally in self.tallies.items()}
         part.shape = self.shape[0], next(iter(part.tallies.values())).by_client.shape[1]
         return part
 

@@ -23,10 +23,11 @@ IID = ("dataset=synthetic", "dataset.rows=9000", "partition.clients=700", "parti
 IID += ("kernels.N=5", "replicates=2")
 SMALL = ("partition=quantity_skew", *IID, "partition.alpha=5")
 """Two parts of clients, most of whom are gone before the end."""
+CLIP = ("privacy.clip=1", "privacy.noise=1")
 CASES = {
     "pof_mkl": ("algo=pof_mkl", *SMALL, "algo.xi=0.5", "algo.M=2"),
-    "pof_mkl-noise": ("algo=pof_mkl", *SMALL, "privacy=central", "privacy.clip=0.5", "privacy.noise=1"),
-    "fed_poe-few": ("algo=fed_poe", *SMALL, "participation=share", "privacy=local", "privacy.clip=1", "privacy.noise=1"),
+    "pof_mkl-noise": ("algo=pof_mkl", *SMALL, "privacy=central", *CLIP),
+    "fed_poe-few": ("algo=fed_poe", *SMALL, "participation=share", "privacy=local", *CLIP),
     "em_kofl-two-exchanges": ("algo=em_kofl", *SMALL, "compression=top_k"),
     "fomd_oms-draws": ("algo=fomd_oms", *SMALL, "dataset.sites=3", "scaling=unit_box"),
     "rf_gp": ("algo=rf_gp", *SMALL, "kernels.N=3", "participation=markov"),
