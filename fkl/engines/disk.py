@@ -31,7 +31,7 @@ from fkl.wire import payloads as wire
 Array = NDArray[np.floating]
 CLIENTS_A_PART = 32 * CLIENT_TILE
 ALIGNED = 64
-"""Bytes of which a place begins at a multiple."""
+"""Places begin at multiples of this many bytes."""
 
 
 class InParts(Channel):
