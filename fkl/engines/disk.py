@@ -4,7 +4,7 @@ A part has whole tiles of `CLIENT_TILE` clients. The sums of each part are added
 tile, so the order of additions, and therefore the bytes, are those of all clients together.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from itertools import product
@@ -82,12 +82,7 @@ class OfAllParts(SumOnly):
 
 
 class Stored:
-    """What the clients of all parts hold, and what they have shown in this round, in large arrays.
-
-    Parameters
-    ----------
-    clients : int
-    """
+    """What the clients of all parts hold, and what they have shown in this round, in large arrays."""
 
     def __init__(self, clients: int) -> None:
         self.parts = [*large_arrays.blocks(clients, CLIENTS_A_PART)]
@@ -212,3 +207,6 @@ class Disk(Numba):
     def checkpoint(self, folder: Path, every: float | None, digest: str, follower: Follower | None) -> Checkpoint:
         """A checkpoint that is never saved, for memory does not hold its arrays; that of another engine is not used."""
         return Checkpoint(folder / CHECKPOINT, None, f"{digest}, in parts", follower)
+
+    def forecast(self, experiment: Any, threads: int | None, sampled: Callable[..., float]) -> None:
+        """No estimate of its own: the rounds take as long as those of numba, and the disk decides about the rest."""
