@@ -28,7 +28,7 @@ from fkl.runs.prepare import prepare
 NOTES: list[str] = []
 """Why engines cannot play methods: the footnotes of the table."""
 LONG = ("dataset=synthetic", "dataset.rows=2000", "precision=float32")
-ENGINES = ("numpy", "numba", "mpi", "jax")
+ENGINES = ("numpy", "numba", "disk", "mpi", "jax")
 CLIP = ("privacy.clip=1", "privacy.noise=1")
 CONDITIONS = [
     *(
@@ -75,14 +75,14 @@ def apart(found: Mapping[str, Any], expected: Mapping[str, Any]) -> float:
 
 
 def cells(algo: str) -> list[str]:
-    """numpy, numba, mpi, jax in float64 and in float32, of one method, and why Flower cannot play it."""
+    """numpy, numba, disk, mpi, jax in float64 and in float32, of one method, and why Flower cannot play it."""
     words = (f"algo={algo}", "precision=float64")
     run, reference = scenario(*words), None
     row = [f"{run.algo.label} (`{algo}`)"]
     for name in ENGINES:
         if (why := engine(name).can_play(run)) is not None:
             row.append(noted(why))
-        elif name == "mpi":
+        elif name in ("disk", "mpi"):
             row.append("✓ same bytes")
         else:
             found = shown(scenario(*words, f"engine={name}"))
@@ -124,8 +124,9 @@ def main() -> None:
     """Print the table, then its footnotes, then the table of conditions."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("methods", nargs="*", metavar="METHOD")
-    print("| method | numpy | numba | mpi | jax, float64 | jax, float32, 500 rounds, compared with numba | Flower |")
-    print("|---|---|---:|---|---:|---:|---|")
+    jax = "jax, float64 | jax, float32, 500 rounds, compared with numba"
+    print(f"| method | {' | '.join(ENGINES[:-1])} | {jax} | Flower |")
+    print("|---|---|---:|---|---|---:|---:|---|")
     for algo in parser.parse_args().methods or Choices().names("algo"):
         print("|", " | ".join(cells(algo)), "|", flush=True)
     print()

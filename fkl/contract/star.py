@@ -211,9 +211,7 @@ class Federated:
             players = (range(1), world.problem.numbers)
             alone, everyone = (Turn(t, exchange, world.streams, numbers, together=here) for numbers in players)
             server, down = self.tell(common, server, alone)
-            down = channel.down(down)
-            client, up, outcome = self.client(common, client, down, samples, everyone)
-            up = channel.up(up)
+            client, up, outcome = world.exchange(self, common, channel, client, down, samples, share, everyone)
             heard = channel.answered(share)
             anyone = self.hides_presence or channel.any_answer(heard, here)
             # Late clients are ignored: shares are those of the clients whose answers have arrived.

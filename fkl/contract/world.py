@@ -78,6 +78,20 @@ class Common:
         return replace(self, streams=self.streams.replicate(r))
 
 
+def all_together(
+    method: Any, common: Common, channel: Channel, client: Any, down: Any, samples: Any, share: Array, turn: Any
+) -> tuple[Any, Any, Any]:
+    """Let clients play an exchange, in which their messages pass the channel.
+
+    Returns
+    -------
+    client, up, outcome
+        As `Federated.client`, with the messages as they arrive.
+    """
+    client, up, outcome = method.client(common, client, channel.down(down), samples, turn)
+    return client, channel.up(up), outcome
+
+
 @dataclass(frozen=True)
 class World:
     """Environment of an algorithm: the clients' data, the kernels, the network and the random streams.
@@ -103,6 +117,8 @@ class World:
         The user's own metrics, for the judge: names, and import paths of functions.
     intervals : object or None
         Intervals around predictions, for the judge, see `fkl.tasks.intervals`.
+    exchange : callable
+        Lets the clients of a `Federated` method play an exchange; called as `all_together`.
     """
 
     problem: Any
@@ -116,6 +132,7 @@ class World:
     of_all_clients: Callable[[Array], Array] = as_they_are
     metrics: Mapping[str, str] = field(default_factory=dict)
     intervals: Any = None
+    exchange: Callable[..., tuple[Any, Any, Any]] = all_together
 
     def together(self, t: int) -> int:
         """Number of clients of all processes that take part in round t."""

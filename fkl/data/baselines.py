@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.large_arrays import empty
 from fkl.data.problem import Problem
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Baselines(NamedTuple):
 
 def baselines(problem: Problem) -> Baselines:
     """Errors in the rounds for judging a method."""
-    errors = Baselines(np.empty(problem.y.shape), np.empty(problem.y.shape))
+    errors = Baselines(empty(problem.y.shape), empty(problem.y.shape))
     # Some clients at a time, to limit copies as large as y.
     for start in range(0, problem.clients, CLIENTS_AT_A_TIME):
         columns = slice(start, start + CLIENTS_AT_A_TIME)

@@ -1,11 +1,13 @@
 """Scaling of features and target: one constant map for the whole data set, including rows that no client receives."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, in_one_line
+from fkl.basics.large_arrays import blocks, by_block
 from fkl.data.problem import Table
 from fkl.data.scale import Scale
 
@@ -40,16 +42,16 @@ def normalise(table: Table, scaling: str = "unit_ball") -> Table:
     where = table.where
     target, not_finite = ("the target",), "not a finite number"
     y = table.y[:, None]
-    _require_all(np.isfinite(y), y, target, where, not_finite)
+    _require_all(np.isfinite, y, target, where, not_finite)
     if not isinstance(table.x, np.ndarray):
         if scaling != "none":
             raise FklError(f"scaling={scaling}: must be none for {where}, whose features are stored sparse")
         return table  # its loader has checked every number
-    _require_all(np.isfinite(table.x), table.x, table.feature_names, where, not_finite)
+    _require_all(np.isfinite, table.x, table.feature_names, where, not_finite)
     if scaling == "none":
         too_large = f"too large for scaling=none; must be at most {LARGEST:g}"
-        _require_all(np.abs(y) <= LARGEST, y, target, where, too_large)
-        _require_all(np.abs(table.x) <= LARGEST, table.x, table.feature_names, where, too_large)
+        _require_all(_small, y, target, where, too_large)
+        _require_all(_small, table.x, table.feature_names, where, too_large)
         return table
     low, high = float(table.y.min()), float(table.y.max())
     if low == high:
@@ -57,7 +59,7 @@ def normalise(table: Table, scaling: str = "unit_ball") -> Table:
     _require_extent(high - low, low, high, f"{where}: the target")
     if scaling == "unit_ball":
         with np.errstate(over="ignore", under="ignore"):
-            squared_norms = np.einsum("nd,nd->n", table.x, table.x)
+            squared_norms = by_block(lambda x: np.einsum("nd,nd->n", x, x), table.x)
         largest = float(np.sqrt(squared_norms.max()))
         if not np.isfinite(largest):
             row = int(squared_norms.argmax()) + 1
@@ -76,7 +78,8 @@ def normalise(table: Table, scaling: str = "unit_ball") -> Table:
     classes = table.encoder is not None and table.encoder.labels
     scale = Scale(x_low, x_unit) if classes else Scale(x_low, x_unit, low, high - low)
     expected = None if table.expected is None else scale.y(table.expected)
-    return replace(table, x=scale.x(table.x), y=scale.y(table.y), scale=scale.after(table.scale), expected=expected)
+    x, y = by_block(scale.x, table.x), by_block(scale.y, table.y)
+    return replace(table, x=x, y=y, scale=scale.after(table.scale), expected=expected)
 
 
 def _require_extent(extent: float, low: float, high: float, what: str) -> None:
@@ -84,11 +87,22 @@ def _require_extent(extent: float, low: float, high: float, what: str) -> None:
         raise FklError(f"{what} goes from {low} to {high}, which is too far to be scaled to [0, 1]")
 
 
+def _small(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    fits: NDArray[np.bool_] = np.abs(values) <= LARGEST
+    return fits
+
+
 def _require_all(
-    fits: NDArray[np.bool_], values: NDArray[np.float64], names: tuple[str, ...], where: str, wrong: str
+    fits: Callable[[NDArray[np.float64]], NDArray[np.bool_]],
+    values: NDArray[np.float64],
+    names: tuple[str, ...],
+    where: str,
+    wrong: str,
 ) -> None:
     """Refuse the first value that does not fit."""
-    if not fits.all():
-        row, column = np.argwhere(~fits)[0]
-        cell = f"{where}, row {row + 1}, column {in_one_line(names[column])}: {values[row, column]}"
-        raise FklError(f"{cell} is {wrong}")
+    for some in blocks(len(values)):
+        if not (found := fits(values[some])).all():
+            row, column = np.argwhere(~found)[0]
+            row += some.start
+            cell = f"{where}, row {row + 1}, column {in_one_line(names[column])}: {values[row, column]}"
+            raise FklError(f"{cell} is {wrong}")

@@ -1,12 +1,13 @@
 """Partitions: the row of each client in each round."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics import large_arrays
 from fkl.basics.errors import FklError, require
-from fkl.basics.memory import require_memory
 from fkl.data.problem import Problem, Table
 
 ORDERS = ("consecutive", "shuffled")
@@ -37,23 +38,33 @@ class Partition:
                 f"partition: the features of {table.where} are stored sparse, as partition=vertical takes only"
             )
         rows, present = self.dealt(table, rng)
-        here, at = np.ascontiguousarray(present.T), np.ascontiguousarray(rows.T)
-        site = np.zeros(len(rows), np.int64)
+        site = large_arrays.zeros(len(rows), np.int64)
         if len(table.site_names) > 1:
             for k, (mine, seen) in enumerate(zip(rows, present, strict=True)):
                 site[k] = np.bincount(table.site[mine[seen]]).argmax()
+        K, T = rows.shape
+        x, y = large_arrays.empty((T, K, table.x.shape[1])), large_arrays.empty((T, K))
+        here = large_arrays.empty((T, K), np.bool_)
+        for some in large_arrays.blocks(K, -(-large_arrays.ROWS // T)):
+            here[:, some] = used = present[some].T
+            x[:, some] = np.where(used[:, :, None], table.x[rows[some].T], 0.0)
+            y[:, some] = np.where(used, table.y[rows[some].T], 0.0)
+
+        def dealt(values: NDArray[Any] | None) -> Any:
+            return None if values is None else values[np.ascontiguousarray(rows.T)]
+
         return Problem(
-            x=table.x[at] if present.all() else np.where(here[:, :, None], table.x[at], 0.0),
-            y=np.where(here, table.y[at], 0.0),
+            x=x,
+            y=y,
             present=here,
             site=site,
             site_names=table.site_names,
             rows_left_out=len(table.y) - int(present.sum()),
-            tested=None if table.tested is None else table.tested[at] & here,
+            tested=None if table.tested is None else dealt(table.tested) & here,
             scale=table.scale,
             encoder=table.encoder,
-            expected=None if table.expected is None else table.expected[at],
-            row=None if table.row is None else table.row[at],
+            expected=dealt(table.expected),
+            row=dealt(table.row),
         )
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
@@ -89,7 +100,9 @@ class EqualShares(Partition):
         require(self.clients * rounds <= size, "clients", self.clients, allowed)
         _require_room(table, self.clients, rounds, "partition.clients or partition.rounds")
         rows = self.rows(table, rounds, rng)
-        return rows, np.ones(rows.shape, np.bool_)
+        used = large_arrays.empty(rows.shape, np.bool_)
+        used[...] = True
+        return rows, used
 
     def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Rows (K, T) of the clients in the order of their rounds."""
@@ -116,8 +129,10 @@ class Iid(EqualShares):
     def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Blocks of the rows, which `rng` shuffles for ``shuffled`` only."""
         used = self.clients * rounds
-        rows = np.arange(used) if self.order == "consecutive" else rng.permutation(len(table.y))[:used]
-        return rows.reshape(self.clients, rounds)
+        rows = large_arrays.numbers(used if self.order == "consecutive" else len(table.y))
+        if self.order == "shuffled":
+            rng.shuffle(rows)
+        return rows[:used].reshape(self.clients, rounds)
 
 
 @dataclass(frozen=True)
@@ -327,7 +342,7 @@ def _one_after_another(order: NDArray[np.int64], counts: NDArray[np.int64], roun
 def _require_room(table: Table, clients: int, rounds: int, keys: str) -> None:
     """Refuse streams that do not fit in memory: x and y with one place for each client and round, and presence."""
     needed = clients * rounds * (8 * (len(table.feature_names) + 2) + 1)
-    require_memory(needed, f"the streams of {clients} clients over {rounds} rounds", keys)
+    large_arrays.require_room(needed, f"the streams of {clients} clients over {rounds} rounds", keys)
 
 
 def _require_whole(key: str, value: int, least: int) -> None:

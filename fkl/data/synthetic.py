@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics import large_arrays
 from fkl.basics.errors import require
 from fkl.basics.memory import require_memory
 from fkl.data.problem import Table
@@ -76,7 +77,8 @@ class Synthetic:
             x of shape (rows, dimension). Besides x, y and site only a chunk of rows is held in memory at a time.
         """
         rows, sites = self.rows, self.sites
-        require_memory(8 * rows * (self.dimension + 2), f"the {rows} rows of {self.dimension} features", "dataset.rows")
+        needed = 8 * rows * (self.dimension + 2)
+        large_arrays.require_room(needed, f"the {rows} rows of {self.dimension} features", "dataset.rows")
         require_memory(sites * (16 * self.dimension + SITE_BYTES), f"the {sites} sites", "dataset.sites")
         values = 8 * min(rows, CHUNK_ROWS) * self.centres
         require_memory(values, f"the kernel values at {self.centres} centres", "dataset.centres")
@@ -84,9 +86,8 @@ class Synthetic:
         centres = rng.standard_normal((self.centres, self.dimension))
         directions = rng.standard_normal((self.sites, self.dimension))
         means = self.site_shift * directions / np.linalg.norm(directions, axis=1, keepdims=True)
-        site = np.arange(self.rows) * self.sites // self.rows
-        x = np.empty((self.rows, self.dimension))
-        y = np.empty(self.rows)
+        site = large_arrays.by_block(lambda some: some * self.sites // self.rows, large_arrays.numbers(self.rows))
+        x, y = large_arrays.empty((self.rows, self.dimension)), large_arrays.empty(self.rows)
         for start in range(0, self.rows, CHUNK_ROWS):
             here = slice(start, start + CHUNK_ROWS)
             x[here] = rng.standard_normal(x[here].shape) + means[site[here]]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fkl.config import Run
 from fkl.contract.batches import OnBatches
-from fkl.contract.world import Algorithm, World
+from fkl.contract.world import Algorithm, Common, World, all_together
 from fkl.engines.checkpoint import CHECKPOINT, Checkpoint, Follower
 from fkl.kernels.client_tiles import sums_in_order
 from fkl.kernels.losses import OF_CLASSES
@@ -111,6 +111,12 @@ class Engine:
         """The cost of messages, from the cost of the network."""
         return cost
 
+    def exchange(
+        self, method: Any, common: Common, channel: Any, client: Any, down: Any, samples: Any, share: Array, turn: Any
+    ) -> tuple[Any, Any, Any]:
+        """Let the clients of a method with a server play an exchange, as `fkl.contract.world.all_together`."""
+        return all_together(method, common, channel, client, down, samples, share, turn)
+
     def added(self, terms: Sequence[Array]) -> list[Array]:
         """The sum over all clients of each term (tiles, ...), tile after tile."""
         return sums_in_order(terms)
@@ -178,6 +184,17 @@ def why_no_star_on_a_stream(method: Algorithm) -> str | None:
     if (why := why_no_star(method)) is not None or task_of(method) is StreamTask:
         return why
     return "its clients learn from batches, and are tested on rows drawn from all of them"
+
+
+def why_not_a_part_at_a_time(run: Run) -> str | None:
+    """Why some clients of a run cannot play without the others, with means for the server; None where they can."""
+    if why := why_no_star_on_a_stream(run.algo):
+        return why
+    if not getattr(run.algo, "means_only", False):
+        return "its server asks for more than means over clients that are added up in a fixed order"
+    inside = [name for name, one in run.conditions.items() if not getattr(one, "means_only", True)]
+    inside += ["network.compute_s"] * getattr(run.network, "timed", False)
+    return f"a process that has some of the clients knows no {', '.join(inside)}" if inside else None
 
 
 def why_not_at_sites(method: Algorithm) -> str | None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
+from fkl.basics.large_arrays import by_block
 
 STEP_SIZES = ("step_size", "eta", "gamma", "rho")
 """Names of the step size in methods."""
@@ -107,7 +108,7 @@ def worse_than_zero(targets: NDArray[Any], mse: NDArray[np.float64]) -> str | No
     mse : (R,)
         Mean squared error of each replicate at the end, over these samples or some of them.
     """
-    zero = float(np.square(targets, dtype=np.float64).mean())
+    zero = float(by_block(lambda some: np.square(some, dtype=np.float64), targets).mean())
     worse = int((mse > WORSE * zero).sum())
     if not worse:
         return None

@@ -84,4 +84,4 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     channel = engine.channel(problem, *passing)
     known = problem, experiment.dictionary, channel, streams, precision, topology
     judged = experiment.metrics, experiment.intervals
-    return World(*known, engine.bank, engine.added, engine.of_all_clients, *judged), ledger
+    return World(*known, engine.bank, engine.added, engine.of_all_clients, *judged, engine.exchange), ledger

@@ -27,7 +27,7 @@ from fkl.contract.star import Star
 from fkl.contract.world import World
 from fkl.data.dealt_rows import is_judged
 from fkl.data.problem import Problem, Slice
-from fkl.engines.base import Engine, why_no_star_on_a_stream
+from fkl.engines.base import Engine, why_not_a_part_at_a_time
 from fkl.engines.checkpoint import CHECKPOINTS, Checkpoint, Follower
 from fkl.engines.experiment import Experiment
 from fkl.engines.local import Numba
@@ -39,7 +39,7 @@ from fkl.network.response_times import CostModel
 from fkl.screen.messages import warning
 from fkl.wire.channel import Channel
 from fkl.wire.ledger import Ledger
-from fkl.wire.payloads import PerClient, Selected, Summable, kinds, rebuilt, received_message
+from fkl.wire.payloads import Summable, for_clients, kinds, rebuilt, received_message
 
 Array = NDArray[np.floating]
 GRACE_S = 2.0
@@ -188,10 +188,7 @@ class OverRanks(Channel):
         if message is None:
             return None
         everyone = {"R": self.ledger.shape[0], "K": self._problem.everyone, "L": 0}
-        message = received_message(message, everyone, self.width)
-        parts = [part for _, payloads in kinds(message) for part in payloads]
-        own = [part.select_entries(self._mine) if isinstance(part, PerClient | Selected) else part for part in parts]
-        return super().down(rebuilt(message, own))
+        return super().down(for_clients(received_message(message, everyone, self.width), self._mine))
 
     def up(self, message: Any) -> Any:
         """Pass the messages of the clients of all ranks to the server, which can ask for their means."""
@@ -316,14 +313,8 @@ class Mpi(Numba):
 
     def can_play(self, run: Run) -> str | None:
         """It plays clients of a server that needs only means over them, also in its conditions."""
-        if why := why_no_star_on_a_stream(run.algo):
+        if why := why_not_a_part_at_a_time(run):
             return why
-        if not getattr(run.algo, "means_only", False):
-            return "its server asks for more than means over clients that are added up in a fixed order"
-        inside = [name for name, one in run.conditions.items() if not getattr(one, "means_only", True)]
-        inside += ["network.compute_s"] * getattr(run.network, "timed", False)
-        if inside:
-            return f"a process that has some of the clients knows no {', '.join(inside)}"
         if is_judged(run.settings.rows):
             return f"with rows={run.settings.rows} all clients have to be on one process"
         if run.settings.learners != "federated":

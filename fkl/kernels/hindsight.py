@@ -2,18 +2,22 @@
 
 import hashlib
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.files import CannotWriteError, DamagedError, read_sealed, write_sealed
+from fkl.basics.large_arrays import by_block, chosen, empty, spread, variance
 from fkl.data.problem import Problem
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.ridge import RECIPE, WORK, best_ridge_loss
 from fkl.kernels.threads import at_most
 
 LOSSES = "losses"
+MOST_CACHED = 2**25
+"""Samples whose losses are worth a file."""
 
 
 def hindsight_loss(
@@ -33,14 +37,13 @@ def hindsight_loss(
         Folder of the cache; None for no cache.
     """
     if lam == 0:
-        return np.full(problem.everywhere.shape, np.nan)
-    x, y = problem.x[problem.everywhere].astype(np.float64), problem.y[problem.everywhere]
-    loss = np.zeros(problem.everywhere.shape)
+        return np.broadcast_to(np.nan, problem.everywhere.shape)
+    x, y = chosen(problem.x, problem.everywhere, np.float64), chosen(problem.y, problem.everywhere)
     best = file = None
-    if cache is not None:
+    if cache is not None and len(y) <= MOST_CACHED:
         digest = hashlib.sha256(repr((RECIPE, dictionary.families, x.shape, lam)).encode())
         for array in (dictionary.scales, x, y):  # everything on which the fit depends
-            digest.update(np.ascontiguousarray(array).tobytes())
+            digest.update(np.ascontiguousarray(array).data)
         file = cache / "hindsight" / f"{digest.hexdigest()[:24]}.npz"
         with suppress(OSError, DamagedError):  # no file, or one that has changed since it was written
             found = read_sealed(file).get(LOSSES)
@@ -51,8 +54,7 @@ def hindsight_loss(
         if file is not None:
             with suppress(CannotWriteError):  # a cache that cannot be written costs only time
                 write_sealed(file, {LOSSES: best})
-    loss[problem.everywhere] = best
-    return loss
+    return spread(best, problem.everywhere)
 
 
 def linear_loss(problem: Problem) -> NDArray[np.float64]:
@@ -60,14 +62,20 @@ def linear_loss(problem: Problem) -> NDArray[np.float64]:
 
     0 in rounds without a sample; NaN if samples times squared features exceed `fkl.kernels.ridge.WORK`.
     """
-    x, y = problem.x[problem.everywhere].astype(np.float64), problem.y[problem.everywhere]
-    if x.size * problem.dimension > WORK:
-        return np.full(problem.everywhere.shape, np.nan)
-    x -= x.mean(axis=0)
-    x /= np.where(x.std(axis=0) > 0, x.std(axis=0), 1)
-    centred = y - y.mean()
+    everywhere = problem.everywhere
+    if np.count_nonzero(everywhere) * problem.dimension**2 > WORK:
+        return np.broadcast_to(np.nan, everywhere.shape)
+    x, y = chosen(problem.x, everywhere, np.float64), chosen(problem.y, everywhere)
+    x = by_block(partial(_less, x.mean(axis=0)), x)
+    deviation = np.sqrt(variance(x))
+    x /= np.where(deviation > 0, deviation, 1)
+    centred = by_block(partial(_less, y.mean()), y)
     with at_most(1):
         slope = np.linalg.lstsq(x.T @ x, x.T @ centred, rcond=None)[0]
-    loss = np.zeros(problem.everywhere.shape)
-    loss[problem.everywhere] = (x @ slope - centred) ** 2
-    return loss
+    loss = np.matmul(x, slope, out=empty(len(y)))
+    loss -= centred
+    return spread(np.square(loss, out=loss), everywhere)
+
+
+def _less(mean: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return values - mean

@@ -7,6 +7,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from fkl.basics.large_arrays import empty
 from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.threads import at_most
@@ -70,8 +71,11 @@ def _ridge_loss(dictionary: Dictionary, i: int, x: Array, y: Array, lam: float, 
     beta = scipy.linalg.cho_solve(scipy.linalg.cho_factor(covariance), correlation)
     # coefficients of the landmarks: f = sum_j a_j k(x_j, .)
     coefficients = scipy.linalg.solve_triangular(root, beta, lower=True, trans="T")
-    fitted = np.concatenate([coefficients @ dictionary.gram(i, landmarks, x[block]) for block in blocks])
-    return (fitted - y) ** 2 + lam * float(beta @ beta)
+    loss = empty(len(y))
+    for block in blocks:
+        fitted = coefficients @ dictionary.gram(i, landmarks, x[block])
+        loss[block] = (fitted - y[block]) ** 2 + lam * float(beta @ beta)
+    return loss
 
 
 def _evenly_spread(count: int, wanted: int) -> NDArray[np.int64]:

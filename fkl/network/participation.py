@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics import large_arrays
 from fkl.basics.errors import FklError, in_one_line, require
 from fkl.data.own_file import OfAFile
 
@@ -37,7 +38,10 @@ class Share:
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
         """Whether each present client takes part, (T, K)."""
-        return present & (generator.random(present.shape) < self.share)
+        taking_part = large_arrays.empty(present.shape, np.bool_)
+        for row, here in zip(taking_part, present, strict=True):
+            row[...] = here & (generator.random(len(here)) < self.share)
+        return taking_part
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fkl.basics.files import whole_file, write_arrays, writing
+from fkl.basics.large_arrays import blocks
 from fkl.conditions import Wrapped
 from fkl.engines.divergence import DivergedError
 from fkl.engines.experiment import Experiment
@@ -51,33 +52,36 @@ class Records:
 def make_records(experiment: Experiment, chunks: Iterable[Chunk], cache: Path | None = None) -> Records:
     """Turn the results of the loop into tables; `cache` is the folder for losses in hindsight."""
     beside = find_comparison(experiment, cache)
-    parts = [_records_of_chunk(experiment, chunk, beside) for chunk in chunks]
-    tables = {name: pd.concat([getattr(part, name) for part in parts], ignore_index=True) for name in TABLES}
-    return Records(**tables)
+    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
+    for chunk in chunks:
+        for name, tables in _tables_of_chunk(experiment, chunk, beside).items():
+            parts[name] += tables
+    return Records(**{name: pd.concat(tables, ignore_index=True) for name, tables in parts.items()})
 
 
 def summary_columns(experiment: Experiment) -> list[str]:
     """Columns of a future run's summary."""
-    return [str(name) for name in _first_records(experiment).summary]
+    [summary] = _first_tables(experiment)["summary"]
+    return [str(name) for name in summary]
 
 
 def summary_without_comparison(experiment: Experiment, chunk: Chunk) -> pd.DataFrame:
     """The summary of some replicates, without the task's reference results."""
-    return _records_of_chunk(experiment, chunk, None).summary
+    [summary] = _tables_of_chunk(experiment, chunk, None)["summary"]
+    return summary
 
 
 def cells_written(experiment: Experiment) -> int:
     """Number of cells in the tables of a future run."""
-    first, R = _first_records(experiment), experiment.replicates
-    rows = (experiment.problem.rounds, len(first.clients), 1)
-    widths = (frame.shape[1] for frame in (first.rounds, first.clients, first.summary))
-    return R * sum(row * width for row, width in zip(rows, widths, strict=True))
+    first, R = _first_tables(experiment), experiment.replicates
+    cells = {name: sum(table.size for table in tables) for name, tables in first.items()}
+    return R * (cells["rounds"] * experiment.problem.rounds + cells["clients"] + cells["summary"])
 
 
-def _first_records(experiment: Experiment) -> Records:
+def _first_tables(experiment: Experiment) -> dict[str, Iterable[pd.DataFrame]]:
     """The tables of the first round of one replicate."""
     short = replace(experiment, problem=experiment.task.first_round(), replicates=1, redraw=None)
-    return _records_of_chunk(short, next(simulate(short, None, 1, lambda _: None)), None)
+    return _tables_of_chunk(short, next(simulate(short, None, 1, lambda _: None)), None)
 
 
 class Tables:
@@ -115,10 +119,11 @@ class Tables:
 
     def append(self, chunk: Chunk) -> None:
         """Write the rows of further replicates."""
-        records = self._records(chunk)
-        for name in TABLES:
-            self._append(name, getattr(records, name))
-        self.curves.enter(records.rounds)
+        for name, tables in self._tables(chunk).items():
+            for table in tables:
+                self._append(name, table)
+                if name == "rounds":
+                    self.curves.enter(table)
         self.learned += chunk.learned
         self.row_losses += tuple(getattr(chunk.judge, "row_losses", ()))  # a user's judge may not have any
         for (direction, kind), scalars in chunk.ledger.kinds.items():
@@ -138,7 +143,7 @@ class Tables:
         if error.t:
             with np.errstate(all="ignore"):  # of the round that is discarded
                 error.failed.judge.close()
-                rounds = self._records(error.failed).rounds
+                [rounds] = self._tables(error.failed)["rounds"]
             self._append("rounds", rounds[rounds["round"] <= error.t])
         return self._file("rounds") if self._sizes["rounds"] else None
 
@@ -149,8 +154,8 @@ class Tables:
             self._comparison = (find_comparison(self._whole(), self._cache),)
         return self._comparison[0]
 
-    def _records(self, chunk: Chunk) -> Records:
-        return _records_of_chunk(self._whole(), chunk, self.comparison)
+    def _tables(self, chunk: Chunk) -> dict[str, Iterable[pd.DataFrame]]:
+        return _tables_of_chunk(self._whole(), chunk, self.comparison)
 
     def _append(self, name: str, table: pd.DataFrame) -> None:
         file, size = self._file(name), self._sizes[name]
@@ -234,7 +239,8 @@ def find_comparison(experiment: Experiment, cache: Path | None) -> Any:
     return experiment.task.beside(experiment.algorithm, experiment.dictionary, cache)
 
 
-def _records_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> Records:
+def _tables_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> dict[str, Iterable[pd.DataFrame]]:
+    """The tables by name, each in parts: that of the clients some rows at a time."""
     problem, R = experiment.problem, chunk.ledger.shape[0]
     T, K = len(chunk.elapsed), problem.clients
     replicates, elapsed = np.arange(chunk.first, chunk.first + R), chunk.seconds_per_replicate()
@@ -246,9 +252,6 @@ def _records_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> Reco
 
     rounds = {"replicate": np.repeat(replicates, T), "round": np.tile(np.arange(1, T + 1), R)}
     rounds |= {name: values.T.ravel() for name, values in by_round.items()}
-    clients: Values = {"replicate": np.repeat(replicates, K), "client": np.tile(np.arange(K), R)}
-    clients["site"] = np.tile(np.array(problem.site_names)[problem.site], R)
-    clients |= {name: np.broadcast_to(values, (R, K)).ravel() for name, values in by_client.items()}
     summary: Values = {"replicate": replicates}
     summary |= {name: values[-1] for name, values in by_round.items()} | told.summary | dict(chunk.told)
     summary.pop("runtime_s", None)
@@ -256,7 +259,17 @@ def _records_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> Reco
         summary["stopped_at"] = np.full(R, chunk.stopped_at)
     summary["runtime_s"] = elapsed[-1]
     summary["runtime_per_client_s"] = elapsed[-1] / K
-    return Records(pd.DataFrame(rounds), pd.DataFrame(clients), pd.DataFrame(summary))
+
+    def clients() -> Iterator[pd.DataFrame]:
+        sites = np.array(problem.site_names)
+        for r, replicate in enumerate(replicates):
+            for some in blocks(K):
+                known = {"replicate": replicate, "client": np.arange(some.start, some.stop)}
+                known["site"] = sites[problem.site[some]]
+                own = {name: np.broadcast_to(values, (R, K))[r, some] for name, values in by_client.items()}
+                yield pd.DataFrame(known | own)
+
+    return {"rounds": [pd.DataFrame(rounds)], "clients": clients(), "summary": [pd.DataFrame(summary)]}
 
 
 def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) -> pd.DataFrame:

@@ -3,13 +3,15 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.large_arrays import blocks, empty
+
 Array = NDArray[np.floating]
 
 
 def worst_tenth(errors: Array) -> Array:
     """Mean error of the worst 10 % of clients, rounded down, at least one: (R,) from (R, K)."""
     worst = max(1, errors.shape[1] // 10)
-    return np.sort(errors, axis=1)[:, -worst:].mean(axis=1)
+    return _in_order(errors)[:, -worst:].mean(axis=1)
 
 
 def gini(errors: Array) -> Array:
@@ -18,10 +20,21 @@ def gini(errors: Array) -> Array:
     For e_1 <= ... <= e_K it is 2 sum_i i e_i / (K sum_i e_i) - (K + 1) / K.
     """
     K = errors.shape[1]
-    total = errors.sum(axis=1)
-    weighted = (np.sort(errors, axis=1) * np.arange(1.0, K + 1)).sum(axis=1)  # bits of a product would depend on R
+    total, ordered = errors.sum(axis=1), _in_order(errors)
+    equal = ordered[:, 0] == ordered[:, -1]
+    for some in blocks(K):
+        ordered[:, some] *= np.arange(some.start + 1.0, some.stop + 1.0)
+    weighted = ordered.sum(axis=1)  # bits of a product would depend on R
     share = 2 * weighted / (K * np.where(total > 0, total, 1)) - (K + 1) / K
-    return np.where((total == 0) | (errors == errors[:, :1]).all(axis=1), 0.0, share)
+    return np.where((total == 0) | equal, 0.0, share)
+
+
+def _in_order(errors: Array) -> Array:
+    """The errors of each replicate (R, K), the smallest first."""
+    ordered = empty(errors.shape)
+    ordered[...] = errors
+    ordered.sort(axis=1)
+    return ordered
 
 
 def fairness(name: str, sums: Array, count: NDArray[np.int64], site: NDArray[np.int64]) -> dict[str, Array]:
@@ -39,7 +52,7 @@ def fairness(name: str, sums: Array, count: NDArray[np.int64], site: NDArray[np.
         Site of each client.
     """
     told = _worst_and_gini(name, "", sums, count)
-    if len(set(site.tolist())) > 1:
+    if (site != site[0]).any():
         belongs = [site == one for one in np.unique(site)]
         by_site = np.stack([np.ascontiguousarray(sums[:, own]).sum(axis=1) for own in belongs], axis=1)
         told |= _worst_and_gini(name, "_sites", by_site, np.array([count[own].sum() for own in belongs]))
@@ -50,5 +63,7 @@ def _worst_and_gini(name: str, what: str, sums: Array, count: NDArray[np.int64])
     judged = count > 0
     if not judged.any():
         return {f"{name}_{figure}{what}": np.full(len(sums), np.nan) for figure in ("worst_tenth", "gini")}
-    errors = np.ascontiguousarray(sums[:, judged] / count[judged])
+    errors, every = empty((len(sums), int(judged.sum()))), judged.all()
+    for of_one, sums_of_one in zip(errors, sums, strict=True):
+        np.divide(sums_of_one if every else sums_of_one[judged], count if every else count[judged], out=of_one)
     return {f"{name}_worst_tenth{what}": worst_tenth(errors), f"{name}_gini{what}": gini(errors)}

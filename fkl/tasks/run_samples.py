@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fkl.basics.errors import BadValue, in_one_line, key_prefix, require
+from fkl.basics.large_arrays import by_block
 from fkl.config import Run
 from fkl.data import seals
 from fkl.data.dealt_rows import is_judged
@@ -77,7 +78,9 @@ def split_table_anew(run: Run, shared: Table | None, generator: np.random.Genera
 
 def in_precision(problem: Any, run: Run) -> Any:
     """The same data with features in the run's precision."""
-    return replace(problem, x=problem.x.astype(run.settings.precision))
+    samples = problem.x.reshape(-1, problem.x.shape[-1])
+    narrowed = by_block(lambda some: some.astype(run.settings.precision), samples)
+    return replace(problem, x=narrowed.reshape(problem.x.shape))
 
 
 def has_drawn_samples(run: Run) -> bool:

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import require
+from fkl.basics.large_arrays import blocks, chosen, empty, zeros
+from fkl.basics.large_arrays import variance as variance_of
 from fkl.config import Run
 from fkl.contract.world import Algorithm, Array, Outcome, World
 from fkl.data.baselines import baselines, in_units
@@ -92,7 +94,7 @@ class StreamTask(Task):
     @property
     def targets(self) -> NDArray[Any]:
         """Sent by the present clients."""
-        return self.problem.y[self.problem.present]
+        return chosen(self.problem.y, self.problem.present)
 
     def judge(self, world: World, method: Algorithm) -> "StreamJudge":
         """Errors and regrets so far."""
@@ -187,22 +189,26 @@ class Sums(NamedTuple):
 
     def after(self, outcome: Outcome, y: Array, present: NDArray[np.bool_], lam: float) -> "Sums":
         """These sums plus those of a round, for targets y and `present` (K,); numpy arrays change in place."""
-        squared_error = present * (outcome.y_hat - y) ** 2
-        total = self.squared_error
-        total += squared_error
-        loss = self.loss
-        loss += squared_error + lam * present * outcome.squared_norm()
-
-        # The losses of kernels, if there are kernels.
-        of_round, of_kernels = outcome.loss, self.kernel_loss
-        if of_round is None or of_kernels is None:
-            return Sums(total, loss, None if of_round is None else of_round * present[:, None])
-        if traced(of_kernels):
-            return Sums(total, loss, of_kernels + of_round * present[:, None])
-        for start in range(0, len(present), CLIENTS_AT_A_TIME):  # avoids a copy as large as the losses
-            some = slice(start, start + CLIENTS_AT_A_TIME)
-            of_kernels[:, some] += of_round[:, some] * present[some, None]
-        return Sums(total, loss, of_kernels)
+        y_hat, squared_norm, of_round = outcome.y_hat, outcome.squared_norm(), outcome.loss
+        of_kernels = self.kernel_loss
+        if of_round is not None and of_kernels is None:
+            of_kernels = zeros(of_round.shape, of_round.dtype)
+        if traced(self.loss):
+            squared_error = present * (y_hat - y) ** 2
+            loss = self.loss + (squared_error + lam * present * squared_norm)
+            if of_round is not None and of_kernels is not None:
+                of_kernels = of_kernels + of_round * present[:, None]
+            return Sums(self.squared_error + squared_error, loss, of_kernels)
+        for some in blocks(len(present), CLIENTS_AT_A_TIME):
+            here = present[some]
+            if not here.any():
+                continue
+            squared_error = here * (y_hat[:, some] - y[some]) ** 2
+            self.squared_error[:, some] += squared_error
+            self.loss[:, some] += squared_error + lam * here * squared_norm[:, some]
+            if of_round is not None and of_kernels is not None:
+                of_kernels[:, some] += of_round[:, some] * here[:, None]
+        return Sums(self.squared_error, self.loss, of_kernels)
 
     def terms(self) -> list[Array]:
         """Sums over each tile of clients, (tiles, R), of squared errors, losses and regrets."""
@@ -213,7 +219,12 @@ class Sums(NamedTuple):
         """Each client's regret so far, (R, K); NaN for a method without kernels."""
         if self.kernel_loss is None:
             return np.full(self.loss.shape, np.nan)
-        return self.loss - self.kernel_loss.min(axis=-1)
+        if traced(self.loss):
+            return self.loss - self.kernel_loss.min(axis=-1)
+        regret = empty(self.loss.shape)
+        for some in blocks(self.loss.shape[1], CLIENTS_AT_A_TIME):
+            regret[:, some] = self.loss[:, some] - self.kernel_loss[:, some].min(axis=-1)
+        return regret
 
 
 class StreamJudge:
@@ -272,8 +283,8 @@ class StreamJudge:
     ) -> None:
         self.problem, self.lam, self._added, self._of_all_clients = problem, lam, added, of_all_clients
         shape = (replicates, problem.clients)
-        self.squared_error: Array = np.zeros(shape)
-        self.loss: Array = np.zeros(shape)
+        self.squared_error: Array = zeros(shape)
+        self.loss: Array = zeros(shape)
         self.kernel_loss: Array | None = None
         self.mse = np.zeros((problem.rounds, replicates))
         self.mean_loss = np.zeros((problem.rounds, replicates))
@@ -362,7 +373,8 @@ class StreamJudge:
 
     def by_round(self, best: Array) -> Values:
         """Errors and regrets of all rounds; `best` as in `columns`."""
-        problem, best = self.problem, np.where(self.problem.present, best, 0.0)
+        problem = self.problem
+        best = _where_present(problem, best)
         rounds: Values = {
             "mse": self.mse,
             "regret_best_kernel": self.mean_regret_best_kernel,
@@ -386,22 +398,16 @@ class StreamJudge:
 
     def columns(self, best: Array) -> Columns:
         """Errors and regrets; `best` (T, K) is the loss of the best function in hindsight for all samples."""
-        problem = self.problem.until(self._rounds)
-        samples = problem.present.sum(axis=0)
-        losses = (loss[: self._rounds] for loss in (best, linear_loss(self.problem)))
-        best_so_far, linear = (np.where(problem.present, loss, 0.0) for loss in losses)
-        simple = {f"mse_{name}": errors for name, errors in baselines(problem)._asdict().items()}
-        mse, unit = self.squared_error / np.maximum(samples, 1), problem.scale.y_unit
-        variance = np.var(problem.y, axis=0, where=problem.present | (samples == 0))
-        clients: Values = {
-            "rounds": samples,
-            "mse": mse,
-            "regret_best_kernel": self.regret_best_kernel,
-            "regret_hindsight": self.loss - best_so_far.sum(axis=0),
-            "regret_linear": self.loss - linear.sum(axis=0),
-            **{name: errors.sum(axis=0) / np.maximum(samples, 1) for name, errors in simple.items()},
-            **in_units(mse, variance, unit),
-        }
+        problem, shape = self.problem.until(self._rounds), self.loss.shape
+        best_of_all, linear = (loss[: self._rounds] for loss in (best, linear_loss(self.problem)))
+        clients: Values = {}
+        for some in blocks(problem.clients):
+            own = np.broadcast_to(best_of_all, problem.y.shape)[:, some], linear[:, some]
+            for name, values in self._of_clients(some, problem.of_clients(some), *own).items():
+                if name not in clients:
+                    clients[name] = empty((*values.shape[:-1], shape[1]), values.dtype)
+                clients[name][..., some] = values
+        samples = clients["rounds"]
         if self.calibration is not None:
             clients |= self.calibration.by_client(samples)
         if self.intervals is not None:
@@ -409,12 +415,39 @@ class StreamJudge:
         if problem.expected is not None:
             known = problem.present * (problem.expected - problem.y) ** 2
             clients["regret_dynamic"] = self.squared_error - known.sum(axis=0)
-        summary = in_units(self.mse[self._rounds - 1], float(problem.y[problem.present].var()), unit)
+        targets = chosen(problem.y, problem.present)
+        summary = in_units(self.mse[self._rounds - 1], float(variance_of(targets)), problem.scale.y_unit)
         return Columns(
             self.by_round(best), clients, summary | fairness("mse", self.squared_error, samples, problem.site)
         )
+
+    def _of_clients(self, some: slice, problem: Problem, best: Array, linear: Array) -> Values:
+        """Columns of some clients, with their streams, and the losses of the best functions for these."""
+        samples, mean = problem.present.sum(axis=0), np.maximum(problem.present.sum(axis=0), 1)
+        of_kernels = None if self.kernel_loss is None else self.kernel_loss[:, some]
+        own = Sums(self.squared_error[:, some], self.loss[:, some], of_kernels)
+        best, linear = (np.where(problem.present, loss, 0.0) for loss in (best, linear))
+        mse = own.squared_error / mean
+        variance = np.var(problem.y, axis=0, where=problem.present | (samples == 0))
+        return {
+            "rounds": samples,
+            "mse": mse,
+            "regret_best_kernel": own.regret_best_kernel,
+            "regret_hindsight": own.loss - best.sum(axis=0),
+            "regret_linear": own.loss - linear.sum(axis=0),
+            **{f"mse_{name}": errors.sum(axis=0) / mean for name, errors in baselines(problem)._asdict().items()},
+            **in_units(mse, variance, problem.scale.y_unit),
+        }
 
     @property
     def regret_best_kernel(self) -> NDArray[np.float64]:
         """Each client's regret so far, (R, K); NaN for a method without kernels."""
         return self.sums.regret_best_kernel
+
+
+def _where_present(problem: Problem, values: Array) -> Array:
+    """Values (T, K), or one for all, and 0 where a client is absent."""
+    made = empty(problem.y.shape)
+    for some in blocks(problem.clients):
+        made[:, some] = np.where(problem.present[:, some], np.broadcast_to(values, made.shape)[:, some], 0.0)
+    return made

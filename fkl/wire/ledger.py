@@ -1,11 +1,13 @@
 """The ledger: data sent by each party, per round, direction and client."""
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.large_arrays import zeros
 from fkl.network.response_times import CostModel
 
 Direction = Literal["uplink", "downlink", "broadcast", "link", "lost"]
@@ -57,11 +59,18 @@ class Ledger:
         directions: tuple[Direction, ...] = WITH_A_SERVER,
     ) -> None:
         shapes = (rounds, replicates, 3), (replicates, clients, 3)
-        self.tallies = {direction: Tally(*(np.zeros(shape, np.int64) for shape in shapes)) for direction in directions}
+        self.tallies = {direction: Tally(*(zeros(shape, np.int64) for shape in shapes)) for direction in directions}
         self.shape = replicates, clients
         self.cost = cost
         self.seconds = np.zeros((rounds, replicates))
         self.kinds: dict[tuple[Direction, str], int] = {}
+
+    def of_clients(self, some: slice) -> "Ledger":
+        """The ledger for some of the clients; what they enter is in both."""
+        part = copy(self)
+        part.tallies = {name: Tally(tally.by_round, tally.by_client[:, some]) for name, tally in self.tallies.items()}
+        part.shape = self.shape[0], next(iter(part.tallies.values())).by_client.shape[1]
+        return part
 
     def enter(
         self,

@@ -544,6 +544,13 @@ def rebuilt(message: Any, payloads: Iterable[Payload]) -> Any:
     return replace(message, **fields_of)
 
 
+def for_clients(message: Any, places: NDArray[np.int64]) -> Any:
+    """The server's message with only these clients' own parts."""
+    parts = payloads_of(message)
+    own = [part.select_entries(places) if isinstance(part, PerClient | Selected) else part for part in parts]
+    return None if message is None else rebuilt(message, own)
+
+
 def is_message(value: Any) -> bool:
     """Whether an object is a message, and not a payload."""
     return is_dataclass(value) and not _is_payload(value.__class__)

@@ -33,12 +33,12 @@ def able(method: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("facts", "engines"),
     [
-        ({}, ["numba", "numpy", "mpi"]),
-        ({"compiled_only": True}, ["numba", "mpi"]),
-        ({"compiled_only": True, "not_traceable": ""}, ["numba", "mpi"]),
+        ({}, ["numba", "numpy", "disk", "mpi"]),
+        ({"compiled_only": True}, ["numba", "disk", "mpi"]),
+        ({"compiled_only": True, "not_traceable": ""}, ["numba", "disk", "mpi"]),
         ({"means_only": False}, ["numba", "numpy"]),
-        ({"not_traceable": ""}, ["numba", "numpy", "mpi", "jax"]),
-        ({"not_traceable": "it reads a clock"}, ["numba", "numpy", "mpi"]),
+        ({"not_traceable": ""}, ["numba", "numpy", "disk", "mpi", "jax"]),
+        ({"not_traceable": "it reads a clock"}, ["numba", "numpy", "disk", "mpi"]),
         ({"in_turn": True}, ["numba", "numpy"]),
         ({"step": None}, ["numba", "numpy"]),
     ],

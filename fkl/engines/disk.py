@@ -1,0 +1,212 @@
+"""Clients in parts, one after another, with samples and states in files: `engine=disk`, for more than memory holds.
+
+A part has whole tiles of `CLIENT_TILE` clients. The sums of each part are added to those of the earlier parts tile by
+tile, so the order of additions, and therefore the bytes, are those of all clients together.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from itertools import product
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.basics import large_arrays
+from fkl.basics.errors import BadValue
+from fkl.conditions.wrapped import SumOnly
+from fkl.config import Run
+from fkl.contract.world import Common, Outcome, all_together
+from fkl.data.dealt_rows import is_judged
+from fkl.engines.base import Engine, why_not_a_part_at_a_time
+from fkl.engines.checkpoint import CHECKPOINT, Checkpoint, Follower
+from fkl.engines.local import Numba
+from fkl.kernels.client_tiles import CLIENT_TILE
+from fkl.kernels.traceable import parts, rebuilt
+from fkl.wire import Channel
+from fkl.wire import payloads as wire
+
+Array = NDArray[np.floating]
+CLIENTS_A_PART = 32 * CLIENT_TILE
+ALIGNED = 64
+"""Places begin at multiples of this many bytes."""
+
+
+class InParts(Channel):
+    """The channel of all clients, each part of whom has a channel of its own with the same ledger."""
+
+    def open_round(self, t: int, present: NDArray[np.bool_]) -> None:
+        """As `Channel.open_round`."""
+        self._t, self._here = t, present
+
+    def _nothing_sent(self) -> NDArray[np.int64]:
+        return np.zeros((self.ledger.shape[0], 0), np.int64)  # the channels of the parts count
+
+    def of_clients(self, some: slice) -> Channel:
+        """The channel of a part."""
+        precision = np.dtype(f"f{self.width}")
+        part = Channel(self.network, self.ledger.of_clients(some), precision, self.algorithm, self.streams)
+        part.open_round(self._t, self._here[some])
+        return part
+
+
+@dataclass(frozen=True)
+class OfAllParts(SumOnly):
+    """A payload of the clients of all parts; the server can compute its mean.
+
+    Parameters
+    ----------
+    payload : Payload
+        That of one part.
+    sums : sequence of arrays
+        Terms of the sum over all clients.
+    share : (K,)
+        Their weights.
+    """
+
+    refusal: ClassVar[tuple[str, str, str]] = (
+        "engine", "disk", "numba or numpy for a method whose server reads what each client sent",
+    )  # fmt: skip
+
+    sums: Sequence[Array]
+    share: Array
+
+    def mean(self, share: Array) -> Array:
+        """The sum over all clients, which has been computed with these weights."""
+        if share is not self.share and not np.array_equal(share, self.share):
+            raise BadValue("engine", "disk", "numba or numpy for a method or condition that weighs messages afterwards")
+        mean: Array = self.payload.of_sums(*self.sums)
+        return mean
+
+
+class Stored:
+    """What the clients of all parts hold, and what they have shown in this round, in large arrays."""
+
+    def __init__(self, clients: int) -> None:
+        self.parts = [*large_arrays.blocks(clients, CLIENTS_A_PART)]
+        self._states: dict[int, Any] = {}
+        self._held: dict[tuple[int, int], NDArray[np.uint8]] = {}
+        self._shown: dict[str, NDArray[Any]] = {}
+
+    def state(self, number: int, method: Any, common: Common) -> Any:
+        """The state of the clients of this part."""
+        if number not in self._states:
+            some = self.parts[number]
+            return method.start(common, some.stop - some.start)[1]
+        return self._states[number]
+
+    def keep(self, number: int, state: Any) -> None:
+        """Copy the state of a part to its place."""
+        arrays, places = parts(state), []
+        for place, array in enumerate(arrays):
+            key = len(arrays), place  # conditions have memory from the first round on
+            if key not in self._held:  # the last part may have nearly twice as many clients as another
+                size = -(-array.nbytes // ALIGNED) * ALIGNED
+                self._held[key] = large_arrays.empty((len(self.parts) + 1, size), np.uint8)
+            held = self._held[key].reshape(-1)[number * self._held[key].shape[1] :]
+            places.append(held[: array.nbytes].view(array.dtype).reshape(array.shape))
+        # A method may return the array of one field as that of another
+        moved = len(arrays) > 1 and any(np.may_share_memory(*both) for both in product(arrays, places))
+        for place, array in zip(places, [*map(np.array, arrays)] if moved else arrays, strict=True):
+            place[...] = array
+        self._states[number] = rebuilt(state, places)
+
+    def show(self, some: slice, outcome: Outcome | None) -> None:
+        """Copy what these clients show, by fields of `Outcome`, to its place."""
+        if outcome is None:
+            return
+        shown = {field.name: getattr(outcome, field.name) for field in fields(outcome)}
+        for name, values in (shown | {"squared_norm": outcome.squared_norm()}).items():
+            if values is not None:
+                if name not in self._shown:
+                    shape = (len(values), self.parts[-1].stop, *values.shape[2:])
+                    self._shown[name] = large_arrays.zeros(shape, values.dtype)
+                self._shown[name][:, some] = values
+
+    def outcome(self) -> Outcome:
+        """What all clients have shown."""
+        shown: dict[str, Any] = {"loss": None} | self._shown
+        norm = shown.pop("squared_norm")
+        return Outcome(**shown, squared_norm=lambda: norm)
+
+
+class Disk(Numba):
+    """One process with some clients in memory at a time, by compiled loops."""
+
+    name: ClassVar[str] = "disk"
+    has_all_clients: ClassVar[bool] = False
+
+    def can_play(self, run: Run) -> str | None:
+        """It plays clients of a server that needs only means over them, also in most conditions."""
+        if why := why_not_a_part_at_a_time(run):
+            return why
+        network, settings = run.network, run.settings
+        refused = {
+            "late": run.conditions.get("late") is not None,
+            "network.uplink_budget": network.uplink_budget is not None,
+            "network.latency_s": network.cost is not None,
+            "intervals": run.intervals is not None,
+            "rows": is_judged(settings.rows),
+            "metrics": bool(settings.metrics),
+            "learners": settings.learners != "federated",
+            "stop_when": settings.stop_when is not None,
+            "save_model": settings.save_model,
+        }
+        found = ", ".join(name for name, there in refused.items() if there)
+        return f"with {found} all clients have to be in memory" if found else None
+
+    @contextmanager
+    def opened(self) -> Iterator[Engine]:
+        """Put large arrays into files."""
+        with large_arrays.on_disk():
+            yield self
+
+    def channel(self, problem: Any, *given: Any) -> Channel:
+        """A channel for clients in parts."""
+        return InParts(*given)
+
+    def exchange(
+        self, method: Any, common: Common, channel: Any, client: Any, down: Any, samples: Any, share: Array, turn: Any
+    ) -> tuple[Any, Any, Any]:
+        """Let the clients play in parts; a part without a present client does not."""
+        stored = client if isinstance(client, Stored) else Stored(len(share))
+        play = [number for number, some in enumerate(stored.parts) if samples.present[some].any()]
+        if method.hides_presence or not play:
+            play = [*range(len(stored.parts) if method.hides_presence else 1)]
+        up, sums, shows = None, list[list[Array]](), False
+        for number in play:
+            some = stored.parts[number]
+            numbers = range(some.start, some.stop)
+            state, up, outcome = all_together(
+                method,
+                common,
+                channel.of_clients(some),
+                stored.state(number, method, common),
+                wire.for_clients(down, np.array(numbers)),
+                replace(samples, x=samples.x[some], y=samples.y[some], present=samples.present[some]),
+                share[some],
+                replace(turn, clients=numbers),
+            )
+            stored.keep(number, state)
+            stored.show(some, outcome)
+            shows = shows or outcome is not None
+            payloads = wire.payloads_of(up)
+            if not sums:
+                sums = [[np.array(total) for total in payload.sums(share[some])] for payload in payloads]
+                continue
+            for totals, payload in zip(sums, payloads, strict=True):
+                for total, terms in zip(totals, payload.tile_sums(share[some]), strict=True):
+                    for term in terms:
+                        total += term
+        if up is not None:
+            up = wire.rebuilt(up, [OfAllParts(*both, share) for both in zip(wire.payloads_of(up), sums, strict=True)])
+        return stored, up, stored.outcome() if shows else None
+
+    def checkpoint(self, folder: Path, every: float | None, digest: str, follower: Follower | None) -> Checkpoint:
+        """A checkpoint that is never saved, for memory does not hold its arrays; that of another engine is not used."""
+        return Checkpoint(folder / CHECKPOINT, None, f"{digest}, in parts", follower)
+
+    def forecast(self, experiment: Any, threads: int | None, sampled: Callable[..., float]) -> None:
+        """No estimate of its own: the rounds take as long as those of numba, and the disk decides about the rest."""
