@@ -189,7 +189,7 @@ def test_a_failure_is_forgotten_by_the_same_run_only(
         raise RuntimeError("a bug")
 
     with monkeypatch.context() as patch:
-        patch.setattr("fkl.results.tables._records_of_chunk", breaks)
+        patch.setattr("fkl.results.tables._tables_of_chunk", breaks)
         for seed in ("seed=1", "seed=2"):
             assert "RuntimeError: a bug" in fkl(*words, seed).err
     assert sorted(path.name for path in Path().iterdir()) == ["a.failed", "a.failed-1"]

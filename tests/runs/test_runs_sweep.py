@@ -136,7 +136,7 @@ def test_an_unexpected_error_leaves_its_traceback_and_is_retried(fkl, tmp_path, 
         raise RuntimeError("a bug\nof two lines")
 
     with monkeypatch.context() as patch:
-        patch.setattr(records, "_records_of_chunk", breaks)
+        patch.setattr(records, "_tables_of_chunk", breaks)
         answer = fkl(*SWEEP, "algo=pof_mkl")
     assert answer.code == 2
     assert "RuntimeError: a bug (see" in answer.err
@@ -152,7 +152,7 @@ def test_a_single_run_s_unexpected_error_leaves_its_traceback_too(fkl, tmp_path,
     def breaks(*_):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(records, "_records_of_chunk", breaks)
+    monkeypatch.setattr(records, "_tables_of_chunk", breaks)
     answer = fkl("run", *SMALL)
     assert answer.code == 1 and "RuntimeError: a bug" in answer.err
     [failed] = tmp_path.glob("outputs/failed/*")
