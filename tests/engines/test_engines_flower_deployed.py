@@ -4,7 +4,9 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -105,3 +107,39 @@ def test_kills_of_server_and_sites_change_no_byte(tmp_path: Path) -> None:
             found |= {f"{file.stem} {one}": (own / one).read_bytes() for one in ("predictions.csv", "model.npz")}
         left.append(found)
     assert left[0] == left[1]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc shows what is left")
+@pytest.mark.parametrize(("what", "how", "code"), [("try", 9, -9), ("try", 15, 143), ("try", 2, 130), ("site1", 9, 2)])
+def test_a_trial_that_is_killed_leaves_no_process(what: str, how: int, code: int, tmp_path: Path) -> None:
+    """Nor does one whose site is killed: it ends in one line. The same command then plays the whole run."""
+    project, files = project_in(tmp_path, 60.0, (4, 4, 4))
+    words = ["-m", "fkl", "flower", "try", str(project), *map(str, files), "--out", str(tmp_path / "tried")]
+
+    def left() -> dict[int, str]:
+        """Processes whose command names this test's folder, or that work in it."""
+        found = {}
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                line = (process / "cmdline").read_text().replace("\0", " ")
+                if str(tmp_path) in f"{line} {(process / 'cwd').readlink()}":
+                    found[int(process.name)] = line
+        return found
+
+    with subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True) as trial:
+        log = tmp_path / "tried" / "site2.log"
+        until = time.monotonic() + 120
+        while not (log.exists() and "has joined" in log.read_text()) and time.monotonic() < until:
+            time.sleep(0.1)
+        [site1] = [number for number, line in left().items() if "--number 1 " in line]
+        os.kill(trial.pid if what == "try" else site1, how)
+        _, said = trial.communicate()
+    assert trial.returncode == code
+    assert len(said.splitlines()) <= 1
+    while left() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not left()
+    subprocess.run([sys.executable, *words], check=True)
+    [rounds] = (tmp_path / "tried" / "flower").glob("*/rounds.csv")
+    assert len(pd.read_csv(rounds)) == 4
