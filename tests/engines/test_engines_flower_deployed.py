@@ -6,8 +6,10 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,8 @@ import pytest
 pytest.importorskip("flwr", reason="needs the extra flower")
 from engines.sites import PER_SITE, ROWS, WORDS, compared, write_files
 
+from fkl.basics.errors import FklError
+from fkl.engines.flower import trial
 from fkl.engines.flower.project import init
 from fkl.engines.flower.trial import HERE, Deployment
 from fkl.results.model import load
@@ -111,7 +115,15 @@ def test_kills_of_server_and_sites_change_no_byte(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc shows what is left")
-@pytest.mark.parametrize(("what", "how", "code"), [("try", 9, -9), ("try", 15, 143), ("try", 2, 130), ("site1", 9, 2)])
+@pytest.mark.parametrize(
+    ("what", "how", "code"),
+    [
+        ("flower try", 9, -9),
+        ("flower try", 15, 143),
+        ("flower try", 2, 130),
+        ("--number 1 ", 9, 2),
+    ],
+)
 def test_a_trial_that_is_killed_leaves_no_process(what: str, how: int, code: int, tmp_path: Path) -> None:
     """Nor does one whose site is killed: it ends in one line. The same command then plays the whole run."""
     project, files = project_in(tmp_path, 60.0, (4, 4, 4))
@@ -127,15 +139,17 @@ def test_a_trial_that_is_killed_leaves_no_process(what: str, how: int, code: int
                     found[int(process.name)] = line
         return found
 
-    with subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True) as trial:
+    with subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True) as tried:
         log = tmp_path / "tried" / "site2.log"
         until = time.monotonic() + 120
-        while not (log.exists() and "has joined" in log.read_text()) and time.monotonic() < until:
+        while time.monotonic() < until and not (
+            log.exists() and "has joined" in log.read_text() and any(what in line for line in left().values())
+        ):
             time.sleep(0.1)
-        [site1] = [number for number, line in left().items() if "--number 1 " in line]
-        os.kill(trial.pid if what == "try" else site1, how)
-        _, said = trial.communicate()
-    assert trial.returncode == code
+        [victim] = [number for number, line in left().items() if what in line]
+        os.kill(victim, how)
+        _, said = tried.communicate()
+    assert tried.returncode == code
     assert len(said.splitlines()) <= 1
     while left() and time.monotonic() < until:
         time.sleep(0.1)
@@ -143,3 +157,24 @@ def test_a_trial_that_is_killed_leaves_no_process(what: str, how: int, code: int
     subprocess.run([sys.executable, *words], check=True)
     [rounds] = (tmp_path / "tried" / "flower").glob("*/rounds.csv")
     assert len(pd.read_csv(rounds)) == 4
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_trial_whose_server_ends_early_says_so(ended: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flower's own command then exits with 0."""
+
+    class Played(Deployment):
+        def __enter__(self) -> Self:
+            return self
+
+        def run(self, project: Path, heard: Callable[[str], None]) -> str:
+            for line in ["round 1: sites 0, 1, 2, 0.1 s", "files: flower/1"][: 1 + ended]:
+                heard(line)
+            return "1"
+
+    monkeypatch.setattr(trial, "Deployment", Played)
+    project, files = project_in(tmp_path, 5.0, (1, 1, 1))
+    before = signal.getsignal(signal.SIGTERM)
+    with nullcontext() if ended else pytest.raises(FklError, match=r"the server has ended early: see .*superlink\.log"):
+        assert trial.play(project, files, tmp_path / "tried") == 0
+    signal.signal(signal.SIGTERM, before)

@@ -52,8 +52,17 @@ def play(project: Path, files: Sequence[Path], folder: Path) -> int:
     for file in files:
         require(file.is_file(), "rows", file, "the file of a site's rows")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all processes are ended on the way out
+    said: list[str] = []
+
+    def heard(line: str) -> None:
+        if _is_ours(line):
+            said.append(line)
+            say(line)
+
     with Deployment(folder, files) as deployment:
-        deployment.run(project, lambda line: say(line) if _is_ours(line) else None)
+        deployment.run(project, heard)
+        if deployment.status == 0 and not any(line.startswith("files: ") for line in said):  # its last line
+            raise FklError(f"the server has ended early: see {deployment.folder / 'superlink.log'}")
         return deployment.status
 
 
