@@ -118,7 +118,8 @@ def require_equal(expected: Played, play: Callable[[], Played], world: World, pa
         for k in np.flatnonzero(present[t]):
             for place, (name, theirs) in enumerate((name, part) for name, part in other.items() if name in one):
                 known = ~np.isnan(theirs[k]) | (place == 0)  # the first is the client's own prediction
-                if not np.allclose(one[name][k][known], theirs[k][known], rtol=tolerance, atol=tolerance):
+                mine, apart = one[name][k][known], theirs[k][known]
+                if not np.allclose(mine, apart, rtol=tolerance, atol=tolerance, equal_nan=True):
                     where = f"{name} of {who} {k} in round {t + 1}"
                     raise BrokenPromiseError(f"{where} is another {party.apart}: {party.why}")
     for name, booked, sent in (

@@ -146,14 +146,15 @@ class JaxBank(FeatureBank):
         return self._by_client(mean, len(x)), self._by_client(spread, len(x))
 
     def posterior(self, gram: Array, pull: Array, noise: Array) -> tuple[Array, Array, Array]:
-        """As `FeatureBank.posterior`; the pivots show whether an eigenvalue is negative."""
+        """As `FeatureBank.posterior`."""
         eye = jnp.eye(gram.shape[-1])
 
         def factored(gram: Array) -> Array:
             return jnp.linalg.cholesky(gram + noise[..., None, None] * eye)
 
         factor = factored(gram)
-        whole = jnp.isfinite(factor).all(axis=(-1, -2))
+        pivots = jnp.diagonal(factor, axis1=-2, axis2=-1) ** 2  # NaN after the first that is not positive
+        whole = (pivots > 0.5 * noise[..., None]).all(axis=-1)
         factor = cond(
             whole.all(),
             lambda: factor,

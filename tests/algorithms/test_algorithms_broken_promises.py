@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import Outcome, World, mixture_norm
 from fkl.algorithms.federated import descent
 from fkl.conformance import PROMISES, BrokenPromiseError, Conformance
-from fkl.conformance.played import outcomes
+from fkl.conformance.party_process import PartyObject
+from fkl.conformance.played import Played, outcomes, require_equal
 from fkl.contract import star
 from fkl.contract.star import Federated
 from fkl.engines.experiment import Experiment, make_world
@@ -225,6 +227,20 @@ def test_somebody_is_absent_in_the_scenario() -> None:
     assert not present.all() and present.any(axis=0).all()
     with pytest.raises(BrokenPromiseError, match=r"y_hat of client . in round .* is another alone"):
         APART(replace(checked, experiment=replace(checked.experiment, algorithm=cheats.ChangesTheAbsent())))
+
+
+def test_a_prediction_that_is_not_a_number_for_both_is_the_same() -> None:
+    """As of a run that diverges; it must not be one for the isolated client alone."""
+    experiment = of(RunningMean()).experiment
+    world, _ = make_world(experiment, (0,))
+
+    def played(y_hat: float) -> Played:
+        return Played([{"y_hat": np.full((experiment.problem.clients, 1), y_hat)}], {}, {})
+
+    require_equal(played(np.nan), lambda: played(np.nan), world, PartyObject, "client")
+    for together, apart in ((np.nan, 0.0), (0.0, np.nan)):
+        with pytest.raises(BrokenPromiseError, match=r"y_hat of client . in round 1 is another alone"):
+            require_equal(played(together), partial(played, apart), world, PartyObject, "client")
 
 
 def test_a_global_variable_is_invisible_to_parties_of_one_process() -> None:

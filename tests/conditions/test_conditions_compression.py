@@ -251,6 +251,12 @@ def test_bad_values_are_named(make: Any, key: str) -> None:
     assert error.value.key == key
 
 
+def test_the_sign_and_size_of_a_lone_scalar_are_all_of_it() -> None:
+    values = np.array([[[[3.0], [-0.5]]]])
+    assert np.array_equal(Sign().code(values, None, False, list).values, values)
+    assert TopK().code(values, None, False, list).values.tolist() == [[[[3.0], [0.0]]]]  # a tenth of two, rounded up
+
+
 def test_unknown_kinds_are_answered_with_those_that_there_are() -> None:
     with pytest.raises(BadValue, match="null, or some of those that eM-KOFL sends: losses, theta"):
         prepare(scenario("algo=em_kofl", "compression=top_k", "compression.kinds=[x]"))

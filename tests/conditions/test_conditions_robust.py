@@ -174,6 +174,17 @@ def test_entries_that_clients_leave_out_do_not_count() -> None:
     assert TrimmedMean(0.4).combined(values, sent).tolist() == [[5.0 * 3 / 4, 3.0 * 2 / 4, 0.0]]
 
 
+def test_all_clients_count_in_a_payload_that_none_leaves_out() -> None:
+    """A message has another one, which three of five clients leave out."""
+    vectors = PerClient(
+        np.array([7.0, 0, 0, 9, 0]).reshape(1, 5, 1, 1), np.array([1, 0, 0, 1, 0], np.bool_)[None, :, None]
+    )
+    message = Message(RankOne(np.arange(5.0).reshape(1, 5, 1), np.ones((1, 5, 1))), (vectors,))
+    told, share = aggregated(Median(), message, np.full(5, 0.2)), np.full(5, 0.2)
+    assert told.matrix.mean(share).tolist() == [[[2.0]]]
+    assert told.vectors[0].mean(share).tolist() == [[[8.0 * 2 / 5]]]
+
+
 # --- attacks
 
 
@@ -195,6 +206,13 @@ def test_attackers_are_as_many_as_said_and_the_same_in_all_rounds() -> None:
     assert (found[2].sum(axis=1) == 3).all()
     assert len({one.tobytes() for one in found[2]}) > 30
     assert np.array_equal(attack.attackers(common(10, 50), 5, range(4, 7)), found[2][:, 4:7])
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: type(attack).__name__)
+def test_one_attacker_is_enough(attack: Attack) -> None:
+    """Of eight clients."""
+    plain, attacked = (play(experiment("ofmkl_avg", attack=replace(attack, share=s)), (0,)) for s in (0.0, 1 / 8))
+    assert plain.shown != attacked.shown
 
 
 def test_false_messages_are_what_is_said() -> None:
@@ -232,6 +250,8 @@ def test_a_little_is_enough_is_that_of_byzfl_and_of_the_paper() -> None:
     assert np.allclose(-found.values[0, mask], BYZFL["alie"], rtol=1e-12)
     assert np.array_equal(-found.values[0, ~mask], honest)
     assert Alie()._quantile(24, 26) == pytest.approx(norm.ppf(24 / 26))
+    assert Alie()._quantile(3, 2) == pytest.approx(norm.ppf(1 - 1 / 10))  # the quantile of 1 is infinite, as that of 0
+    assert Alie()._quantile(1, 1) == pytest.approx(norm.ppf(1 / 4))
     flipped = SignFlip(share=1.0).false(PerClient(honest[None]), turn(n), 0)
     assert np.allclose(flipped.mean(axis=1)[0], BYZFL["sign_flip"], rtol=1e-12, atol=1e-15)
 
@@ -322,3 +342,9 @@ def test_too_few_clients_are_refused_before_the_first_round() -> None:
 def test_keys_have_limits(make: Any) -> None:
     with pytest.raises(BadValue):
         make()
+
+
+def test_the_ends_of_the_limits_are_allowed() -> None:
+    assert GeometricMedian(iterations=1).iterations == 1
+    assert MultiKrum(keep=1).keep == Zero(from_round=1, share=1.0).from_round == 1
+    assert Alie(z=0.0).z == 0

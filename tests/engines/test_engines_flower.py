@@ -472,6 +472,21 @@ def test_flower_alone_remembers_where_the_node_lives_on(tmp_path: Path) -> None:
     require_equal(hub, words, files)
 
 
+def test_a_site_that_sends_no_report_is_named(tmp_path: Path) -> None:
+    """The errors of all sites are then those of the others."""
+    files, said = write_files(tmp_path), list[str]()
+    given = configuration(*words_of("em_kofl")) | {"timeout-s": 0.2}
+
+    def silent(node: int, message: Message) -> bool:
+        return node == 101 and message.metadata.message_type == "evaluate"
+
+    Hub(
+        run_of(given["configuration"]), InProcess(client_app(), given, files, silent), given, tmp_path, said.append
+    ).train()
+    assert "no report of site 1: its errors, predictions and model may be missing" in said
+    assert [line.startswith("site 1: error") for line in said].count(True) == 0
+
+
 def test_what_the_server_and_its_sites_leave(tmp_path: Path) -> None:
     """Tables whose bytes are those of the arrays, the errors of a simulation, and models that predict as it does."""
     words, files = words_of("pof_mkl"), write_files(tmp_path)

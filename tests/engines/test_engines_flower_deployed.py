@@ -4,8 +4,12 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -14,6 +18,8 @@ import pytest
 pytest.importorskip("flwr", reason="needs the extra flower")
 from engines.sites import PER_SITE, ROWS, WORDS, compared, write_files
 
+from fkl.basics.errors import FklError
+from fkl.engines.flower import trial
 from fkl.engines.flower.project import init
 from fkl.engines.flower.trial import HERE, Deployment
 from fkl.results.model import load
@@ -105,3 +111,70 @@ def test_kills_of_server_and_sites_change_no_byte(tmp_path: Path) -> None:
             found |= {f"{file.stem} {one}": (own / one).read_bytes() for one in ("predictions.csv", "model.npz")}
         left.append(found)
     assert left[0] == left[1]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc shows what is left")
+@pytest.mark.parametrize(
+    ("what", "how", "code"),
+    [
+        ("flower try", 9, -9),
+        ("flower try", 15, 143),
+        ("flower try", 2, 130),
+        ("--number 1 ", 9, 2),
+    ],
+)
+def test_a_trial_that_is_killed_leaves_no_process(what: str, how: int, code: int, tmp_path: Path) -> None:
+    """Nor does one whose site is killed: it ends in one line. The same command then plays the whole run."""
+    project, files = project_in(tmp_path, 60.0, (4, 4, 4))
+    words = ["-m", "fkl", "flower", "try", str(project), *map(str, files), "--out", str(tmp_path / "tried")]
+
+    def left() -> dict[int, str]:
+        """Processes whose command names this test's folder, or that work in it."""
+        found = {}
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                line = (process / "cmdline").read_text().replace("\0", " ")
+                if str(tmp_path) in f"{line} {(process / 'cwd').readlink()}":
+                    found[int(process.name)] = line
+        return found
+
+    with subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True) as tried:
+        log = tmp_path / "tried" / "site2.log"
+        until = time.monotonic() + 120
+        while time.monotonic() < until and not (
+            log.exists() and "has joined" in log.read_text() and any(what in line for line in left().values())
+        ):
+            time.sleep(0.1)
+        [victim] = [number for number, line in left().items() if what in line]
+        os.kill(victim, how)
+        _, said = tried.communicate()
+    assert tried.returncode == code
+    assert len(said.splitlines()) <= 1
+    while left() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not left()
+    subprocess.run([sys.executable, *words], check=True)
+    [rounds] = (tmp_path / "tried" / "flower").glob("*/rounds.csv")
+    assert len(pd.read_csv(rounds)) == 4
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_trial_whose_server_ends_early_says_so(ended: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flower's own command then exits with 0."""
+
+    class Played(Deployment):
+        def __enter__(self) -> Self:
+            return self
+
+        def run(self, project: Path, heard: Callable[[str], None]) -> str:
+            for line in ["round 1: sites 0, 1, 2, 0.1 s", "files: flower/1"][: 1 + ended]:
+                heard(line)
+            return "1"
+
+    monkeypatch.setattr(trial, "Deployment", Played)
+    project, files = project_in(tmp_path, 5.0, (1, 1, 1))
+    before = signal.getsignal(signal.SIGTERM)
+    with nullcontext() if ended else pytest.raises(FklError, match=r"the server has ended early: see .*superlink\.log"):
+        assert trial.play(project, files, tmp_path / "tried") == 0
+    signal.signal(signal.SIGTERM, before)

@@ -207,6 +207,20 @@ def test_the_bank_is_the_reference_however_much_of_it_is_made_at_once(options: d
             assert np.asarray(bank.accumulate(x, update)) == pytest.approx(reference.accumulate(x, update), abs=1e-4)
 
 
+@pytest.mark.parametrize("least", [-0.4, -0.6, -0.9, -1.5])
+def test_an_eigenvalue_counts_as_0_as_with_numba(least) -> None:
+    """A gram with the eigenvalues 1 and `least` noise."""
+    gram = np.full((1, 1, 2, 2), 0.5) + 0.05 * least * np.array([[1, -1], [-1, 1]])
+    given = gram, np.array([[[1.0, 3.0]]]), np.full((1, 1), 0.1)
+    reference = Dictionary(N=1, D=1, largest=0.01).bank(2, Streams(0, (0,)), "float64", "numba")
+    _, expected, _ = reference.posterior(*given)
+    with jax.enable_x64(True):
+        arrays = (reference.rho, reference.scale, reference.phase)
+        bank = JaxBank(*arrays, precision=np.dtype(np.float64), at_once=4)
+        _, theta, _ = bank.posterior(*map(jax.numpy.asarray, given))
+        np.testing.assert_allclose(theta, expected, rtol=1e-10)
+
+
 SCANS = (*CASES["pof_mkl-bins"], "engine=jax", "precision=float32")
 
 

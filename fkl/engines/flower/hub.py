@@ -337,6 +337,9 @@ class Hub:
                 self.now.sent[k] = int(about["sent"])
             except BROKEN as error:
                 self._say(f"site {k}: its report is not one of fkl ({error})")
+        if silent := [k for k in said if k not in found]:
+            theirs = "its errors, predictions and model" if len(silent) == 1 else "their errors, predictions and models"
+            self._say(f"no report of {_names_of_sites(silent)}: {theirs} may be missing")
         return found
 
     # --- Flower

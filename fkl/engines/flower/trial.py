@@ -4,6 +4,7 @@ There is a SuperLink, and a process for each site, only on 127.0.0.1, with TLS a
 knows the sites. All of them end with the trial.
 """
 
+import ctypes
 import os
 import signal
 import socket
@@ -51,8 +52,17 @@ def play(project: Path, files: Sequence[Path], folder: Path) -> int:
     for file in files:
         require(file.is_file(), "rows", file, "the file of a site's rows")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all processes are ended on the way out
+    said: list[str] = []
+
+    def heard(line: str) -> None:
+        if _is_ours(line):
+            said.append(line)
+            say(line)
+
     with Deployment(folder, files) as deployment:
-        deployment.run(project, lambda line: say(line) if _is_ours(line) else None)
+        deployment.run(project, heard)
+        if deployment.status == 0 and not any(line.startswith("files: ") for line in said):  # its last line
+            raise FklError(f"the server has ended early: see {deployment.folder / 'superlink.log'}")
         return deployment.status
 
 
@@ -85,6 +95,8 @@ class Deployment:
         home = self.folder / "home"
         with writing(home):
             home.mkdir(parents=True, exist_ok=True)
+            for file in self.folder.glob("superlink.db*"):  # it would start a run of an earlier trial again
+                file.unlink()
         write_certificates(self.folder)
         with socket.socket() as free:
             free.bind((HERE, 0))
@@ -113,14 +125,23 @@ class Deployment:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for name in [*self._running]:
+        for name in reversed([*self._running]):  # the SuperLink last: it waits for open connections
             self.kill(name, signal.SIGTERM)
+        with suppress(FileNotFoundError):  # the SuperLink's own processes, which go on for a while without it
+            subprocess.run(["pkill", "-KILL", "-f", f"runtime-api-address {HERE}:{self.link} "], check=False)
 
     def start(self, name: str, *words: str) -> None:
         """Start a process in a new process group, with its output in NAME.log."""
         with (self.folder / f"{name}.log").open("a") as log:
             self._running[name] = subprocess.Popen(
-                words, cwd=self.folder, env=self.environment, stdout=log, stderr=log, text=True, start_new_session=True
+                words,
+                cwd=self.folder,
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+                preexec_fn=_ends_with_the_trial(),
             )
 
     def start_link(self) -> None:
@@ -167,7 +188,15 @@ class Deployment:
                 if ended:
                     self.status = int(process.returncode)
                     return number
+                self._require_all()
                 time.sleep(0.05)
+
+    def _require_all(self) -> None:
+        """Refuse to go on without a process: the server waits for a site however long it takes."""
+        for name, process in self._running.items():
+            if name != "run" and process.poll() is not None:
+                mended = f"see {self.folder / name}.log; the same command goes on with the run"
+                raise FklError(f"{name} has ended with exit code {process.returncode}: {mended}")
 
     def _flwr(self, *words: str) -> None:
         """Run a command of Flower's."""
@@ -184,6 +213,14 @@ class Deployment:
                 return
             time.sleep(0.05)
         raise FklError(f"Flower's SuperLink has not started: see {self.folder / 'superlink.log'}")
+
+
+def _ends_with_the_trial() -> Callable[[], object] | None:
+    """On Linux, called in a new process: the system kills it when the trial's process ends, however that ends."""
+    if sys.platform != "linux":
+        return None
+    library, end_with_parent = ctypes.CDLL(None), 1
+    return lambda: library.prctl(end_with_parent, signal.SIGKILL)
 
 
 def write_certificates(folder: Path) -> None:
