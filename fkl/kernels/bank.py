@@ -200,7 +200,9 @@ class FeatureBank:
     def posterior(
         self, gram: Array, pull: Array, noise: Array
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Root, mean and determinant of A = gram + noise I; negative eigenvalues of gram count as 0 if they matter.
+        """Root, mean and determinant of A = gram + noise I.
+
+        If a pivot of A is at most noise / 2, which only negative eigenvalues of gram can cause, these count as 0.
 
         Parameters
         ----------
@@ -219,9 +221,10 @@ class FeatureBank:
         logdet : (R, N) float64
             log det A.
         """
-        low = np.linalg.eigvalsh(gram)[..., 0] < -0.5 * noise
+        ridge = noise[..., None, None] * np.eye(gram.shape[-1])
+        low = _least_pivots(gram + ridge) <= 0.5 * noise
         gram = np.where(low[..., None, None], without_negative(gram), gram)
-        factor = np.linalg.cholesky(gram + noise[..., None, None] * np.eye(gram.shape[-1]))
+        factor = np.linalg.cholesky(gram + ridge)
         root = np.tril(np.linalg.inv(factor))
         along = np.matmul(root, pull[..., None])
         logdet = 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
@@ -258,6 +261,15 @@ def without_negative(gram: Array) -> Array:
     xp = namespace(gram)
     values, vectors = eigh(gram)
     return xp.matmul(vectors * xp.maximum(values, 0)[..., None, :], vectors.swapaxes(-1, -2))
+
+
+def _least_pivots(matrices: Array) -> NDArray[np.float64]:
+    """The smallest pivot of the Cholesky factor of each symmetric matrix (..., P, P); 0 if one is not positive."""
+    from scipy.linalg.lapack import dpotrf
+
+    factors = (dpotrf(one, lower=True) for one in matrices.reshape(-1, *matrices.shape[-2:]))
+    least = [0.0 if failed else np.diagonal(factor).min() ** 2 for factor, failed in factors]
+    return np.array(least).reshape(matrices.shape[:-2])
 
 
 def eigh(matrices: Array) -> tuple[Array, Array]:

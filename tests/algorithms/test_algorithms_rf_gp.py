@@ -310,6 +310,25 @@ def test_both_engines_solve_alike(negative: bool) -> None:
         assert_close(logdet, np.linalg.slogdet(A)[1], 1e-10, "log det A")
 
 
+def with_a_low_eigenvalue(least: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A gram with the eigenvalues 1 and `least` noise, its pull, and the solution."""
+    gram, pull = np.full((2, 2), 0.5) + 0.05 * least * np.array([[1, -1], [-1, 1]]), np.array([1.0, 3.0])
+    A = gram + 0.1 * np.eye(2)
+    if np.linalg.det(A) / A[0, 0] < 0.05:  # the second pivot
+        A = np.full((2, 2), 0.5) + 0.1 * np.eye(2)
+    return gram, pull, np.linalg.solve(A, pull)
+
+
+@pytest.mark.parametrize("least", [-0.4, -0.6, -0.9, -1.5])
+def test_engines_count_the_same_eigenvalues_as_0(least: float) -> None:
+    """Those that leave a pivot below noise / 2: at -0.6 noise none is, and at -0.9 noise one is."""
+    gram, pull, expected = with_a_low_eigenvalue(least)
+    for engine in ("numpy", "numba"):
+        bank = Dictionary(N=1, D=1, largest=0.01).bank(2, Streams(0, (0,)), "float64", engine)
+        _, theta, _ = bank.posterior(gram[None, None], pull[None, None], np.full((1, 1), 0.1))
+        assert_close(theta[0, 0], expected, 1e-10, f"theta with {engine}")
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [("noise", 0.0), ("forget", 0.0), ("forget", 1.1), ("flush", 0), ("M", 0), ("rank", 0), ("lam", -1.0)],
