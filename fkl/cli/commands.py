@@ -532,7 +532,7 @@ def figure(words: tuple[str, ...], style: str) -> None:
     help="Run nothing: write published cells, our numbers and their runs into this folder (site).",
 )
 def reproduce(papers: tuple[str, ...], fail_fast: bool, readings: bool, site: str | None) -> None:
-    """Run all tables and figures of a paper, or of all papers; then write the page. Takes up to an hour."""
+    """Run all tables and figures of a paper, or of all papers; then write the page. Takes half an hour on two cores."""
     if site is not None:
         if fail_fast or readings:
             raise FklError("--site, --fail-fast and --readings: --site runs nothing, and is given alone")
