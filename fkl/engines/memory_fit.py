@@ -84,8 +84,9 @@ def rehearse(experiment: Experiment) -> tuple[int, int]:
 
 def _small_experiment(experiment: Experiment) -> Experiment:
     """The same experiment with the fewest features and clients that compile all code."""
-    experiment = replace(experiment, problem=experiment.task.for_few_clients(FEW_CLIENTS), redraw=None)
-    return _with_features(experiment, 2)
+    no_graph = experiment.topology is None  # a graph needs all its agents
+    problem = experiment.task.for_few_clients(FEW_CLIENTS) if no_graph else experiment.problem
+    return _with_features(replace(experiment, problem=problem, redraw=None), 2)
 
 
 def _with_features(experiment: Experiment, features: int) -> Experiment:

@@ -12,7 +12,7 @@ from conftest import SMALL, Answer, small
 
 from fkl.basics import memory
 from fkl.conformance import scenario
-from fkl.engines.memory_fit import fitting, rehearse
+from fkl.engines.memory_fit import FEW_CLIENTS, fitting, rehearse
 from fkl.runs.prepare import prepare
 
 GIB = 2**30
@@ -83,6 +83,11 @@ def test_nothing_is_refused_that_fits(monkeypatch: pytest.MonkeyPatch, algo: str
     _, peak = rehearse(experiment)
     assert foreseen
     assert 0.1 * peak < min(foreseen) <= max(foreseen) < 1.25 * peak
+
+
+def test_a_graph_of_more_agents_than_the_first_rehearsal_has_clients_is_rehearsed() -> None:
+    size = ("dataset=synthetic", "dataset.rows=1200", f"partition.clients={FEW_CLIENTS + 1}", "partition.rounds=2")
+    assert rehearse(prepare(scenario("algo=domkl", "topology=ring", *size)))[1] > 0
 
 
 def test_fewer_replicates_run_together_where_little_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
