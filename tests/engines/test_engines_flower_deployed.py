@@ -167,6 +167,9 @@ def test_a_trial_whose_server_ends_early_says_so(ended: bool, tmp_path: Path, mo
         def __enter__(self) -> Self:
             return self
 
+        def __exit__(self, *_: object) -> None:
+            pass
+
         def run(self, project: Path, heard: Callable[[str], None]) -> str:
             for line in ["round 1: sites 0, 1, 2, 0.1 s", "files: flower/1"][: 1 + ended]:
                 heard(line)

@@ -6,6 +6,7 @@ knows the sites. All of them end with the trial.
 
 import ctypes
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from cryptography import x509
@@ -28,6 +30,8 @@ from fkl.basics.files import writing
 from fkl.screen.messages import say
 
 HERE = "127.0.0.1"
+MARK = "FKL_TRIAL"
+"""Variable in the environment of a trial's processes, with a random value."""
 PATIENCE_S = 60.0
 """Time limits in seconds: for the SuperLink to listen, and for a Flower command to end."""
 
@@ -95,8 +99,6 @@ class Deployment:
         home = self.folder / "home"
         with writing(home):
             home.mkdir(parents=True, exist_ok=True)
-            for file in self.folder.glob("superlink.db*"):  # it would start a run of an earlier trial again
-                file.unlink()
         write_certificates(self.folder)
         with socket.socket() as free:
             free.bind((HERE, 0))
@@ -107,12 +109,16 @@ class Deployment:
             "FLWR_TELEMETRY_ENABLED": "0",
             "FLWR_DISABLE_UPDATE_CHECK": "1",
             "FLWR_HOME": str(home),
+            MARK: secrets.token_hex(16),
             "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.1",  # s until the server of a run starts
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "PYTHONUNBUFFERED"), "1"),
         }
 
     def __enter__(self) -> Self:
+        # A new database for each trial: an old one would start a run of an earlier trial again
+        with writing(self.folder / "home"):
+            self._database = TemporaryDirectory(prefix="superlink-", dir=self.folder / "home")
         try:
             self.start_link()
             for k in range(len(self.files)):
@@ -127,8 +133,16 @@ class Deployment:
     def __exit__(self, *_: object) -> None:
         for name in reversed([*self._running]):  # the SuperLink last: it waits for open connections
             self.kill(name, signal.SIGTERM)
-        with suppress(FileNotFoundError):  # the SuperLink's own processes, which go on for a while without it
-            subprocess.run(["pkill", "-KILL", "-f", f"runtime-api-address {HERE}:{self.link} "], check=False)
+        self._end_what_is_left()
+        self._database.cleanup()
+
+    def _end_what_is_left(self) -> None:
+        """End the SuperLink's own processes, which go on for a while without it; only Linux shows which they are."""
+        mark = f"{MARK}={self.environment[MARK]}".encode()
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if mark in (process / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(process.name), signal.SIGKILL)
 
     def start(self, name: str, *words: str) -> None:
         """Start a process in a new process group, with its output in NAME.log."""
@@ -147,8 +161,9 @@ class Deployment:
     def start_link(self) -> None:
         """Start the SuperLink, which keeps what it knows in a file, and wait until it listens."""
         words = ["--ssl-ca-certfile", "ca.crt", "--ssl-certfile", "server.crt", "--ssl-keyfile", "server.key"]
-        words += ["--enable-supernode-auth", "--disable-runtime-dependency-installation", "--database", "superlink.db"]
-        self.start("superlink", "flower-superlink", *words, "--host", HERE, "--port", str(self.link))
+        words += ["--enable-supernode-auth", "--disable-runtime-dependency-installation"]
+        words += ["--database", str(Path(self._database.name) / "superlink.db"), "--host", HERE]
+        self.start("superlink", "flower-superlink", *words, "--port", str(self.link))
         self._wait()
 
     def start_site(self, k: int) -> None:
