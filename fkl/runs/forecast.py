@@ -174,7 +174,7 @@ def forecast(run: Run, every_engine: bool = False) -> Forecast:
 
     own = run.settings.engine
     names = [own, *(name for name in ENGINES if every_engine and name != own)]
-    with limited_to_free_memory(), key_prefix("algo"), redirect_stdout(said):
+    with engine(own).opened(), limited_to_free_memory(), key_prefix("algo"), redirect_stdout(said):
         experiment = prepare(run)
         together = experiment.task.replicates_at_once(measured)
         peak = peaks[0] if peaks else peak_bytes(partial(first_rounds, experiment, 1))

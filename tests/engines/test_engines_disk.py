@@ -18,6 +18,7 @@ from fkl.config.compose import compose
 from fkl.engines import disk
 from fkl.results.tables import TIMING_COLUMNS
 from fkl.runs.execute import execute
+from fkl.runs.forecast import forecast
 
 IID = ("dataset=synthetic", "dataset.rows=9000", "partition.clients=700", "partition.rounds=8", "kernels.D=6")
 IID += ("kernels.N=5", "replicates=2")
@@ -84,6 +85,12 @@ def test_a_part_without_present_clients_is_not_touched(
     first, second = range(256), range(256, 700)
     assert {clients for t, clients in played if t == 0} == {first}
     assert {clients for t, clients in played if t == 4} == {second}
+
+
+def test_the_plan_counts_no_arrays_in_files(in_files: Path) -> None:
+    words = ("algo=pof_mkl", "dataset=synthetic", "dataset.rows=20000", "partition.clients=9000", "partition.rounds=2")
+    numba, parts = (forecast(load(compose(*words, f"engine={name}"))).memory for name in ("numba", "disk"))
+    assert parts < numba / 2
 
 
 @pytest.mark.parametrize(
