@@ -183,6 +183,8 @@ def test_all_clients_count_in_a_payload_that_none_leaves_out() -> None:
     told, share = aggregated(Median(), message, np.full(5, 0.2)), np.full(5, 0.2)
     assert told.matrix.mean(share).tolist() == [[[2.0]]]
     assert told.vectors[0].mean(share).tolist() == [[[8.0 * 2 / 5]]]
+    alone = aggregated(Median(), Message(vectors, ()), share)  # type: ignore[arg-type]
+    assert alone.matrix.mean(share).tolist() == [[[8.0 * 2 / 5]]]
 
 
 # --- attacks
