@@ -18,6 +18,7 @@ from fkl.conditions.audit_bounds import (
     guesses_any,
     guesses_to_make,
     noncentrality,
+    of_one_alone,
     of_replicates,
     right_of,
 )
@@ -205,6 +206,13 @@ def test_the_bound_of_replicates_is_that_of_all_their_scores() -> None:
     each = [Scores(row[None], coins[None], False, 1.0, 1e-5) for row, coins in zip(scores, inside, strict=True)]
     found = of_replicates([*np.transpose([one.moments(0.5) for one in each])], 0.05)
     assert found[-1] == pytest.approx(float(gaussian(scores.ravel(), inside.ravel(), 0.05)), rel=1e-12)
+
+
+def test_the_bound_of_one_canary_does_not_depend_on_a_mean_that_all_scores_share() -> None:
+    scores, inside = drawn(np.random.default_rng(6), 8.0, 50)
+    bounds = of_one_alone(scores, inside, 0.05)
+    assert bounds.max() > 1
+    np.testing.assert_allclose(of_one_alone(scores + 3, inside, 0.05), bounds, rtol=1e-9)
 
 
 def test_seven_coins_on_a_side_show_nothing() -> None:

@@ -87,6 +87,7 @@ def test_a_payload_comes_through_bytes_as_it_was(payload: Any) -> None:
     packets = [packed(message, k, 8) for k in range(K)]
     arrived = unpacked([packet for packet in packets if packet is not None])
     np.testing.assert_allclose(arrived.theta.values, payload.dense().values, rtol=1e-14)
+    assert getattr(arrived.theta, "adds", None) == getattr(payload.dense(), "adds", None)
     assert arrived.index.values.tolist() == [3]
     assert arrived.index.values.dtype == np.int64
     np.testing.assert_array_equal(arrived.layers[1].values, layers[1].values)
