@@ -18,6 +18,7 @@ from fkl.conditions.audit_bounds import (
     guesses_any,
     guesses_to_make,
     noncentrality,
+    of_one_alone,
     of_replicates,
     right_of,
 )
@@ -200,16 +201,27 @@ def test_noise_that_agents_use_again_is_found(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_bound_of_replicates_is_that_of_all_their_scores() -> None:
-    """From counts, means and deviations, or from the scores themselves."""
+    """From counts, means and deviations, in any unit, or from the scores themselves."""
     scores, inside = drawn(np.random.default_rng(5), 1.0, 4, 50)
-    counts = inside.sum(axis=1)
-    means = [
-        np.array([row[side].mean() for row, side in zip(scores, sides, strict=True)]) for sides in (inside, ~inside)
-    ]
-    rest = np.where(inside, scores - means[0][:, None], scores - means[1][:, None])
-    deviation = np.sqrt((rest**2).sum(axis=1) / 48)
-    found = of_replicates([np.full(4, 50), counts, *means, deviation], 0.05)
+    each = [Scores(row[None], coins[None], False, 1.0, 1e-5) for row, coins in zip(scores, inside, strict=True)]
+    found = of_replicates([*np.transpose([one.moments(0.5) for one in each])], 0.05)
     assert found[-1] == pytest.approx(float(gaussian(scores.ravel(), inside.ravel(), 0.05)), rel=1e-12)
+
+
+def test_the_bound_of_one_canary_does_not_depend_on_a_mean_that_all_scores_share() -> None:
+    scores, inside = drawn(np.random.default_rng(6), 8.0, 50)
+    bounds = of_one_alone(scores, inside, 0.05)
+    assert bounds.max() > 1
+    np.testing.assert_allclose(of_one_alone(scores + 3, inside, 0.05), bounds, rtol=1e-9)
+
+
+def test_seven_coins_on_a_side_show_nothing() -> None:
+    """However far the scores are apart; eight do."""
+    for out in (7, 8):
+        inside = np.arange(60)[None] >= out
+        found = Scores(20.0 * inside + np.random.default_rng(0).normal(size=inside.shape), inside, False, 20.0, 1e-5)
+        bounds = found.at_least(0.05)[0], found.guessed(0.05), found.guessed_of_any(0.05)
+        assert all(bounds) if out == 8 else bounds == (0, 0, 0)
 
 
 def test_secure_sums_show_less() -> None:

@@ -254,6 +254,7 @@ def test_bad_values_are_named(make: Any, key: str) -> None:
 def test_the_sign_and_size_of_a_lone_scalar_are_all_of_it() -> None:
     values = np.array([[[[3.0], [-0.5]]]])
     assert np.array_equal(Sign().code(values, None, False, list).values, values)
+    assert Sign().code(np.array([[[0.0, 2.0]]]), None, False, list).values.tolist() == [[[1.0, 1.0]]], "0 is positive"
     assert TopK().code(values, None, False, list).values.tolist() == [[[[3.0], [0.0]]]]  # a tenth of two, rounded up
 
 

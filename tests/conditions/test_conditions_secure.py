@@ -12,7 +12,7 @@ from scipy.stats import chisquare, norm
 
 from fkl.basics.errors import BadValue, FklError
 from fkl.conditions.secure import Pairwise, SumAlone, decoded
-from fkl.conditions.secure_cost import degree, overhead
+from fkl.conditions.secure_cost import SHARE, degree, overhead
 from fkl.conformance import PROMISES, Conformance, scenario
 from fkl.engines.experiment import make_world
 from fkl.runs.prepare import prepare
@@ -196,10 +196,11 @@ def test_bytes_are_counted_as_they_are_played(K: int, neighbours: int | None) ->
     counted = {name.replace("_", " "): size for name, size in overhead(K, neighbours)._asdict().items()}
     assert sizes.pop("masked up") == dict.fromkeys(range(K), -(-9 * 20 // 8))
     assert sizes == {kind: dict.fromkeys(range(K), size) for kind, size in counted.items()}
+    assert -(-secure_sum.PRIME.bit_length() // 8) == SHARE, "no longer than a share has to be"
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(2, 30), st.sampled_from([None, 2, 4, 10]), st.integers(0, 99))
+@given(st.integers(1, 30), st.sampled_from([None, 2, 4, 10]), st.integers(0, 99))
 def test_graphs_are_regular_and_know_each_other(K: int, neighbours: int | None, seed: int) -> None:
     """Each has as many neighbours as are counted, none of them itself."""
     graph = ring(np.random.default_rng(seed).permutation(K).tolist(), neighbours)
@@ -285,6 +286,11 @@ def test_who_has_no_sums_refuses(overrides: tuple[str, ...]) -> None:
     """Agents without a server, and servers that read samples or what each client sent."""
     with pytest.raises(BadValue, match="secure=Pairwise: must be null for"):
         prepare(scenario(*overrides, "secure=pairwise"))
+
+
+def test_the_ends_of_the_limits_are_allowed() -> None:
+    assert Pairwise(bits=8, fraction=0, neighbours=2).bits == 8
+    assert Pairwise(bits=62, fraction=61).fraction == 61
 
 
 WIRED = {

@@ -11,7 +11,7 @@ from literal.worlds import Size, make_dictionary
 
 from fkl.basics.random_streams import Streams
 from fkl.conditions.compression import Sign, TopK
-from fkl.wire.coded_payloads import OneCodeForAll, Quantised
+from fkl.wire.coded_payloads import OneCodeForAll, Padding, Quantised, Residues
 from fkl.wire.numbers import narrowed
 from fkl.wire.packets import packed, unpacked
 from fkl.wire.payloads import (
@@ -87,6 +87,7 @@ def test_a_payload_comes_through_bytes_as_it_was(payload: Any) -> None:
     packets = [packed(message, k, 8) for k in range(K)]
     arrived = unpacked([packet for packet in packets if packet is not None])
     np.testing.assert_allclose(arrived.theta.values, payload.dense().values, rtol=1e-14)
+    assert getattr(arrived.theta, "adds", None) == getattr(payload.dense(), "adds", None)
     assert arrived.index.values.tolist() == [3]
     assert arrived.index.values.dtype == np.int64
     np.testing.assert_array_equal(arrived.layers[1].values, layers[1].values)
@@ -96,7 +97,13 @@ def test_a_payload_comes_through_bytes_as_it_was(payload: Any) -> None:
     assert [packet.size for packet in packets if packet] == sum(sizes)[0].tolist()
 
 
-@pytest.mark.parametrize("payload", [*PAYLOADS, Ragged(()), OnLinks(np.zeros((1, 1, 1)))])
+@pytest.mark.parametrize(
+    "payload",
+    [
+        *PAYLOADS, Ragged(()), OnLinks(np.zeros((1, 1, 1))), SameForAll(np.zeros(1)), Residues(np.zeros((1, 1)), 8),
+        Selected(np.zeros((1, 1)), some_of(1)), OneCodeForAll(Quantised.nearest(np.ones((1, 1, 1)), 2)), Padding(1, 1),
+    ],
+)  # fmt: skip
 def test_a_receiver_cannot_change_a_payload(payload: Any) -> None:
     """A broadcast is one object for all clients."""
     with pytest.raises(FrozenInstanceError):
@@ -178,12 +185,16 @@ def test_arrays_of_different_lengths_arrive_with_rows_of_one_shape() -> None:
     """Each client has as many rows as it likes, also none; a shape of rows that says something is refused."""
     axes = {"R": 1, "K": 2}
     for row in ((), (3,), (2, 3)):
-        sent = Ragged(((RANDOM.standard_normal((4, *row)).astype(np.float32), np.zeros((0, *row), np.float32)),))
-        arrived = sent.as_received(axes, 4)
-        packets = [packed(Message(sent, SameForAll(np.array([3])), ()), k, 4) for k in range(2)]
-        for one in (arrived, unpacked([packet for packet in packets if packet is not None]).theta):
-            assert [array.shape for array in one.values[0]] == [(4, *row), (0, *row)]
-            np.testing.assert_array_equal(one.values[0][0], sent.values[0][0])
+        some, none = RANDOM.standard_normal((4, *row)).astype(np.float32), np.zeros((0, *row), np.float32)
+        for own in ((some, none), (some,)):  # or one for all
+            sent, of_all = Ragged((own,)), own * (2 // len(own))
+            there = [packed(Message(sent, SameForAll(np.array([3])), ()), k, 4) for k in range(2)]
+            packets = [packet for packet in there if packet is not None]
+            for found, expected in ((sent.as_received(axes, 4), own), (unpacked(packets).theta, of_all)):
+                for array, one in zip(found.values[0], expected, strict=True):
+                    np.testing.assert_array_equal(array, one, strict=True)
+            assert [packet.size - 4 for packet in packets] == [array.nbytes for array in of_all]
+            assert sent.wire_size(4).size.tolist() == [[array.nbytes for array in own]]
     for shapes in (((4, 3), (4, 2)), ((4, 0), (4, 0)), ((4, 3, 0), (4, 3, 0)), ((), ())):
         with pytest.raises(ValueError, match=r"has rows of shapes .*: both ends know one shape, which has entries"):
             Ragged((tuple(map(np.zeros, shapes)),)).as_received(axes, 4)

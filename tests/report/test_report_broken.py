@@ -18,7 +18,7 @@ from processes import Command
 from tinyhtml5.parser import HTMLParser
 
 from fkl import cli
-from fkl.results.finished_runs import FinishedRun, collect
+from fkl.results.finished_runs import Collected, FinishedRun, collect
 
 RUN = ("dataset=diabetes", "kernels.D=4", "replicates=2", "algo=pof_mkl")
 PAGE = Path("outputs/report.html")
@@ -74,6 +74,21 @@ def test_a_broken_run_is_told_from_a_whole_one(good: Path, kind: str) -> None:
     assert re.search(BROKEN[kind].said, found.broken[broken]), found.broken
     assert len(found.broken[broken]) < 1000
     assert ([run.folder for run in found.runs], found.older) == ([good], 0)
+
+
+def test_a_configuration_of_twenty_levels_is_read(good: Path) -> None:
+    """And none of more."""
+    config = (good / "config.yaml").read_text()
+    for lists, whole in ((19, 1), (20, 0)):
+        (good / "config.yaml").write_text(f"{config}more: {'[' * lists}{']' * lists}\n")
+        sign(good)
+        assert len(collect(Path("outputs")).runs) == whole
+
+
+def test_five_broken_runs_are_named_and_the_others_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    for broken, rest in ((5, "damaged\n"), (6, "damaged; 1 more\n")):
+        Collected(broken={Path(str(number)): "damaged" for number in range(broken)}).warn()
+        assert capsys.readouterr().err.endswith(f"4: {rest}")
 
 
 class Told(NamedTuple):

@@ -17,7 +17,7 @@ from fkl.engines.rounds import simulate
 from fkl.kernels.ridge import best_ridge_loss
 from fkl.network import Network
 from fkl.results import tables
-from fkl.results.tables import FLOATS, Records, csv_rows, make_records
+from fkl.results.tables import FLOATS, Records, cells_written, csv_rows, make_records
 from fkl.tasks.stream import StreamJudge
 
 LAM = 0.01
@@ -103,6 +103,10 @@ def test_traffic_accumulates_and_rounds_agree_with_clients_and_summary(given: Ex
     telling_which = {"POF-MKL": -(-given.dictionary.N // 8)}  # bytes a message: a bit for each kernel
     told = last["uplink_messages"] * telling_which.get(given.algorithm.label, 0)
     assert (last["uplink_bytes"] == 8 * last["uplink_scalars"] + told).all()
+
+
+def test_cells_are_counted_before_the_run(given: Experiment, records: Records) -> None:
+    assert cells_written(given) == records.rounds.size + records.clients.size + records.summary.size
 
 
 def test_time_is_the_algorithm_s_alone(given: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from processes import Command
 
 from fkl.basics.files import CannotWriteError, whole_file
 from fkl.results import folder as results_folder
-from fkl.results.folder import damage, write_failed
+from fkl.results.folder import damage, forget_failed, write_failed
 
 RUN = ("run", *SMALL, "kernels.N=5", "chunk=1", "out=here")
 HELD = """
@@ -140,6 +140,16 @@ def test_what_is_left_next_to_a_finished_run_goes(fkl: Callable[..., Answer], tm
     assert failed.exists()
     assert "finished already" in fkl(*words).out
     assert [*run.parent.iterdir()] == [run] and [*(tmp_path / "outputs").iterdir()] == [run.parent]
+
+
+def test_a_failure_behind_a_link_stays(tmp_path: Path) -> None:
+    failed, link = write_failed(tmp_path / "elsewhere", {}, "a full disk", "digest"), tmp_path / "link"
+    link.symlink_to(failed)
+    before = contents(failed)
+    forget_failed(link, "digest")
+    assert contents(failed) == before and len(before) == 3
+    forget_failed(failed, "digest")
+    assert not failed.exists()
 
 
 def test_a_folder_that_another_made_meanwhile_is_kept(
