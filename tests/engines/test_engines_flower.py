@@ -26,6 +26,7 @@ from fkl.config.compose import compose
 from fkl.engines.flower.configuration import OfSites, run_of
 from fkl.engines.flower.hub import Hub
 from fkl.engines.flower.masks import residues
+from fkl.engines.flower.progress import unfinished
 from fkl.engines.flower.records import read_packets, write_packets
 from fkl.engines.flower.site import client_app
 from fkl.results.model import load as load_model
@@ -325,15 +326,19 @@ class Kills:
     ----------
     at : dict of int to str
         By the number of a message to play a round, from 0: "server", "site" before it has played, or "played", the site
-        after it has, before anybody hears of it.
+        after it has, before anybody hears of it. If there are any, the server also ends once in each report, after a
+        site has written its own.
     """
 
     def __init__(self, at: dict[int, str]) -> None:
-        self.at, self.number, self.sessions = at, -1, 0
+        self.at, self.number, self.sessions, self.reports = at, -1, 0, 0
         self.grid: Any = None
 
     def __call__(self, node: int, message: Message) -> bool:
         """Whether this message stays without an answer."""
+        self.reports += message.metadata.message_type == "evaluate"
+        if self.at and message.metadata.message_type == "evaluate" and self.reports % 5 == 2:  # 2 sites and 3 again
+            raise Killed
         if "round" not in message.content["about"]:
             return False
         self.number += 1
@@ -381,10 +386,31 @@ def test_kills_at_random_moments_change_nothing(name: str, tmp_path: Path) -> No
                 for node, k in zip(grid.nodes, range(3), strict=True):  # a new run of Flower has new contexts
                     grid.nodes[node] = grid.context(node, k, files[k], grid.nodes[node].node_config["session"])
                 grid.answers.clear()
-        assert (restarts > 0) == (kills.sessions > 0) == bool(count)
+        assert (restarts > 3) == (kills.sessions > 0) == (kills.reports == 15) == bool(count)
         left.append(files_left(folder))
     assert left[0] == left[1]
     assert hub.now.book.here[:17].all()
+
+
+def test_a_server_that_ends_before_its_last_tables_writes_them_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same command goes on with the run: it has not ended without its tables."""
+    words, files = words_of("pof_mkl-bins"), write_files(tmp_path, (2, 2, 2))
+    given, write = configuration(*words), Hub._write_tables
+
+    def killed(hub: Hub) -> None:
+        if hub.now.finished:
+            raise Killed
+        write(hub)
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(Hub, "_write_tables", killed)
+        played(words, files)
+    assert unfinished(tmp_path, given) == tmp_path / RUN
+    hub, _, _ = played(words, files)
+    assert unfinished(tmp_path, given) is None
+    require_equal(hub, words, files)
 
 
 NUMBERS = (math.nan, math.inf, -1, 2**64 - 1, 1.5, "word", [], True, b"bytes")

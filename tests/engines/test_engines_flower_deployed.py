@@ -125,7 +125,10 @@ def test_kills_of_server_and_sites_change_no_byte(tmp_path: Path) -> None:
     ],
 )
 def test_a_trial_that_is_killed_leaves_no_process(what: str, how: int, code: int, tmp_path: Path) -> None:
-    """Nor does one whose site is killed: it ends in one line. The same command then plays the whole run."""
+    """Nor does one whose site is killed: it ends in one line. The same command then plays the whole run.
+
+    It leaves no database of Flower's.
+    """
     project, files = project_in(tmp_path, 60.0, (4, 4, 4))
     words = ["-m", "fkl", "flower", "try", str(project), *map(str, files), "--out", str(tmp_path / "tried")]
 
@@ -157,6 +160,7 @@ def test_a_trial_that_is_killed_leaves_no_process(what: str, how: int, code: int
     subprocess.run([sys.executable, *words], check=True)
     [rounds] = (tmp_path / "tried" / "flower").glob("*/rounds.csv")
     assert len(pd.read_csv(rounds)) == 4
+    assert not list((tmp_path / "tried").rglob("superlink*db*"))
 
 
 @pytest.mark.parametrize("ended", [False, True])

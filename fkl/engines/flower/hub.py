@@ -96,9 +96,9 @@ class Hub:
             if t + 1 == now.known.rounds or (t + 1) % self._report_every == 0:
                 now.book.errors[t + 1] = self._collect_errors()
             now.server, now.finished = self.server.state, t + 1 == now.known.rounds
-            write_sealed(self._folder / SEALED, to_arrays(now))
             if now.finished or time.monotonic() > self._written + TABLES_S:
                 self._write_tables()
+            write_sealed(self._folder / SEALED, to_arrays(now))  # after the tables: a finished run has all of its files
         for line in self._summary():
             self._say(line)
 

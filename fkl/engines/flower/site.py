@@ -160,8 +160,7 @@ def results(site: Site, given: Words) -> Words:
     With noise on messages, which protects the rows, the sums are not reported.
     """
     memory, clients, scale = site.memory, site.clients, site.known.scale
-    memory.settle(int(given["heard"]))
-    site.remember()
+    memory.settle(int(given["heard"]))  # not remembered: a server that ends before it seals goes back a round
     function = None
     if memory.state and hasattr(site.run.algo, "functions"):
         server = of_bytes(given["server"], object)

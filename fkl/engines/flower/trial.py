@@ -17,7 +17,6 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from cryptography import x509
@@ -116,9 +115,7 @@ class Deployment:
         }
 
     def __enter__(self) -> Self:
-        # A new database for each trial: an old one would start a run of an earlier trial again
-        with writing(self.folder / "home"):
-            self._database = TemporaryDirectory(prefix="superlink-", dir=self.folder / "home")
+        self._delete_database()  # of a trial that was killed: its run would start again
         try:
             self.start_link()
             for k in range(len(self.files)):
@@ -134,7 +131,17 @@ class Deployment:
         for name in reversed([*self._running]):  # the SuperLink last: it waits for open connections
             self.kill(name, signal.SIGTERM)
         self._end_what_is_left()
-        self._database.cleanup()
+        self._delete_database()
+
+    @property
+    def _database(self) -> Path:
+        return self.folder / "home" / "superlink.db"
+
+    def _delete_database(self) -> None:
+        """Delete the SuperLink's database, with the two files that SQLite keeps next to it."""
+        with writing(self._database):
+            for end in ("", "-shm", "-wal"):
+                self._database.with_name(f"{self._database.name}{end}").unlink(missing_ok=True)
 
     def _end_what_is_left(self) -> None:
         """End the SuperLink's own processes, which go on for a while without it; only Linux shows which they are."""
@@ -162,8 +169,8 @@ class Deployment:
         """Start the SuperLink, which keeps what it knows in a file, and wait until it listens."""
         words = ["--ssl-ca-certfile", "ca.crt", "--ssl-certfile", "server.crt", "--ssl-keyfile", "server.key"]
         words += ["--enable-supernode-auth", "--disable-runtime-dependency-installation"]
-        words += ["--database", str(Path(self._database.name) / "superlink.db"), "--host", HERE]
-        self.start("superlink", "flower-superlink", *words, "--port", str(self.link))
+        words += ["--database", str(self._database), "--host", HERE, "--port", str(self.link)]
+        self.start("superlink", "flower-superlink", *words)
         self._wait()
 
     def start_site(self, k: int) -> None:
