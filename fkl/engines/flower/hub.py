@@ -5,10 +5,13 @@ again without that site; the other sites also discard it. A missing site is then
 a simulation. A site that has restarted in the meantime plays the round with the others.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -31,6 +34,7 @@ from fkl.engines.flower.post import GONE, Post, Words, words_of_answer
 from fkl.engines.flower.progress import SEALED, Member, Progress, project_of, unfinished
 from fkl.engines.flower.records import NotFiniteError, read_packets, require_like, write_packets
 from fkl.engines.flower.tables import Book, Errors, Traffic
+from fkl.engines.flower.trial import MARK
 from fkl.engines.flower.words import words_of
 from fkl.wire.packets import Packet
 
@@ -417,6 +421,8 @@ def server_app() -> ServerApp:
 def main(grid: Grid, context: Context) -> None:
     """Play the run of the project's configuration, from its beginning or from the end of the last server."""
     given, out = context.run_config, Path(str(context.run_config["out"]))
+    if trial := os.environ.get(MARK):
+        Thread(target=_end_with, args=(int(trial.partition("-")[0]),), daemon=True).start()
     # Where an answer's head comes before its content, Flower waits a second, and three minutes if the site has ended
     # in between. Only these defaults say how long.
     pull_objects.__kwdefaults__ |= {"initial_backoff": PAUSE_S, "max_time": float(str(given["timeout-s"])) / 4}
@@ -427,6 +433,15 @@ def main(grid: Grid, context: Context) -> None:
     except FklError as error:
         _say(f"error: {error}")
         raise
+
+
+def _end_with(trial: int) -> None:
+    """End this process after that of `fkl flower try`, which ends it itself unless it was killed."""
+    with suppress(ProcessLookupError):
+        while True:
+            os.kill(trial, 0)  # sends nothing
+            time.sleep(1)
+    os._exit(1)  # an interruption would wait for the SuperLink, which was killed as well
 
 
 def _say(line: str) -> None:

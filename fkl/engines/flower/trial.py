@@ -30,7 +30,7 @@ from fkl.screen.messages import say
 
 HERE = "127.0.0.1"
 MARK = "FKL_TRIAL"
-"""Variable in the environment of a trial's processes, with a random value."""
+"""Variable in the environment of a trial's processes: the number of its own process, and random letters."""
 PATIENCE_S = 60.0
 """Time limits in seconds: for the SuperLink to listen, and for a Flower command to end."""
 
@@ -108,7 +108,7 @@ class Deployment:
             "FLWR_TELEMETRY_ENABLED": "0",
             "FLWR_DISABLE_UPDATE_CHECK": "1",
             "FLWR_HOME": str(home),
-            MARK: secrets.token_hex(16),
+            MARK: f"{os.getpid()}-{secrets.token_hex(16)}",
             "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.1",  # s until the server of a run starts
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "PYTHONUNBUFFERED"), "1"),
@@ -225,6 +225,7 @@ class Deployment:
         given = {"cwd": self.folder, "env": self.environment, "capture_output": True, "text": True}
         done = subprocess.run(["flwr", *words], check=False, timeout=PATIENCE_S, **given)  # type: ignore[call-overload]
         if done.returncode:
+            self._require_all()
             raise FklError(f"flwr {' '.join(words)}: {done.stdout}{done.stderr}")
 
     def _wait(self) -> None:
