@@ -124,11 +124,15 @@ def test_kills_of_server_and_sites_change_no_byte(tmp_path: Path) -> None:
         ("--number 1 ", 9, 2),
     ],
 )
-def test_a_trial_that_is_killed_leaves_no_process(what: str, how: int, code: int, tmp_path: Path) -> None:
+def test_a_trial_that_is_killed_leaves_no_process(
+    what: str, how: int, code: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """Nor does one whose site is killed: it ends in one line. The same command then plays the whole run.
 
     It leaves no database of Flower's.
     """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell's processes ignore it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     project, files = project_in(tmp_path, 60.0, (4, 4, 4))
     words = ["-m", "fkl", "flower", "try", str(project), *map(str, files), "--out", str(tmp_path / "tried")]
 
