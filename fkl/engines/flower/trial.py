@@ -30,7 +30,7 @@ from fkl.screen.messages import say
 
 HERE = "127.0.0.1"
 MARK = "FKL_TRIAL"
-"""Variable in the environment of a trial's processes: the number of its own process, and random letters."""
+"""Variable in the environment of a trial's processes: the process number of `fkl flower try`, and random letters."""
 PATIENCE_S = 60.0
 """Time limits in seconds: for the SuperLink to listen, and for a Flower command to end."""
 
@@ -85,6 +85,8 @@ class Deployment:
         For logs, certificates, keys, Flower's own files, and those of the server.
     files : sequence of Path
         Rows of site 0, 1, ...
+    database : str
+        The file in which the SuperLink keeps what it knows; by default its memory, so nothing is left of it.
 
     Attributes
     ----------
@@ -92,7 +94,8 @@ class Deployment:
         Exit status of the last run.
     """
 
-    def __init__(self, folder: Path, files: Sequence[Path]) -> None:
+    def __init__(self, folder: Path, files: Sequence[Path], database: str = ":flwr-in-memory:") -> None:
+        self._database = database
         self.folder, self.files, self.status = folder.resolve(), [file.resolve() for file in files], 0
         self._running: dict[str, subprocess.Popen[str]] = {}
         home = self.folder / "home"
@@ -115,7 +118,6 @@ class Deployment:
         }
 
     def __enter__(self) -> Self:
-        self._delete_database()  # of a trial that was killed: its run would start again
         try:
             self.start_link()
             for k in range(len(self.files)):
@@ -131,17 +133,6 @@ class Deployment:
         for name in reversed([*self._running]):  # the SuperLink last: it waits for open connections
             self.kill(name, signal.SIGTERM)
         self._end_what_is_left()
-        self._delete_database()
-
-    @property
-    def _database(self) -> Path:
-        return self.folder / "home" / "superlink.db"
-
-    def _delete_database(self) -> None:
-        """Delete the SuperLink's database, with the two files that SQLite keeps next to it."""
-        with writing(self._database):
-            for end in ("", "-shm", "-wal"):
-                self._database.with_name(f"{self._database.name}{end}").unlink(missing_ok=True)
 
     def _end_what_is_left(self) -> None:
         """End the SuperLink's own processes, which go on for a while without it; only Linux shows which they are."""
@@ -166,10 +157,10 @@ class Deployment:
             )
 
     def start_link(self) -> None:
-        """Start the SuperLink, which keeps what it knows in a file, and wait until it listens."""
+        """Start the SuperLink, and wait until it listens."""
         words = ["--ssl-ca-certfile", "ca.crt", "--ssl-certfile", "server.crt", "--ssl-keyfile", "server.key"]
         words += ["--enable-supernode-auth", "--disable-runtime-dependency-installation"]
-        words += ["--database", str(self._database), "--host", HERE, "--port", str(self.link)]
+        words += ["--database", self._database, "--host", HERE, "--port", str(self.link)]
         self.start("superlink", "flower-superlink", *words)
         self._wait()
 
