@@ -15,7 +15,7 @@ ROW_TILE = 256
 _SUM = {"reassoc", "contract", "nsz"}  # sums may use vector lanes
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", fastmath=False)
 def _tile_features(x, rho, scale, phase, norm, like, maps, z):
     """Features (B, P) of a tile of samples, normalised, in float64."""
     features = rho.shape[1]

@@ -73,11 +73,12 @@ def factor(points, x, width, out):
         for p in range(len(points)):
             squared = 0.0
             for axis in range(points.shape[1]):
-                squared += (x[n, axis] - points[p, axis]) ** 2
+                away = x[n, axis] - points[p, axis]
+                squared += away * away
             out[n, p] = np.exp(scale * squared)
 
 
-@njit
+@njit(fastmath=False)
 def _copy_rows(matrix, kept, room):
     """Copy some rows of a matrix to `room`."""
     rows = room[: len(kept) * matrix.shape[1]].reshape((len(kept), matrix.shape[1]))
@@ -87,7 +88,7 @@ def _copy_rows(matrix, kept, room):
     return rows
 
 
-@njit
+@njit(fastmath=False)
 def _copy_scaled_rows(matrix, kept, scale, room):
     """Copy some rows of a matrix to `room`, each times its scale."""
     rows = _copy_rows(matrix, kept, room)
@@ -239,7 +240,7 @@ def _multiply_by_gram(gram, coefficients, f):
         f[n] = total + gram[n, n] * of_row
 
 
-@njit
+@njit(fastmath=_SUM)
 def _look_at_all(kernel, held, coefficients, gamma, room):
     """Find the active nodes, and those that may cross the threshold in the next steps.
 
@@ -292,7 +293,7 @@ def _look_at_watched(kernel, held, coefficients, gamma):
         )
 
 
-@njit
+@njit(fastmath=_SUM)
 def _flip_active_nodes(kernel, held, nodes, rows):
     """Switch nodes: active ones become inactive, and the others active."""
     n = rows.shape[1]
@@ -322,7 +323,7 @@ def _add_squares(gram, scale, rows, count):
                 gram[n, m] += two + c * rows[place + 2, m] + d * rows[place + 3, m]
 
 
-@njit
+@njit(fastmath=_SUM)
 def _kernel_row(held, m, row):
     """Kernel values of a node."""
     G, H = held.first.shape[1], held.rest.shape[1]
@@ -331,7 +332,7 @@ def _kernel_row(held, m, row):
         row[n] = held.first[w, g, n] * held.rest[w, h, n]
 
 
-@njit
+@njit(fastmath=_SUM)
 def _euclidean_length(vector):
     squared = 0.0
     for entry in vector:
@@ -339,16 +340,17 @@ def _euclidean_length(vector):
     return np.sqrt(squared)
 
 
-@njit
+@njit(fastmath=_SUM)
 def _distance_strayed(held, coefficients):
     """How far the coefficients are from their line."""
     squared = 0.0
     for n in range(len(coefficients)):
-        squared += (coefficients[n] - held.at[n] - held.counts[_SINCE] * held.way[n]) ** 2
+        away = coefficients[n] - held.at[n] - held.counts[_SINCE] * held.way[n]
+        squared += away * away
     return np.sqrt(squared)
 
 
-@njit
+@njit(fastmath=_SUM)
 def _write_alpha_bar(kernel, coefficients, z, room):
     """Write alpha_bar of eq. (9)."""
     kept = np.flatnonzero(coefficients)

@@ -117,7 +117,7 @@ def _dual_value(mu: Array, rows: Array, weights: Array, level: float, gamma: flo
     return float(level * mu.sum() - weights @ np.maximum((mu @ rows) ** 2 / 2 - gamma, 0.0))
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit(fastmath=_SUM)  # type: ignore[untyped-decorator]
 def _share_let_through(z: float, gamma: float, t: float) -> tuple[float, float]:
     """Share of the smoothed threshold, eq. (8), that lets z pass: 0 far below sqrt(2 gamma), 1 far above.
 

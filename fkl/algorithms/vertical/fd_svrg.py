@@ -194,7 +194,7 @@ class FdSvrg(Learning):
         return Linear(w, bias)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, fastmath=False)  # type: ignore[untyped-decorator]
 def _slope_of_loss(f: float, y: float, loss: int) -> float:
     """L'(f, y) of (f - y)^2, of log(1 + exp(-yf)), and of the smooth hinge."""
     if loss == SQUARE:
