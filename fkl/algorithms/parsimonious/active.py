@@ -121,7 +121,7 @@ def without_gamma(samples: Samples, level: float, tolerance: float) -> Found:
         Tolerance of the duality gap, relative to the cost.
     """
     n = len(samples.y)
-    columns, place = np.empty((n, COLUMNS)), np.full(n, -1)
+    columns, place = np.empty((COLUMNS, n)), np.full(n, -1)  # transposed: all reads are of whole columns
     mu, margin, value, steps = np.zeros(n), np.zeros(n), 0.0, 0
     barred = np.zeros(n, np.bool_)
     while True:
@@ -131,11 +131,11 @@ def without_gamma(samples: Samples, level: float, tolerance: float) -> Found:
             break
         if place[worst] < 0:  # columns of Q are computed once, also for samples that leave and come back
             place[worst] = place.max() + 1
-            if place[worst] == columns.shape[1]:
-                columns = np.concatenate([columns, np.empty_like(columns)], axis=1)
-            columns[:, place[worst]] = samples.gram(np.array([worst]))[:, 0]
+            if place[worst] == len(columns):
+                columns = np.concatenate([columns, np.empty_like(columns)])
+            columns[place[worst]] = samples.gram(np.array([worst]))[:, 0]
         inside = np.append(np.flatnonzero(mu), worst)
-        risen, more = _rise_inside(columns[np.ix_(inside, place[inside])], mu[inside], level)
+        risen, more = _rise_inside(columns[np.ix_(place[inside], inside)].T, mu[inside], level)
         steps += more
         if not level * risen.sum() > value:  # twice g, which increases in each step except for rounding, or NaN
             barred[worst] = True
@@ -143,7 +143,7 @@ def without_gamma(samples: Samples, level: float, tolerance: float) -> Found:
         value = level * float(risen.sum())
         mu[inside] = risen
         kept = inside[risen > 0]
-        margin = columns[:, place[kept]] @ mu[kept]
+        margin = columns[place[kept]].T @ mu[kept]
     return Found(mu, margin, steps)
 
 
