@@ -50,7 +50,7 @@ class CentreBank:
         from scipy.linalg import solve_triangular  # slower to import than most of fkl
 
         made = np.empty((self.replicates, 1, len(x), self.width))
-        for r, centres in enumerate(self.centres if len(x) else ()):  # scikit-learn refuses no samples
+        for r, centres in enumerate(self.centres):
             made[r, 0] = solve_triangular(self.root[r], self._gram(centres, x), lower=True).T
         return made
 

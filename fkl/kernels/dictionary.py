@@ -184,10 +184,18 @@ def gram(family: str, scale: float, a: NDArray[np.float64], b: NDArray[np.float6
         As in `Dictionary.scales`.
     a, b : (n, d) and (m, d)
     """
-    from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
-
     if family == "laplacian":
-        return laplacian_kernel(a, b, gamma=scale)
+        from scipy.spatial.distance import cdist  # slower to import than most of fkl
+
+        return np.exp(-scale * cdist(a, b, "cityblock"))
+    values: NDArray[np.float64] = a @ b.T
     if family == "polynomial":
-        return polynomial_kernel(a, b, degree=scale, gamma=1, coef0=0)
-    return rbf_kernel(a, b, gamma=0.5 * scale**2)
+        return values**scale
+    values *= -2
+    values += np.einsum("nd,nd->n", a, a)[:, None]
+    values += np.einsum("md,md->m", b, b)
+    np.maximum(values, 0, out=values)  # squared distances, below 0 by rounding
+    if a is b:
+        np.fill_diagonal(values, 0)
+    values *= -0.5 * scale**2
+    return np.exp(values, out=values)

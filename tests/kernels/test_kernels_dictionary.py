@@ -7,11 +7,13 @@ import pytest
 from literal.common import Array
 from scipy.special import hyp1f1, ndtr
 from scipy.stats import qmc
+from sklearn.metrics.pairwise import rbf_kernel
 
 from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Streams
 from fkl.kernels import Dictionary
 from fkl.kernels import frequency_draws as draws
+from fkl.kernels.dictionary import gram
 from fkl.kernels.frequency_draws import DRAWS, OF_ANY_FAMILY
 
 
@@ -50,6 +52,14 @@ def test_gram_is_the_kernels_formula(options: dict[str, Any], formula: Any) -> N
     for i, s in enumerate((0.1, 1.0, 10.0)):
         expected = [[formula(row - column, s) for column in b] for row in a]
         np.testing.assert_allclose(dictionary.gram(i, a, b), expected, rtol=1e-12)
+
+
+def test_gram_of_the_same_rows_has_a_unit_diagonal() -> None:
+    """Of an rbf, whose squared distances are differences of large numbers; scikit-learn has the same values."""
+    x = 3 * points(50, 20)
+    found = gram("rbf", 0.7, x, x)
+    np.testing.assert_array_equal(np.diag(found), 1.0)
+    np.testing.assert_allclose(found, rbf_kernel(x, gamma=0.5 * 0.7**2), rtol=1e-12)
 
 
 def test_the_papers_dictionary() -> None:
