@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from fkl import __version__, papers
-from fkl.basics.errors import FklError
+from fkl.basics.errors import FklError, plural
 from fkl.basics.files import whole_file, write_text
 from fkl.config import experiments
 from fkl.data.store import Store
@@ -333,7 +333,7 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> str:
     write_text(path, page)
     if not (outputs / "runs").exists():
         warning(f"{outputs / 'runs'}: no such folder, so there is no run to show; fkl run makes it")
-    said = f"{path}: {len(runs)} runs, {units.bytes_of(len(page.encode()))}"
+    said = f"{path}: {plural(len(runs), 'run')}, {units.bytes_of(len(page.encode()))}"
     if not single:
         said += f"; pictures and details of runs in {beside.folder}"
     if shares.empty:

@@ -15,7 +15,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from fkl.basics.errors import FklError, require
+from fkl.basics.errors import FklError, plural, require
 from fkl.basics.files import require_files_in, write_text, writing
 from fkl.screen.messages import say, warning
 from fkl.screen.sweep import grouped
@@ -72,7 +72,8 @@ def listed(folder: Path, plan: dict[str, Any], quiet: bool) -> Iterator[None]:
         except FklError as error:  # such as a run that has changed since then: the sweep is still complete
             warning(f"not compared: {error}")
     if not quiet:
-        say("", f"{len(ended)} runs: " + ", ".join(f"{number} {state}" for state, number in counts.most_common()))
+        states = ", ".join(f"{number} {state}" for state, number in counts.most_common())
+        say("", f"{plural(len(ended), 'run')}: {states}")
         say(f"  list  {folder / LIST}", f"  next  fkl compare {shlex.quote(str(folder))}: tests, figures, LaTeX")
     if wrong:
         sys.exit(2)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from tqdm import tqdm
 
+from fkl.basics.errors import plural
 from fkl.config import Run, load
 from fkl.config.choices import Choices
 from fkl.config.compose import compose
@@ -51,7 +52,7 @@ def plan_sweep(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str, st
         rows.append((name, f"{len(several)}", seconds(_total(several) / len(several)), seconds(_total(several))))
     more = len(found) - ROWS
     lines = [
-        f"{jobs} runs",
+        plural(jobs, "run"),
         f"  time      about {seconds(_total(every))} one after another, with engine={next(iter(every[0].engines))}",
         f"  disk      about {bytes_of(sum(one.disk for one in every))}",
         f"  memory    {bytes_of(max(one.memory for one in every))} a replicate at most, besides the data",

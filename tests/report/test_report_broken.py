@@ -125,7 +125,7 @@ def told(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Told:
 def test_the_page_is_made_of_what_is_whole(told: Told) -> None:
     """Exit code 0, one line of warning without what a terminal obeys, and nothing touched."""
     assert told.answer.code == 0, told.answer.err
-    assert told.answer.out.startswith("outputs/report.html: 1 runs")
+    assert told.answer.out.startswith("outputs/report.html: 1 run,")
     [line] = told.answer.err.splitlines()
     assert re.match(
         r"warning: broken runs left out, run the same command again to repair one: outputs/runs/.*; \d+ more$", line
@@ -214,7 +214,7 @@ def test_a_run_counts_once_however_many_links_lead_there(fkl: Callable[..., Answ
     assert len(found.runs) + found.older == 2
     shutil.rmtree(good)
     good.with_name("a").unlink()
-    assert fkl("report").out.startswith("outputs/report.html: 1 runs")
+    assert fkl("report").out.startswith("outputs/report.html: 1 run,")
 
 
 def test_of_one_configuration_the_newest_alone_counts(fkl: Callable[..., Answer], good: Path) -> None:
@@ -275,7 +275,7 @@ def test_two_reports_at_once_do_not_break_each_other(fkl: Callable[..., Answer],
     for one in both:
         ended = one.wait()
         assert (ended.code, ended.err) == (0, "")
-        assert ended.out.startswith("outputs/report.html: 1 runs")
+        assert ended.out.startswith("outputs/report.html: 1 run,")
     assert read_page()[1] == {"good"}
     assert [path for path in Path("outputs").rglob(".*")] == []
 

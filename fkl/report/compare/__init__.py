@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fkl.basics.errors import FklError
+from fkl.basics.errors import FklError, plural
 from fkl.basics.files import whole_file, write_text
 from fkl.report.compare import pairs
 from fkl.report.compare.cells import Cell, Cells, arrange
@@ -297,6 +297,6 @@ def command(
     if format == "table":
         say(
             "",
-            f"{len(made.cells.every)} runs compared, all with the checksums they ended with",
+            f"{plural(len(made.cells.every), 'run')} compared, all with the checksums they ended with",
             f"  files  {out} ({len(files)})",
         )
