@@ -1,22 +1,58 @@
-"""Compiled functions do not depend on what the process has compiled before."""
+"""Compiled functions do not depend on what was compiled before, in this process or by an earlier version of fkl.
+
+python tests/test_compiled.py writes the lines that `test_a_change_in_another_module_is_compiled` asks for.
+"""
 
 import ast
+import hashlib
+import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+
+import pytest
 
 import fkl
 
 ROOT = Path(fkl.__file__).parent
+FILES = [file for file in sorted(ROOT.rglob("*.py")) if "\n@njit" in file.read_text()]
+LINE = "# Compiled with functions of other modules: {}, see tests/test_compiled.py\n"
 
 
-def compiled() -> Iterator[tuple[ast.FunctionDef, str]]:
-    """Functions that numba compiles, and the `fastmath` that each states, or nothing."""
-    for file in sorted(ROOT.rglob("*.py")):
-        for function in ast.walk(ast.parse(file.read_text())):
-            for decorator in function.decorator_list if isinstance(function, ast.FunctionDef) else ():
-                if ast.unparse(decorator).startswith("njit"):
-                    words = decorator.keywords if isinstance(decorator, ast.Call) else ()
-                    yield function, "".join(ast.unparse(word.value) for word in words if word.arg == "fastmath")
+@cache
+def compiled(file: Path) -> dict[str, tuple[ast.FunctionDef, str]]:
+    """Functions that numba compiles, by name, and the `fastmath` that each states, or nothing."""
+    found = {}
+    for function in ast.parse(file.read_text()).body:
+        for decorator in function.decorator_list if isinstance(function, ast.FunctionDef) else ():
+            if ast.unparse(decorator).startswith("njit"):
+                words = decorator.keywords if isinstance(decorator, ast.Call) else ()
+                stated = "".join(ast.unparse(word.value) for word in words if word.arg == "fastmath")
+                found[function.name] = (function, stated)
+    return found
+
+
+@cache
+def called(file: Path) -> set[Path]:
+    """Other modules whose compiled functions are part of this module's, or of theirs."""
+    found = set[Path]()
+    for line in ast.parse(file.read_text()).body:
+        if isinstance(line, ast.ImportFrom) and (line.module or "").startswith("fkl."):
+            other = ROOT.parent / f"{line.module.replace('.', '/')}.py"
+            if other in FILES and {name.name for name in line.names} & compiled(other).keys():
+                found |= {other} | called(other)
+    return found
+
+
+def expected(file: Path) -> str:
+    """The line in a module that changes with the functions that it calls, and constants; empty if it calls none."""
+    texts = [
+        ast.unparse(part)
+        for other in sorted(called(file))
+        for part in ast.parse(other.read_text()).body
+        if isinstance(part, ast.Assign) or getattr(part, "name", "") in compiled(other)
+    ]
+    return LINE.format(hashlib.sha256("\n".join(texts).encode()).hexdigest()[:8]) if texts else ""
 
 
 def shared(function: ast.FunctionDef, without: set[str]) -> Iterator[str]:
@@ -25,9 +61,9 @@ def shared(function: ast.FunctionDef, without: set[str]) -> Iterator[str]:
         if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Pow) and isinstance(part.right, ast.Constant):
             yield f"{function.name}: {ast.unparse(part)}"
         elif isinstance(part, ast.Call):
-            called = ast.unparse(part.func)
-            if called in without or called.rpartition(".")[2] in ("sum", "mean", "prod", "var", "std", "cumsum"):
-                yield f"{function.name}: {called}"
+            name = ast.unparse(part.func)
+            if name in without or name.rpartition(".")[2] in ("sum", "mean", "prod", "var", "std", "cumsum"):
+                yield f"{function.name}: {name}"
 
 
 def test_fast_sums_use_nothing_that_is_shared() -> None:
@@ -36,8 +72,21 @@ def test_fast_sums_use_nothing_that_is_shared() -> None:
     The last digits of a run then depended on the runs that the process had played before, and on the first run after an
     installation, because compiled functions are cached. (x * x is part of its own function; x ** 2 is shared.)
     """
-    functions = list(compiled())
+    functions = [one for file in FILES for one in compiled(file).values()]
     without = {function.name for function, stated in functions if not stated}
     fast = [function for function, stated in functions if stated not in ("", "False")]
     assert len(fast) > 20
     assert not [found for function in fast for found in shared(function, without)]
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if called(file)], ids=lambda file: file.stem)
+def test_a_change_in_another_module_is_compiled(file: Path) -> None:
+    """Numba's cache of a module lasts until the module's own file changes, also if a function that it calls does."""
+    assert expected(file) in file.read_text(), "python tests/test_compiled.py"
+
+
+if __name__ == "__main__":
+    for changed in FILES:
+        line = expected(changed)
+        text = re.sub(LINE.format("[0-9a-f]*"), "", changed.read_text()).rstrip()
+        changed.write_text(f"{text}\n\n\n{line}" if line else f"{text}\n")

@@ -161,3 +161,6 @@ def _learn(theta, sines, cosines):
         for j in range(theta.shape[1]):
             theta[0, j] -= step * sines[b, j]
             theta[1, j] -= step * cosines[b, j]
+
+
+# Compiled with functions of other modules: 7b4dba13, see tests/test_compiled.py

@@ -190,3 +190,6 @@ def posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
     for task in range(begin, end):
         r, i = task // kernels, task % kernels
         logdet[r, i], whole[r, i] = _cholesky_inverse(gram[r, i], pull[r, i], noise[r, i], root[r, i], theta[r, i])
+
+
+# Compiled with functions of other modules: 7b4dba13, see tests/test_compiled.py

@@ -85,3 +85,6 @@ def follow(begin, end, x, omega, first, phase, norm, y, eta, lam, theta, f, squa
         _follow_one_kernel(
             x, omega[r, j], phase[r, i], norm, y, eta, lam, theta[r, i], f[r, :, i], squared_norm[r, :, i]
         )
+
+
+# Compiled with functions of other modules: 7b4dba13, see tests/test_compiled.py

@@ -194,3 +194,6 @@ def _probability_reached(p, A, floor):
             if A[j, i]:
                 q[i] += p[j]
     return np.maximum(q, floor)
+
+
+# Compiled with functions of other modules: 308b6e0b, see tests/test_compiled.py

@@ -198,3 +198,6 @@ def play_round(block, r, b, theta, log_w, log_u, A, D, u, way, late, certain, q_
     loss = (y_hat - block.y[b]) ** 2 + block.lam * squared_norm
     log_u[node] -= block.eta[b] * loss / max(p[node], p_floor)  # eqs. (37) and (39b)
     return y_hat, squared_norm
+
+
+# Compiled with functions of other modules: 308b6e0b, see tests/test_compiled.py

@@ -126,3 +126,6 @@ def _refine_graph(u, A, ranks, rank, refined, good):
     for i in range(u.size):
         if not covered[i]:
             refined[farthest[i], i] = True
+
+
+# Compiled with functions of other modules: 3e1e4909, see tests/test_compiled.py

@@ -196,3 +196,6 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
         descend(theta[i], z, 0, pull, decay)
         log_w[i] -= step * ((f - y) ** 2 + stream.lam * size)
     return y_hat / total, squared_norm / total
+
+
+# Compiled with functions of other modules: 72cedb36, see tests/test_compiled.py
