@@ -16,7 +16,7 @@ import fkl
 
 ROOT = Path(fkl.__file__).parent
 FILES = [file for file in sorted(ROOT.rglob("*.py")) if "\n@njit" in file.read_text()]
-LINE = "# Compiled with functions of other modules: {}, see tests/test_compiled.py\n"
+LINE = "# Compiled with parts of other modules: {}, see tests/test_compiled.py\n"
 
 
 @cache
@@ -34,18 +34,20 @@ def compiled(file: Path) -> dict[str, tuple[ast.FunctionDef, str]]:
 
 @cache
 def called(file: Path) -> set[Path]:
-    """Other modules whose compiled functions are part of this module's, or of theirs."""
+    """Other modules whose functions and constants are compiled into this module's functions."""
+    bodies = (line for function, _ in compiled(file).values() for line in function.body)
+    used = {part.id for line in bodies for part in ast.walk(line) if isinstance(part, ast.Name)}
     found = set[Path]()
-    for line in ast.parse(file.read_text()).body:
-        if isinstance(line, ast.ImportFrom) and (line.module or "").startswith("fkl."):
-            other = ROOT.parent / f"{line.module.replace('.', '/')}.py"
-            if other in FILES and {name.name for name in line.names} & compiled(other).keys():
-                found |= {other} | called(other)
+    imports = (line for line in ast.parse(file.read_text()).body if isinstance(line, ast.ImportFrom))
+    for module, names in ((str(line.module), {name.name for name in line.names}) for line in imports):
+        if module.startswith("fkl.") and used & names:
+            other = ROOT.parent / f"{module.replace('.', '/')}.py"
+            found |= {other} | called(other)
     return found
 
 
 def expected(file: Path) -> str:
-    """The line in a module that changes with the functions that it calls, and constants; empty if it calls none."""
+    """The line in a module that changes with what is compiled into its functions; empty if nothing is."""
     texts = [
         ast.unparse(part)
         for other in sorted(called(file))

@@ -335,3 +335,6 @@ def descend(begin, end, x, few, y, share, rho, scale, phase, norm, step, lam, th
                 x[tile], few, start, r, b, y[tile], share[tile], rho[r, b], scale[i], phase[r, b],
                 norm, step[r, tile, i], lam, theta[r, i, tile], out[r, tile, i], size[r, tile, i],
             )  # fmt: skip
+
+
+# Compiled with parts of other modules: f7dd2c6a, see tests/test_compiled.py
