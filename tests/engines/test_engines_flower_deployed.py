@@ -20,11 +20,14 @@ from engines.sites import PER_SITE, ROWS, WORDS, compared, write_files
 
 from fkl.basics.errors import FklError
 from fkl.engines.flower import trial
+from fkl.engines.flower.progress import SEALED
 from fkl.engines.flower.project import init
 from fkl.engines.flower.trial import HERE, Deployment
 from fkl.results.model import load
 
 POF_MKL = ("algo=pof_mkl", "algo.M=5", "algo.xi=0.5", *WORDS)
+JOINING, IN_A_ROUND = "rows/site2.site2.node", f"tried/flower/*/{SEALED}"
+"""Files that show how far a trial has come: written as site 2 joins, and after the first round."""
 
 
 def project_in(folder: Path, timeout_s: float, rows: tuple[int, ...]) -> tuple[Path, list[Path]]:
@@ -116,16 +119,16 @@ def test_kills_of_server_and_sites_change_no_byte(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc shows what is left")
 @pytest.mark.parametrize(
-    ("what", "how", "code"),
+    ("what", "how", "code", "rounds", "moment"),
     [
-        ("flower try", 9, -9),
-        ("flower try", 15, 143),
-        ("flower try", 2, 130),
-        ("--number 1 ", 9, 2),
+        ("flower try", 9, -9, 20, IN_A_ROUND),
+        ("flower try", 15, 143, 4, JOINING),
+        ("flower try", 2, 130, 4, JOINING),
+        ("--number 1 ", 9, 2, 4, JOINING),
     ],
 )
 def test_a_trial_that_is_killed_leaves_no_process(
-    what: str, how: int, code: int, tmp_path: Path, request: pytest.FixtureRequest
+    what: str, how: int, code: int, rounds: int, moment: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Nor does one whose site is killed: it ends in one line. The same command then plays the whole run.
 
@@ -133,7 +136,7 @@ def test_a_trial_that_is_killed_leaves_no_process(
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell's processes ignore it
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
-    project, files = project_in(tmp_path, 60.0, (4, 4, 4))
+    project, files = project_in(tmp_path, 60.0, (rounds, 4, 4))
     words = ["-m", "fkl", "flower", "try", str(project), *map(str, files), "--out", str(tmp_path / "tried")]
 
     def left() -> dict[int, str]:
@@ -147,10 +150,9 @@ def test_a_trial_that_is_killed_leaves_no_process(
         return found
 
     with subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True) as tried:
-        log = tmp_path / "tried" / "site2.log"
         until = time.monotonic() + 120
         while time.monotonic() < until and not (
-            log.exists() and "has joined" in log.read_text() and any(what in line for line in left().values())
+            any(tmp_path.glob(moment)) and any(what in line for line in left().values())
         ):
             time.sleep(0.1)
         [victim] = [number for number, line in left().items() if what in line]
@@ -158,12 +160,13 @@ def test_a_trial_that_is_killed_leaves_no_process(
         _, said = tried.communicate()
     assert tried.returncode == code
     assert len(said.splitlines()) <= 1
+    until = time.monotonic() + 120
     while left() and time.monotonic() < until:
         time.sleep(0.1)
     assert not left()
     subprocess.run([sys.executable, *words], check=True)
-    [rounds] = (tmp_path / "tried" / "flower").glob("*/rounds.csv")
-    assert len(pd.read_csv(rounds)) == 4
+    [table] = (tmp_path / "tried" / "flower").glob("*/rounds.csv")
+    assert len(pd.read_csv(table)) == rounds
     assert not list((tmp_path / "tried").rglob("*.db*"))
 
 
