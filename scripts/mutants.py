@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from planted_faults import ROOT, copy_checkout
+from planted_faults import ROOT, copy_checkout, written
 
 for library in ("numba", "pandas", "scipy.stats"):  # which every test would load anew
     import_module(library)
@@ -93,10 +93,8 @@ def main() -> int:
         if not passes(tests, root):
             raise SystemExit("the tests fail without any mutant")
         for file, line, words, source in chosen:
-            right = (root / file).read_text()
-            (root / file).write_text(source)
-            survives = passes(tests, root)
-            (root / file).write_text(right)
+            with written(file, source, root):
+                survives = passes(tests, root)
             survived += survives
             print(f"{'survives' if survives else 'killed  '} {file}:{line}: {words}", flush=True)
     print(f"{len(found)} mutants, {len(chosen)} tried, {survived} survive")

@@ -23,6 +23,8 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 FAULTS = Path(__file__).with_suffix(".yaml")
+WITHIN_COMPILED = ("fkl/algorithms/", "fkl/basics/", "fkl/kernels/")
+"""Folders of all functions and numbers that numba compiles into others; it does not notice that they change."""
 
 
 class Fault(NamedTuple):
@@ -52,33 +54,42 @@ def faults() -> list[Fault]:
 
 
 def copy_checkout(root: Path) -> None:
-    """Copy all files that git knows."""
+    """Copy all files that git knows, and numba's compiled code, which it recognises by the time of its source."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    for name in listed.split("\0")[:-1]:
+    compiled = (str(kept.relative_to(ROOT)) for kept in (ROOT / "fkl").rglob("*.nb[ci]"))
+    for name in (*listed.split("\0")[:-1], *compiled):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(ROOT / name, root / name)
+        shutil.copy2(ROOT / name, root / name)
 
 
 @contextmanager
 def planted(fault: Fault, root: Path) -> Iterator[None]:
     """The checkout at `root` with this fault in it."""
-    file = root / "fkl" / fault.file
-    right = file.read_text()
+    file = f"fkl/{fault.file}"
+    right = (root / file).read_text()
     if right.count(fault.old) != 1:
         raise SystemExit(f"{fault.file} has {right.count(fault.old)} times what is to be replaced: {fault.old}")
-    file.write_text(right.replace(fault.old, fault.new))
-    _forget_compiled(root)
+    with written(file, right.replace(fault.old, fault.new), root):
+        yield
+
+
+@contextmanager
+def written(file: str, text: str, root: Path) -> Iterator[None]:
+    """The checkout at `root` with another text of this file."""
+    right = (root / file).read_text()
     try:
+        _write(file, text, root)
         yield
     finally:
-        file.write_text(right)
-        _forget_compiled(root)
+        _write(file, right, root)
 
 
-def _forget_compiled(root: Path) -> None:
-    """Remove numba's compiled code from this copy, because numba does not notice changes in a called function."""
-    for kept in (root / "fkl").rglob("*.nb[ci]"):
-        kept.unlink()
+def _write(file: str, text: str, root: Path) -> None:
+    """Write a file, and remove the compiled code that may contain what it had."""
+    (root / file).write_text(text)
+    if file.startswith(WITHIN_COMPILED):
+        for kept in (root / "fkl").rglob("*.nb[ci]"):
+            kept.unlink()
 
 
 def failing(words: list[str], root: Path) -> str | None:

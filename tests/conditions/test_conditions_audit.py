@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 
 from fkl.basics.errors import BadValue, FklError
 from fkl.basics.random_streams import Streams
 from fkl.conditions import accountant, audit, privacy
 from fkl.conditions.audit_bounds import (
+    checked,
     gaussian,
     guesses,
     guesses_any,
@@ -104,6 +106,54 @@ def test_guesses_for_any_mechanism_are_those_of_the_paper() -> None:
     assert np.median(found) / 4 == pytest.approx(0.39, abs=0.05)  # as in the specification
 
 
+def test_no_canary_is_guessed_twice() -> None:
+    """However little it moves its score."""
+    for delta in (None, 1e-5):
+        assert guesses_to_make(1000, 0.01, 0.05, delta) <= 1000
+
+
+def test_the_interval_of_the_noise_covers_it_in_95_of_100_audits() -> None:
+    """It is below in as many of the others as above; the mean square is right. Each audit has 20 canaries."""
+    rng, audits = np.random.default_rng(3), 1000
+    sides = rng.normal(size=(2, 10, audits))
+    means, squares = sides.mean(axis=1), sides.var(axis=1, ddof=1).mean(axis=0)
+    each = zip(*means, np.sqrt(squares), strict=True)
+    found = np.array([of_replicates([np.array([one]) for one in (20, 10, *moments)], 0.05) for moments in each])
+    ratio, low, high, _ = found.T
+    assert np.mean(ratio**2) == pytest.approx(1, abs=0.03)
+    assert [np.mean(low > 1), np.mean(high < 1)] == pytest.approx([0.025, 0.025], abs=0.01)
+
+
+@pytest.mark.parametrize(("rounds", "clients"), [(3, 40), (10, 20), (200, 1)])
+def test_scores_of_an_honest_audit_pass_the_checks_at_5_percent_in_95_of_100(rounds: int, clients: int) -> None:
+    """However few scores a client has, whatever their mean is, and where a fifth is missing."""
+    rng, p = np.random.default_rng(rounds), list[float]()
+    for _ in range(500):
+        scores, inside = drawn(rng, 1.0, rounds, clients)
+        scores[rng.random(scores.shape) < 0.2] = np.nan
+        p.append(checked(scores + 10 * rng.normal(size=clients), inside))
+    assert np.mean(np.array(p) >= 0.05) == pytest.approx(0.95, abs=0.03)
+    assert max(p) == 1
+
+
+def test_checks_find_another_distribution_another_variance_and_noise_that_is_used_again() -> None:
+    """For one client the check of variances is the F test; the unit, and the side, of scores change nothing."""
+    rng = np.random.default_rng(4)
+    inside = rng.random((300, 2)) < 0.3
+    noise = rng.normal(size=inside.shape)
+    again = noise + 0.5 * np.concatenate([np.zeros((1, 2)), noise[:-1]])
+    louder = noise * np.where(inside, 1.4, 1)
+    for scores in (rng.random(inside.shape), louder, again):
+        p = checked(scores, inside)
+        assert 0 < p < OBJECTION
+        assert checked(np.where(rng.random(inside.shape) < 0.2, np.nan, scores), inside) < OBJECTION
+        assert checked(scores / 1000, inside) == pytest.approx(p, rel=1e-6, abs=0)
+        assert checked(scores, ~inside) == pytest.approx(p, rel=1e-6, abs=0)
+    ratio = louder[inside[:, 0], 0].var(ddof=1) / louder[~inside[:, 0], 0].var(ddof=1)
+    p = 2 * scipy.stats.f.sf(ratio, inside[:, 0].sum() - 1, (~inside[:, 0]).sum() - 1)
+    assert checked(louder[:, :1], inside[:, :1]) == pytest.approx(3 * p, rel=1e-6, abs=0)  # of three checks
+
+
 def test_gaussian_bounds_are_close() -> None:
     """With 1000 canaries, medians of the bound over the true epsilon as in the specification."""
     rng = np.random.default_rng(2)
@@ -157,6 +207,14 @@ def test_a_client_and_a_message_of_many_samples_have_bounds() -> None:
     assert told["epsilon_lower"].mean() > 0
     assert (told["epsilon_lower"] > told["epsilon_upper"]).mean() <= 0.15
     assert told["noise_ratio"].mean() == pytest.approx(1, abs=0.1)
+
+
+def test_clients_without_a_free_entry_disturb_no_canary() -> None:
+    """60 clients share 40 entries: with little noise, scores of the 40 canaries differ by the noise alone."""
+    few = "dataset.clients=60", "dataset.rounds=2", "privacy=local", "privacy.noise=0.01", "secure=pairwise"
+    [told] = audited(*FEW, *few).to_dict("records")
+    assert told["canaries"] == 80
+    assert told["noise_ratio"] == pytest.approx(1, abs=0.3)
 
 
 AGENTS = ("privacy=local", "dataset.clients=100", "dataset.rounds=10", "kernels.D=10", "replicates=3")
@@ -215,6 +273,13 @@ def test_the_bound_of_one_canary_does_not_depend_on_a_mean_that_all_scores_share
     np.testing.assert_allclose(of_one_alone(scores + 3, inside, 0.05), bounds, rtol=1e-9)
 
 
+def test_the_bound_of_one_canary_is_above_the_truth_in_5_of_100_audits() -> None:
+    """With 8 that are out."""
+    rng, inside = np.random.default_rng(7), np.arange(9) == 0
+    bounds = [of_one_alone(50.0 * inside + rng.normal(size=9), inside, 0.05).item() for _ in range(1500)]
+    assert np.mean(np.array(bounds) > 50) == pytest.approx(0.05, abs=0.018)
+
+
 def test_seven_coins_on_a_side_show_nothing() -> None:
     """However far the scores are apart; eight do."""
     for out in (7, 8):
@@ -222,6 +287,7 @@ def test_seven_coins_on_a_side_show_nothing() -> None:
         found = Scores(20.0 * inside + np.random.default_rng(0).normal(size=inside.shape), inside, False, 20.0, 1e-5)
         bounds = found.at_least(0.05)[0], found.guessed(0.05), found.guessed_of_any(0.05)
         assert all(bounds) if out == 8 else bounds == (0, 0, 0)
+        assert (gaussian(found.known, found.coins, 0.05) > 0) == (out == 8)
 
 
 def test_secure_sums_show_less() -> None:
@@ -237,6 +303,24 @@ def test_secure_sums_show_less() -> None:
     assert told["noise_ratio"] == pytest.approx(1, abs=0.04)
     with pytest.raises(FklError, match="some of their entries"):
         audited("algo=pof_mkl", *sums[1:])
+
+
+def test_a_sum_of_messages_of_many_samples_moves_by_2c() -> None:
+    words = "algo=rf_gp", "algo.flush=5", "privacy=local", "secure=pairwise", "dataset.clients=5", "dataset.rounds=20"
+    [told] = audited(*words, "kernels.D=10", "kernels.N=2").to_dict("records")
+    assert told["epsilon_upper_sums"] == pytest.approx(accountant.epsilon_of(2 / np.sqrt(5), 1e-5), rel=1e-6)
+
+
+def test_a_sum_of_some_clients_is_no_score() -> None:
+    """It has less noise than a sum of all."""
+    words = "algo=ofmkl_avg", "privacy=local", "secure=pairwise", "dataset.clients=4", "dataset.rounds=20"
+    [told] = audited(*words, "participation=schedule", "participation.clients=3").to_dict("records")
+    assert (told["canaries"], told["epsilon_lower"], told["scores_p"]) == (0, 0, 1)
+
+
+def test_one_client_has_canaries() -> None:
+    [told] = audited("algo=ofmkl_avg", "dataset.clients=1", "dataset.rounds=20").to_dict("records")
+    assert told["canaries"] == 20
 
 
 def test_coins_change_nothing_but_canaries(monkeypatch: pytest.MonkeyPatch) -> None:

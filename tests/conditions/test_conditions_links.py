@@ -32,7 +32,7 @@ from fkl.network.links import Failing, Gossip, Links, Mobility
 from fkl.network.participation import Share
 from fkl.network.topology import connected
 from fkl.runs.prepare import prepare
-from fkl.wire import Ledger
+from fkl.wire import Channel, Ledger
 
 K, LAM, RHO = 5, 1e-2, 0.05
 GRAPH = nx.Graph([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)])
@@ -246,6 +246,20 @@ def test_weights_of_the_links_that_are_up_are_doubly_stochastic(agents: int, t: 
         for i, j in nx.complete_graph(agents).edges:
             expected = 1 / (1 + max(graph.degree[i], graph.degree[j])) if graph.has_edge(i, j) else 0.0
             assert weights[i, j] == pytest.approx(expected, abs=1e-15)
+
+
+def test_agents_know_who_hears_them_again() -> None:
+    """The two agents of a link that was down in the iteration before; in the first iteration there is none."""
+    topology, T, links = connected(GRAPH), 5, Failing(0.5)
+    ledger = Ledger(T, 3, K, directions=("broadcast", "link"))
+    channel = Channel(Network(), ledger, np.dtype("float64"), "Some", STREAMS, links)
+    awake = [channel.awake(t, topology, np.ones((T, K), bool)) for t in range(T)]
+    assert not awake[0].returned.any()
+    for t in range(1, T):
+        before, now = edges(topology, awake[t - 1].up), edges(topology, awake[t].up)
+        for r in range(3):
+            expected = {agent for edge in now[r] - before[r] for agent in edge}
+            assert set(np.flatnonzero(awake[t].returned[r])) == expected
 
 
 def test_how_many_links_are_up() -> None:

@@ -76,6 +76,7 @@ PAYLOADS: list[Payload] = [
     Sign().code((chosen := some_of(6))[..., None] * RANDOM.standard_normal((1, K, 6, 3)), chosen, False, list),
     *(TopK(share=share).code(RANDOM.standard_normal((1, K, 6, 5)), None, True, list) for share in (0.04, 0.1, 0.9)),
     TopK(share=0.3).code((silent := some_of(1)) * RANDOM.standard_normal((1, K, 6)), silent, False, list),
+    TopK(share=0.1).code(RANDOM.standard_normal((1, K, 16)), None, True, list),  # two numbers of 4 bits: a byte
 ]
 
 
