@@ -192,3 +192,17 @@ def test_a_trial_whose_server_ends_early_says_so(ended: bool, tmp_path: Path, mo
     with nullcontext() if ended else pytest.raises(FklError, match=r"the server has ended early: see .*superlink\.log"):
         assert trial.play(project, files, tmp_path / "tried") == 0
     signal.signal(signal.SIGTERM, before)
+
+
+def test_a_trial_whose_superlink_is_stopped_says_so(tmp_path: Path) -> None:
+    """It takes no more connections then, and its process ends up to a minute later."""
+
+    class Asleep(Deployment):
+        def start(self, name: str, *words: str) -> None:
+            super().start(name, "sleep", "60")
+
+    deployment = Asleep(tmp_path / "tried", [])
+    with socket.create_server((HERE, deployment.link)) as port, deployment:
+        port.close()
+        with pytest.raises(FklError, match=r"superlink is about to end: see .*superlink\.log"):
+            deployment.run(tmp_path, print)

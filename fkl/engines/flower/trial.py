@@ -202,14 +202,17 @@ class Deployment:
                     self.status = int(process.returncode)
                     return number
                 self._require_all()
-                time.sleep(0.05)
+                time.sleep(0.2)  # the log comes in batches, half a second apart
 
     def _require_all(self) -> None:
         """Refuse to go on without a process: the server waits for a site however long it takes."""
         for name, process in self._running.items():
-            if name != "run" and process.poll() is not None:
+            ended = "" if process.poll() is None else f"has ended with exit code {process.returncode}"
+            if name == "superlink" and not self._is_listening():  # as long as the log is open, up to a minute
+                ended = ended or "is about to end"
+            if name != "run" and ended:
                 mended = f"see {self.folder / name}.log; the same command goes on with the run"
-                raise FklError(f"{name} has ended with exit code {process.returncode}: {mended}")
+                raise FklError(f"{name} {ended}: {mended}")
 
     def _flwr(self, *words: str) -> None:
         """Run a command of Flower's."""
@@ -222,11 +225,16 @@ class Deployment:
     def _wait(self) -> None:
         """Wait until the SuperLink listens."""
         until = time.monotonic() + PATIENCE_S
-        while time.monotonic() < until:
-            with suppress(OSError), socket.create_connection((HERE, self.link), timeout=1):
-                return
+        while not self._is_listening():
+            if time.monotonic() > until:
+                raise FklError(f"Flower's SuperLink has not started: see {self.folder / 'superlink.log'}")
             time.sleep(0.05)
-        raise FklError(f"Flower's SuperLink has not started: see {self.folder / 'superlink.log'}")
+
+    def _is_listening(self) -> bool:
+        """Whether the SuperLink takes connections."""
+        with suppress(OSError), socket.create_connection((HERE, self.link), timeout=1):
+            return True
+        return False
 
 
 def _ends_with_the_trial() -> Callable[[], object] | None:
