@@ -362,6 +362,12 @@ def test_epsilon_of_a_sample_is_of_what_a_message_holds(words: tuple[str, ...], 
     assert told[0] == pytest.approx(balle_wang(sigma, 1e-5), abs=1e-3)
 
 
+def test_epsilon_is_computed_where_dp_accounting_can_be_imported() -> None:
+    """Otherwise the tests of epsilon would be skipped."""
+    pytest.importorskip("dp_accounting")
+    assert accountant.INSTALLED
+
+
 def test_nobody_makes_an_epsilon_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the accountant there is no column, and one line says how to have it."""
     monkeypatch.setattr(accountant, "INSTALLED", False)
