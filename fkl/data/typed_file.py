@@ -27,7 +27,7 @@ PER_CELL = 72
 
 
 def _require_room(path: str, raw: bytes, rows: int, columns: int) -> None:
-    needed = (PER_CELL * rows + own_file.PER_COLUMN) * columns
+    needed = (PER_CELL * rows + own_file.PER_COLUMN) * max(columns, 1)  # rows without columns take room, too
     own_file.require_room(path, raw, needed, f"{rows:,} rows of {plural(columns, 'column')}")
 
 

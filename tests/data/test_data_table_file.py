@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
+from pyarrow import feather
 from sklearn.preprocessing import LabelEncoder, OneHotEncoder, OrdinalEncoder
 
 from fkl.basics.errors import BadValue, FklError
@@ -189,6 +191,14 @@ def test_an_npz_that_unpacks_to_more_than_memory_holds_is_refused(tmp_path, monk
     monkeypatch.setattr("fkl.basics.memory.available_bytes", lambda: 10_000_000)
     with pytest.raises(FklError, match=r"out of memory: .*its arrays would take at least 15\.3 MiB"):
         TableFile(path=str(tmp_path / "own.npz"), target="y").load(None, None)
+
+
+def test_rows_without_columns_take_room(tmp_path):
+    """A Feather file of some bytes may say that it has a billion of them."""
+    rows = pyarrow.table({"a": pyarrow.nulls(10**7)}).select([])
+    feather.write_feather(rows, tmp_path / "own.feather", compression="uncompressed", chunksize=10**7)
+    with pytest.raises(FklError, match=r"own\.feather: 10,000,000 rows of 0 columns would take 687 MiB"):
+        TableFile(path=str(tmp_path / "own.feather"), target="y").load(None, None)
 
 
 def test_without_pyarrow_its_formats_name_the_extra(tmp_path, monkeypatch):
