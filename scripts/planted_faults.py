@@ -54,7 +54,7 @@ def faults() -> list[Fault]:
 
 
 def copy_checkout(root: Path) -> None:
-    """Copy all files that git knows, and numba's compiled code, which it recognises by the time of its source."""
+    """Copy all files that git knows, and numba's compiled code, with the times by which older numbas recognise it."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     compiled = (str(kept.relative_to(ROOT)) for kept in (ROOT / "fkl").rglob("*.nb[ci]"))
     for name in (*listed.split("\0")[:-1], *compiled):

@@ -39,22 +39,22 @@ def called(file: Path) -> set[Path]:
     used = {part.id for line in bodies for part in ast.walk(line) if isinstance(part, ast.Name)}
     found = set[Path]()
     imports = (line for line in ast.parse(file.read_text()).body if isinstance(line, ast.ImportFrom))
-    for module, names in ((str(line.module), {name.name for name in line.names}) for line in imports):
+    for module, names in ((str(line.module), {name.asname or name.name for name in line.names}) for line in imports):
         if module.startswith("fkl.") and used & names:
             other = ROOT.parent / f"{module.replace('.', '/')}.py"
             found |= {other} | called(other)
     return found
 
 
+def without_line(file: Path) -> str:
+    """Text of a module without its own line."""
+    return re.sub(LINE.format("[0-9a-f]*"), "", file.read_text()).rstrip()
+
+
 def expected(file: Path) -> str:
-    """The line in a module that changes with what is compiled into its functions; empty if nothing is."""
-    texts = [
-        ast.unparse(part)
-        for other in sorted(called(file))
-        for part in ast.parse(other.read_text()).body
-        if isinstance(part, ast.Assign) or getattr(part, "name", "") in compiled(other)
-    ]
-    return LINE.format(hashlib.sha256("\n".join(texts).encode()).hexdigest()[:8]) if texts else ""
+    """The last line of a module, which changes with the modules compiled into it; empty if there are none."""
+    texts = "".join(without_line(other) for other in sorted(called(file)))
+    return LINE.format(hashlib.sha256(texts.encode()).hexdigest()[:8]) if texts else ""
 
 
 def shared(function: ast.FunctionDef, without: set[str]) -> Iterator[str]:
@@ -89,6 +89,5 @@ def test_a_change_in_another_module_is_compiled(file: Path) -> None:
 
 if __name__ == "__main__":
     for changed in FILES:
-        line = expected(changed)
-        text = re.sub(LINE.format("[0-9a-f]*"), "", changed.read_text()).rstrip()
+        line, text = expected(changed), without_line(changed)
         changed.write_text(f"{text}\n\n\n{line}" if line else f"{text}\n")

@@ -194,7 +194,7 @@ def gram(family: str, scale: float, a: NDArray[np.float64], b: NDArray[np.float6
     values *= -2
     values += np.einsum("nd,nd->n", a, a)[:, None]
     values += np.einsum("md,md->m", b, b)
-    np.maximum(values, 0, out=values)  # squared distances, below 0 by rounding
+    np.maximum(values, 0, out=values)  # squared distances, which rounding can make negative
     if a is b:
         np.fill_diagonal(values, 0)
     values *= -0.5 * scale**2

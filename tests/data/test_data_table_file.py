@@ -194,7 +194,7 @@ def test_an_npz_that_unpacks_to_more_than_memory_holds_is_refused(tmp_path, monk
 
 
 def test_rows_without_columns_take_room(tmp_path):
-    """A Feather file of some bytes may say that it has a billion of them."""
+    """A Feather file of 2 kB can claim a billion of them."""
     rows = pyarrow.table({"a": pyarrow.nulls(10**7)}).select([])
     feather.write_feather(rows, tmp_path / "own.feather", compression="uncompressed", chunksize=10**7)
     with pytest.raises(FklError, match=r"own\.feather: 10,000,000 rows of 0 columns would take 687 MiB"):

@@ -209,8 +209,8 @@ class Deployment:
         """Refuse to go on without a process: the server waits for a site however long it takes."""
         for name, process in self._running.items():
             ended = "" if process.poll() is None else f"has ended with exit code {process.returncode}"
-            if name == "superlink" and not self._is_listening():  # as long as the log is open, up to a minute
-                ended = ended or "is about to end"
+            if name == "superlink" and not self._is_listening():
+                ended = ended or "is about to end"  # once the stream of the log has ended, up to a minute later
             if name != "run" and ended:
                 mended = f"see {self.folder / name}.log; the same command goes on with the run"
                 raise FklError(f"{name} {ended}: {mended}")
