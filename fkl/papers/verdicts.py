@@ -84,7 +84,12 @@ class Cell:
         rows = self.rows[self.rows["verdict"].ne("") & evidence].drop_duplicates("reading")
         return dict(zip(rows["reading"], rows["verdict"], strict=True))
 
-    @property
+    @cached_property
+    def first(self) -> dict[str, Any]:
+        """Its first row, with what all its rows share."""
+        return dict(self.rows.iloc[0])
+
+    @cached_property
     def numbers(self) -> dict[str, float]:
         """The printed number, by setting."""
         rows = self.rows.drop_duplicates("setting")
@@ -93,11 +98,10 @@ class Cell:
     @property
     def apart(self) -> Mark | None:
         """Why it is not counted; None if it is."""
-        first = self.rows.iloc[0]
-        if first["unit"] in TIMES:
-            return MISSING if str(first["switch"]).startswith(NOT_RUN) else TIME
+        if self.first["unit"] in TIMES:
+            return MISSING if str(self.first["switch"]).startswith(NOT_RUN) else TIME
         if self.verdicts:
-            return FOLLOWS if first["follows_from"] else None
+            return FOLLOWS if self.first["follows_from"] else None
         return EARLY if self.rows["reading"].str.startswith(PREVIEW).any() else MISSING
 
     def read_as(self, reading: str, builds_on: Mapping[str, str]) -> str:
@@ -182,7 +186,7 @@ class Judged:
     @property
     def only_times(self) -> bool:
         """Whether all printed numbers are run times; no cell can then be counted."""
-        return bool(self.cells) and all(cell.rows.iloc[0]["unit"] in TIMES for cell in self.cells)
+        return bool(self.cells) and all(cell.first["unit"] in TIMES for cell in self.cells)
 
     @cached_property
     def outcomes(self) -> list[tuple[Cell, Mark]]:
@@ -250,12 +254,11 @@ class Judged:
 
     def _of_others(self, cell: Cell) -> list[dict[str, float]]:
         """Printed numbers of other methods: in the same setting, otherwise on the same data in the same table."""
-        first = cell.rows.iloc[0]
         like = [
             other
             for other in self.cells
-            if other.rows.iloc[0]["algorithm"] != first["algorithm"]
-            and all(other.rows.iloc[0][name] == first[name] for name in ("dataset", "metric", "curve"))
+            if other.first["algorithm"] != cell.first["algorithm"]
+            and all(other.first[name] == cell.first[name] for name in ("dataset", "metric", "curve"))
         ]
         settings = [*cell.numbers]
         same = [{at: other.numbers[at] for at in settings} for other in like if {*settings} <= {*other.numbers}]

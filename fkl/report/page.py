@@ -177,8 +177,8 @@ class PaperView:
         """Cells that differ by every reading, by algorithm: metric, data set, number, range of differences."""
         several: dict[tuple[str, str, str], list[Cell]] = {}
         for cell in self._cells(DIFFERENT):
-            first = cell.rows.iloc[0]
-            several.setdefault((first["algorithm"], first["metric"], first["dataset"]), []).append(cell)
+            algorithm, metric, dataset = (cell.first[name] for name in ("algorithm", "metric", "dataset"))
+            several.setdefault((algorithm, metric, dataset), []).append(cell)
         found: dict[str, list[tuple[str, str, int, str]]] = {}
         for (algorithm, metric, dataset), those in several.items():
             rows = pd.concat([cell.rows[cell.rows["reading"] == self._read_as(cell)] for cell in those])
@@ -195,7 +195,7 @@ class PaperView:
     @property
     def not_run(self) -> list[tuple[DataSource, int]]:
         """Data sets of published cells without runs, with the number of these cells."""
-        counts = Counter(str(cell.rows.iloc[0]["dataset"]) for cell in self._cells(MISSING))
+        counts = Counter(str(cell.first["dataset"]) for cell in self._cells(MISSING))
         return [(data_source(name, self.store), number) for name, number in counts.items()]
 
     @property
