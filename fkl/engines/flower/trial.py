@@ -34,6 +34,7 @@ MARK = "FKL_TRIAL"
 """Variable in the environment of a trial's processes: the process number of `fkl flower try`, and random letters."""
 PATIENCE_S = 60.0
 """Time limits in seconds: for the SuperLink to listen, and for a Flower command to end."""
+GOES_ON = "the same command goes on with the run"
 
 
 def play(project: Path, files: Sequence[Path], folder: Path) -> int:
@@ -66,7 +67,7 @@ def play(project: Path, files: Sequence[Path], folder: Path) -> int:
     with Deployment(folder, files) as deployment:
         deployment.run(project, heard)
         if deployment.status == 0 and not any(line.startswith("files: ") for line in said):  # its last line
-            raise FklError(f"the server has ended early: see {deployment.folder / 'superlink.log'}")
+            raise FklError(f"the server has ended early: see {deployment.folder / 'superlink.log'}; {GOES_ON}")
         return deployment.status
 
 
@@ -212,8 +213,7 @@ class Deployment:
             if name == "superlink" and not self._is_listening():
                 ended = ended or "is about to end"  # once the stream of the log has ended, up to a minute later
             if name != "run" and ended:
-                mended = f"see {self.folder / name}.log; the same command goes on with the run"
-                raise FklError(f"{name} {ended}: {mended}")
+                raise FklError(f"{name} {ended}: see {self.folder / name}.log; {GOES_ON}")
 
     def _flwr(self, *words: str) -> None:
         """Run a command of Flower's."""
