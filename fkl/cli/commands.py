@@ -597,9 +597,7 @@ def report(single: bool) -> None:
     with requires_extra("report", "report"):
         from fkl.report.page import write_page
 
-    from fkl.screen.messages import say
-
-    say(write_page(Path("outputs"), _store(), single))
+    write_page(Path("outputs"), _store(), single)
 
 
 @commands.command()

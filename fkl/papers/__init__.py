@@ -21,7 +21,6 @@ from fkl.report.tables import Table
 from fkl.results.finished_runs import Collected, FinishedRun, collect
 from fkl.screen.messages import say
 from fkl.screen.similar import did_you_mean
-from fkl.screen.tables import show_table
 
 Made = TypeVar("Made")
 
@@ -61,7 +60,7 @@ def write_table(paper: str, number: str, outputs: Path, format: str = "table") -
         show_grids(table.title, judged, number, shown, getattr(module, "UNOBTAINABLE", {}))
     else:
         say(click.style(table.title, bold=True), "")
-        show_table(table.headings, table.rows, numbers=[at for at, numeric in enumerate(table.numeric) if numeric])
+        table.show()
     names = ", ".join(file.name for file in files)
     say(click.style(f"files: {files[0].parent}: {names}", dim=True))
 

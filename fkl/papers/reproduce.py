@@ -4,7 +4,6 @@ Finished runs are skipped, so the same command resumes an interrupted reproducti
 """
 
 import multiprocessing
-import os
 import runpy
 import sys
 import time
@@ -16,6 +15,7 @@ from functools import partial
 from itertools import zip_longest
 from multiprocessing.connection import Connection
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import NamedTuple
 
 import pandas as pd
@@ -173,9 +173,9 @@ def _be_fkl(command: list[str], sender: Connection) -> None:
     try:
         runpy.run_path(fkl, run_name="__main__")
     finally:
-        used = os.times()
+        used = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
         with suppress(BrokenPipeError):  # `fkl reproduce` was killed
-            sender.send(used.user + used.system + used.children_user + used.children_system)
+            sender.send(sum(one.ru_utime + one.ru_stime for one in used))
 
 
 def in_turn(papers: Sequence[str], left_out: tuple[str, ...]) -> list[Sweep]:

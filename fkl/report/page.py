@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
 
+import click
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -29,7 +30,7 @@ from fkl.report.tables import Table, percent
 from fkl.results.finished_runs import Collected, DivergedRun, FinishedRun, collect, legible
 from fkl.results.metrics import main_metric
 from fkl.screen import units
-from fkl.screen.messages import warning
+from fkl.screen.messages import say, warning
 
 SHOWN = {
     "paper": "paper", "cells": "cells", "as_described": "stated", "by_one_reading": "by one",
@@ -278,7 +279,7 @@ class Beside:
                 file.unlink(missing_ok=True)
 
 
-def write_page(outputs: Path, store: Store, single: bool = False) -> str:
+def write_page(outputs: Path, store: Store, single: bool = False) -> None:
     """Make all tables and figures again, and the page with them; print its path and the number of agreeing cells.
 
     Parameters
@@ -336,11 +337,12 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> str:
     said = f"{path}: {plural(len(runs), 'run')}, {units.bytes_of(len(page.encode()))}"
     if not single:
         said += f"; pictures and details of runs in {beside.folder}"
-    if shares.empty:
-        return said
-    title = "Printed numbers and curves that agree with ours"
-    Table(shares, title).write(outputs / "tables" / "shares")
-    return f"{said}\n\n{Table(shares[[*SHOWN]].rename(columns=SHOWN), title).markdown.rstrip()}"
+    say(said)
+    if not shares.empty:
+        title = "Printed numbers and curves that agree with ours"
+        Table(shares, title).write(outputs / "tables" / "shares")
+        say("", click.style(title, bold=True), "")
+        Table(shares[[*SHOWN]].rename(columns=SHOWN), title).show()
 
 
 def _shows(view: PaperView) -> bool:

@@ -12,6 +12,7 @@ from tabulate import tabulate
 
 from fkl.basics.files import write_text
 from fkl.report.latex import Column, Float, escaped
+from fkl.screen.tables import show_table
 
 HEADINGS = {
     "spread": "± sd", "difference_percent": "difference %", "published_spread": "published ± sd",
@@ -93,6 +94,10 @@ class Table:
         if format == "json":
             return f"{self.frame.to_json(orient='records', force_ascii=False, indent=1)}\n"
         return self.csv if format == "csv" else self.markdown
+
+    def show(self) -> None:
+        """Print only the table."""
+        show_table(self.headings, self.rows, numbers=[at for at, numeric in enumerate(self.numeric) if numeric])
 
     def write(self, path: Path, latex: str = "") -> list[Path]:
         """Write `path`.csv, .md and .tex, and print their names; with this LaTeX instead of its own, if given."""

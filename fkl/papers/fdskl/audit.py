@@ -124,7 +124,7 @@ def write_audit(words: list[str], outputs: Path, verbose: bool = False, format: 
     show_table(["recovered up to a shift", *shares], rows, numbers=range(1, 1 + shares.shape[1]))
     if verbose:
         say("")
-        show_table(table.headings, table.rows, numbers=[at for at, numeric in enumerate(table.numeric) if numeric])
+        table.show()
     say("", *conclusion(frame))
     say(click.style(f"files: {files[0].parent}: {', '.join(file.name for file in files)}", dim=True))
 
