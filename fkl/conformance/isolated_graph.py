@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import is_dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -172,6 +173,5 @@ def shown_by_agents(outcome: Any) -> Shown:
 
 def require_agents_agree(method: Decentralized, world: Callable[[], World], party: Apart) -> None:
     """Compare isolated agents with all of them at once."""
-    here = world()
-    expected = play_together(method, world(), shown_by_agents)
-    require_equal(expected, lambda: play_apart(method, here, party), here, party, "agent")
+    together = partial(play_together, method, shown=shown_by_agents)
+    require_equal(together, lambda here: play_apart(method, here, party), world, party, "agent")

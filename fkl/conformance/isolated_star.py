@@ -82,9 +82,11 @@ def require_clients_agree(
     client: type[LoneStreamClient], method: Federated, world: Callable[[], World], party: Apart
 ) -> None:
     """Compare an isolated server and clients of this kind with all of them at once."""
-    here, all_at_once = world(), world()
-    expected = play_together(method, all_at_once, client.shown_together(all_at_once))
-    require_equal(expected, lambda: play_apart(client, method, here, party), here, party, "client")
+
+    def together(world: World) -> Played:
+        return play_together(method, world, client.shown_together(world))
+
+    require_equal(together, lambda here: play_apart(client, method, here, party), world, party, "client")
 
 
 def play_apart(client: type[LoneStreamClient], method: Federated, world: World, party: Apart) -> Played:

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from textwrap import dedent
@@ -17,6 +17,7 @@ from literal.worlds import Size, make_dictionary, make_problem
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Outcome, World, mixture_norm
+from fkl.algorithms.decentralized.consensus_rf_gp import ConsensusRfGp
 from fkl.algorithms.federated import descent
 from fkl.conformance import PROMISES, BrokenPromiseError, Conformance
 from fkl.conformance.party_process import PartyObject
@@ -234,13 +235,33 @@ def test_a_prediction_that_is_not_a_number_for_both_is_the_same() -> None:
     experiment = of(RunningMean()).experiment
     world, _ = make_world(experiment, (0,))
 
-    def played(y_hat: float) -> Played:
+    def played(y_hat: float, _: World) -> Played:
         return Played([{"y_hat": np.full((experiment.problem.clients, 1), y_hat)}], {}, {})
 
-    require_equal(played(np.nan), lambda: played(np.nan), world, PartyObject, "client")
+    require_equal(partial(played, np.nan), partial(played, np.nan), lambda: world, PartyObject, "client")
     for together, apart in ((np.nan, 0.0), (0.0, np.nan)):
         with pytest.raises(BrokenPromiseError, match=r"y_hat of client . in round 1 is another alone"):
-            require_equal(played(together), partial(played, apart), world, PartyObject, "client")
+            require_equal(partial(played, together), partial(played, apart), lambda: world, PartyObject, "client")
+
+
+@dataclass(frozen=True)
+class Peeks(ConsensusRfGp):
+    """An agent whose predictions depend a little on the targets of others."""
+
+    def learn(self, common: Any, own: Any, inbox: Any, samples: Any, turn: Any) -> Any:
+        """See the mean target."""
+        own, outcome = super().learn(common, own, inbox, samples, turn)
+        return own, replace(outcome, y_hat=outcome.y_hat + 1e-5 * samples.y.mean())
+
+
+def test_rounding_that_a_method_magnifies_is_no_leak() -> None:
+    """Once it has chosen its noise levels, consensus RF-GP magnifies last digits a million times."""
+    checked = Conformance.from_overrides("algo=consensus_rf_gp", "links=mobility", "precision=float64")
+    APART(checked)
+    method = checked.experiment.algorithm
+    peeks = Peeks(**{field.name: getattr(method, field.name) for field in fields(method)})
+    with pytest.raises(BrokenPromiseError, match=r"y_hat of agent . in round 1 is another alone"):
+        APART(replace(checked, experiment=replace(checked.experiment, algorithm=peeks)))
 
 
 def test_a_global_variable_is_invisible_to_parties_of_one_process() -> None:
