@@ -3,19 +3,16 @@
 Finished runs are skipped, so the same command resumes an interrupted reproduction.
 """
 
-import multiprocessing
-import runpy
+import os
+import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from itertools import zip_longest
-from multiprocessing.connection import Connection
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import NamedTuple
 
 import pandas as pd
@@ -37,12 +34,6 @@ LONGEST = (
 
 They took 138, 100, 98, 93, 71, 63 and 60 s of 3079 in all, in a run of everything on two idle cores of an AMD EPYC.
 """
-
-PRELOADED = (
-    "fkl.kernels.compiled_bank", "fkl.network.graphs", "fkl.report.page", "fkl.runs.play", "fkl.sweeps.hydra",
-    "fkl.tasks.batch", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf", "networkx",
-)  # fmt: skip
-"""Modules that all commands need are imported once, not by each of 39 commands: that would take 1.2 s of CPU each."""
 
 
 def reproduce(papers: Sequence[str] = (), fail_fast: bool = False, readings: bool = False) -> list[str]:
@@ -132,10 +123,12 @@ class Played:
         self.done += sweep.runs
 
     def call(self, paper: str, words: str, command: list[str]) -> None:
-        """Call `fkl`, and record its processor time and whether it failed."""
-        exit_code, seconds = call_fkl(command)
-        self.times.append((paper, words, seconds))
-        self.failed += [" ".join(command)] * (exit_code != 0)
+        """Call `fkl` and record its processor time, including its child processes, and whether it failed."""
+        child = subprocess.Popen([Path(sys.executable).with_name("fkl"), *command])
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        self.times.append((paper, words, used.ru_utime + used.ru_stime))
+        self.failed += [" ".join(command)] * (child.returncode != 0)
 
     def print_times(self) -> None:
         """Processor seconds of each sweep, with its tables, and of each paper; and the total time."""
@@ -149,33 +142,6 @@ class Played:
             print(f"{total:7.0f}  {paper}")
         print(f"{papers.total():7.0f}  in all")
         print(f"{time.perf_counter() - self.start:7.0f}  seconds from beginning to end, {AT_ONCE} sweeps at once")
-
-
-def call_fkl(command: list[str]) -> tuple[int | None, float]:
-    """Call `fkl` in a process of its own; return its exit code, and its CPU seconds, which are 0 if it was killed."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*PRELOADED])
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_be_fkl, args=(command, sender))
-    process.start()
-    sender.close()
-    try:
-        seconds = receiver.recv()
-    except EOFError:
-        seconds = 0.0
-    process.join()
-    return process.exitcode, seconds
-
-
-def _be_fkl(command: list[str], sender: Connection) -> None:
-    fkl = str(Path(sys.executable).with_name("fkl"))
-    sys.argv = [fkl, *command]
-    try:
-        runpy.run_path(fkl, run_name="__main__")
-    finally:
-        used = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
-        with suppress(BrokenPipeError):  # `fkl reproduce` was killed
-            sender.send(sum(one.ru_utime + one.ru_stime for one in used))
 
 
 def in_turn(papers: Sequence[str], left_out: tuple[str, ...]) -> list[Sweep]:

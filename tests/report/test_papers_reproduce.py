@@ -1,9 +1,8 @@
 """`fkl reproduce`: what it calls, that it goes on, and what it says in the end."""
 
-import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -30,11 +29,17 @@ def called(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[str], li
     def call(*papers: str, failing: tuple[str, ...] = (), **options: bool) -> tuple[list[str], list[list[str]]]:
         calls: list[list[str]] = []
 
-        def call_fkl(command: list[str]) -> tuple[int, float]:
-            calls.append(command)
-            return (2 if {*failing} & {*command} else 0), 2.0
+        def begin(command: list[str]) -> SimpleNamespace:
+            assert command[0].name == "fkl"
+            calls.append(command[1:])
+            return SimpleNamespace(pid=2 if any(word in failing for word in command[1:]) else 0)
 
-        monkeypatch.setattr(reproduce, "call_fkl", call_fkl)
+        def wait(code: int, options: int) -> tuple[int, int, SimpleNamespace]:
+            assert options == 0
+            return code, code << 8, SimpleNamespace(ru_utime=1.5, ru_stime=0.5)
+
+        monkeypatch.setattr(reproduce.subprocess, "Popen", begin)
+        monkeypatch.setattr(reproduce.os, "wait4", wait)
         return reproduce.reproduce(papers, **options), calls
 
     return call
@@ -114,16 +119,3 @@ def test_an_unknown_paper_is_refused_before_anything_is_run() -> None:
     with pytest.raises(FklError, match="cook: no such paper") as refused:
         reproduce.reproduce(["cook"])
     assert refused.value.help[0].startswith("did you mean coke? papers: pof_mkl, graph_omkl, coke")
-
-
-def test_a_command_has_its_exit_code_and_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is refused in a process of its own, as on a command line; one that is killed has no time."""
-    code, seconds = reproduce.call_fkl(["table", "cook/1"])
-    assert code == 2 and 0 < seconds < 60
-    assert reproduce.call_fkl(["--version"])[0] == 0
-    monkeypatch.setattr(reproduce, "_be_fkl", _killed)
-    assert reproduce.call_fkl(["--version"]) == (-signal.SIGKILL, 0.0)
-
-
-def _killed(*_: object) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
