@@ -18,14 +18,20 @@ METHODS = $(addprefix tests/,algorithms/test_algorithms_conformance.py algorithm
 	conditions/test_conditions_around.py engines/test_engines_jax.py engines/test_engines_flower.py \
 	runs/test_runs_broken_memory.py runs/test_runs_end_to_end.py)
 
-.PHONY: run test test-all-methods test-costs test-installed sites lint format docs bench reproduce-tables lock newest \
-	lowest sbom dist clean
+.PHONY: run test test-without-data test-all-methods test-costs test-installed sites lint format docs bench \
+	reproduce-tables lock newest lowest sbom dist clean
 
 run: $(VENV)/ready
 	$(BIN)/fkl run
 
 test: $(VENV)/ready
 	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile $(if $(SLOW),,-m 'not slow')
+
+# What a clone elsewhere shows: the tests that look for data files, where there are none.
+test-without-data: $(VENV)/ready
+	folder=$$(mktemp -d) && git clone --quiet . $$folder/fkl && cd $$folder/fkl \
+	&& env -u FKL_DATA PYTHONPATH=$$folder/fkl $(abspath $(BIN))/python -m pytest --numprocesses=auto --dist=loadfile \
+		-m 'not slow' $$(grep -rl published_files --include='test_*.py' tests) && rm -rf $$folder
 
 # What `make test` asks of a few methods, of all others too.
 test-all-methods: $(VENV)/ready

@@ -1,6 +1,5 @@
 """Every command of README runs; long ones are made small by more words."""
 
-import os
 import re
 import shlex
 import shutil
@@ -10,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from conftest import Answer
+from published_files import DATA, need_data
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = [*dict.fromkeys(re.findall(r"(?:^    \$ |`)(fkl [a-z][^`\n]*)", README, re.MULTILINE))]
-DATA = Path(os.environ.get("FKL_DATA") or ROOT.parent / "shared" / "data").absolute()
 SMALL = ("dataset=diabetes", "kernels.D=4", "replicates=2")
 MORE = {
     "fkl run": SMALL,
@@ -41,8 +40,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_commands_of_readme_run(command: str, fkl: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch) -> None:
     words = shlex.split(command)[1:]
     if words[0] == "study":
-        if not (DATA / "naval").exists():
-            pytest.skip(f"the study's data are not in {DATA} (set FKL_DATA)")
+        for name in ("naval", "energy", "bias"):
+            need_data(name)
         monkeypatch.setenv("FKL_DATA", str(DATA))
     if words[0] == "compare":
         assert fkl("run", "-m", "algo=raker,rfomkr", "partition=stream", *SMALL).code == 0

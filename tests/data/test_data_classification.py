@@ -2,7 +2,6 @@
 
 import bz2
 import hashlib
-import os
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
+from published_files import STORE, need, need_data, real
 from scipy.sparse import csr_array
 from without_hashes import put, small, table_set
 
@@ -20,7 +20,6 @@ from fkl.data.store import Store
 from fkl.data.vertical import FeatureGroups
 
 CONF = Path(__file__).parents[2] / "conf"
-STORE = Store(Path(os.environ.get("FKL_DATA", "../shared/data")), offline=True)
 LIBSVM = {
     "phishing": 68,
     "a9a": 123,
@@ -36,13 +35,6 @@ ALL = (*LIBSVM, "default_credit", "give_me_credit")
 
 def load(one, store):
     return one.load(store, np.random.default_rng(0))
-
-
-def real(one):
-    missing = [file.name for file in one.files if STORE.find(file) is None]
-    if len(missing) == len(one.files) or (missing and one.name != "cod_rna"):
-        pytest.skip(f"{', '.join(missing)} not in {STORE.folder} (set FKL_DATA)")
-    return load(one, STORE)
 
 
 def counts(table):
@@ -329,8 +321,7 @@ def test_cod_rna_with_indices_is_libsvm_s_file(tmp_path):
     table = real(dataset("cod_rna"))
     assert table.x[0, :3].tolist() == [-766, 128, 0.140625]
     official, copy = dataset("cod_rna").files
-    if STORE.find(copy) is None:
-        pytest.skip(f"{copy.name} not in {STORE.folder} (set FKL_DATA)")
+    need((copy,))
     text = with_indices(STORE.read(copy))
     assert len(text) == official.size
     assert hashlib.sha256(text).hexdigest() == official.sha256
@@ -344,9 +335,7 @@ def test_cod_rna_with_indices_is_libsvm_s_file(tmp_path):
 
 @pytest.mark.parametrize("name", ["a9a", "w8a", "ijcnn1", "phishing", "default_credit", "give_me_credit"])
 def test_files_at_hand_have_their_hash(name):
-    for file in dataset(name).files:
-        if STORE.find(file) is None:
-            pytest.skip(f"{file.name} not in {STORE.folder} (set FKL_DATA)")
+    for file in need_data(name).files:
         assert file.sha256 and file.size
         STORE.check(file)
 

@@ -1,22 +1,20 @@
 """Composition: a data set brings its partition along, and the command line has the last word."""
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hydra.utils import get_class, instantiate
 from omegaconf import OmegaConf
+from published_files import DATA, need_data
 
 from fkl.config import load
 from fkl.config.choices import comments
 from fkl.config.compose import compose, keys_of
 from fkl.config.interpolation import resolved
-from fkl.data.store import Store
 from fkl.data.table_layout import options
 from fkl.tasks import run_samples as samples
 
-DATA = os.environ.get("FKL_DATA") or "../shared/data"
 CONF = Path(__file__).parents[2] / "conf"
 NODES = sorted(path for group in ("dataset", "partition") for path in (CONF / group).glob("*.yaml"))
 
@@ -58,9 +56,7 @@ def test_half_of_the_rows_fit_the_partition_that_a_data_set_brings(dataset, rows
     whole, half = (
         load(compose(f"dataset={dataset}", f"paths.data={DATA}", *words)) for words in ((), (f"rows={rows}",))
     )
-    missing = [file.name for file in half.dataset.files if Store(Path(DATA)).find(file) is None]
-    if missing:
-        pytest.skip(f"{', '.join(missing)} not in {DATA} (set FKL_DATA)")
+    need_data(half.dataset)
     generator = np.random.default_rng(0)
     of_all, of_half = (samples.split_table(run, samples.read_table(run, generator), generator) for run in (whole, half))
     assert (of_half.clients, of_half.rounds) == (of_all.clients, of_all.rounds // 2)

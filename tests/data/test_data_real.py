@@ -2,11 +2,10 @@
 
 import io
 import lzma
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
+from published_files import STORE, need, real
 from without_hashes import small
 
 from fkl.data.normalise import normalise
@@ -16,15 +15,6 @@ from fkl.data.registry import dataset
 from fkl.data.store import DataFile, Store
 from fkl.data.table_file import TableFile
 from fkl.data.wave_farm import WaveFarm
-
-STORE = Store(Path(os.environ.get("FKL_DATA", "../shared/data")), offline=True)
-
-
-def real(one):
-    missing = [file.name for file in one.files if STORE.find(file) is None]
-    if missing:
-        pytest.skip(f"{', '.join(missing)} not in {STORE.folder} (set FKL_DATA)")
-    return one.load(STORE, np.random.default_rng(0))
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +82,8 @@ def test_concrete(tmp_path):
     assert table.y[0] == 79.98611076
     rounded = real(dataset("concrete", decimals=2))
     assert rounded.y[0] == 79.99
+    need((CONVERTED,))
     path = STORE.find(CONVERTED)
-    if path is None:
-        pytest.skip(f"{CONVERTED.name} not in {STORE.folder} (set FKL_DATA)")
     (tmp_path / path.name).write_bytes(path.read_bytes())
     again = dataset("concrete").load(Store(tmp_path, offline=True), np.random.default_rng(0))
     assert np.array_equal(again.x, table.x)
@@ -230,10 +219,9 @@ def test_air_in_the_paper_s_split(air_table):
 def wave_mat():
     """Read the derived subset of UCI 494: rows of 48 scaled features and the scaled total power."""
     loadmat = pytest.importorskip("scipy.io").loadmat
-    path = STORE.find(DataFile("wec", "Wave.mat", "https://nowhere.invalid/none.zip"))
-    if path is None:
-        pytest.skip(f"Wave.mat not in {STORE.folder} (set FKL_DATA)")
-    content = loadmat(io.BytesIO(lzma.decompress(path.read_bytes())))
+    subset = DataFile("wec", "Wave.mat", "https://nowhere.invalid/none.zip")
+    need((subset,))
+    content = loadmat(io.BytesIO(lzma.decompress(STORE.find(subset).read_bytes())))
     return np.concatenate([content["X"].T, content["y"]], axis=1)
 
 

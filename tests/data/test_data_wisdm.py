@@ -1,13 +1,13 @@
 """WISDM's raw accelerometer files: windows by time, lines that are broken, participants who lack an activity."""
 
 import lzma
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
+from published_files import STORE, need
 
 from fkl.basics.errors import BadValue, FklError
 from fkl.data import wisdm
@@ -15,7 +15,6 @@ from fkl.data.store import DataFile, Store
 from fkl.data.wisdm import ACTIVITIES, SECOND, Wisdm, read_accelerometer, window_means
 
 CONF = Path(__file__).parents[2] / "conf"
-STORE = Store(Path(os.environ.get("FKL_DATA", "../shared/data")), offline=True)
 
 
 def lines(participant, letter, seconds=20.0, rate=20.0, start=10**14, value=1.0):
@@ -204,8 +203,7 @@ def test_configuration_node():
 @pytest.fixture(scope="module")
 def real():
     at_hand = [file for file in Wisdm.files if STORE.find(file) is not None]
-    if not at_hand:
-        pytest.skip(f"no file of wisdm in {STORE.folder} (set FKL_DATA)")
+    need(() if at_hand else Wisdm.files[:1])
     return at_hand
 
 
@@ -220,11 +218,9 @@ def test_real_files_are_whole_and_of_three_minutes(real):
 
 
 def test_real_participant_of_two_rates_and_real_one_without_jogging(real):
-    names = {file.name.split("_")[1]: file for file in real}
     for participant, of_class in (("1626", [36, 36]), ("1609", [36, 0])):
-        if participant not in names:
-            pytest.skip(f"no file of participant {participant} in {STORE.folder} (set FKL_DATA)")
-        file = names[participant]
+        file = next(file for file in Wisdm.files if file.name.split("_")[1] == participant)
+        need((file,))
         readings = read_accelerometer(STORE.read(file), file.name, participant)
         letters = (ACTIVITIES["walking"], ACTIVITIES["jogging"])
         assert [len(window_means(*readings.of_activity(letter), 5.0)) for letter in letters] == of_class

@@ -1,15 +1,14 @@
 """The notebooks run, and print what they show."""
 
-import os
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from published_files import DATA, need_data
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
-DATA = Path(os.environ.get("FKL_DATA", "../shared/data")).resolve()
 NEEDED = {"table_of_a_paper": "airfoil"}
 
 
@@ -23,9 +22,8 @@ def printed(notebook: nbformat.NotebookNode) -> list[list[str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 def test_a_notebook_prints_what_it_shows(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    needed = NEEDED.get(file.stem)
-    if needed is not None and not (DATA / needed).is_dir():
-        pytest.skip(f"{needed} not in {DATA} (set FKL_DATA)")
+    if file.stem in NEEDED:
+        need_data(NEEDED[file.stem])
     monkeypatch.setenv("FKL_DATA", str(DATA))
     shown = nbformat.read(file, as_version=4)
     played = nbformat.read(file, as_version=4)

@@ -11,17 +11,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from published_files import DATA, need_data
 from tinyhtml5.parser import HTMLParser
 
 from fkl import cli
 from fkl.cli.replay import found, replay
 from fkl.config import identity, load
 from fkl.config.compose import compose
-from fkl.data import registry
-from fkl.data.store import Store
 
 RUNS = ("+graph_omkl/data=airfoil", "+experiment=graph_omkl/exact", "+graph_omkl/exact=poly_2,rbf_1")
-DATA = Path(os.environ.get("FKL_DATA", "../shared/data")).absolute()
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +72,7 @@ def test_a_site_of_nothing_is_refused(fkl: Callable) -> None:
 @pytest.mark.slow
 def test_a_random_tenth_of_a_papers_cells_comes_out_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Of DeKRR-DDRF on air quality: all its runs are made, and a tenth of those that cells name are played again."""
-    store = Store(DATA, offline=True)
-    if any(store.find(file) is None for file in registry.dataset("airquality").files):
-        pytest.skip(f"airquality not in {DATA} (set FKL_DATA)")
+    need_data("airquality")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FKL_DATA", str(DATA))
     for words in (
