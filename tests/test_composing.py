@@ -2,21 +2,23 @@
 
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import hydra
 import pytest
 import yaml
-from conftest import ALGORITHMS
+from conftest import ALGORITHMS, Answer
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
 from fkl import conf_folder
 from fkl.basics.errors import FklError
 from fkl.config import experiments
-from fkl.config.choices import Choices
+from fkl.config.choices import GROUPS, Choices
 from fkl.config.compose import compose
+from fkl.config.settings import NODES
 from fkl.config.words import PLAIN, each_value, read_words
 from fkl.papers import PAPERS
 from fkl.papers.jobs import jobs
@@ -99,6 +101,19 @@ def test_a_command_line_is_composed_as_by_hydra(line: str, papers: Path) -> None
             by_hydra(words, *own, papers)
         return
     assert list(composed.items()) == list(by_hydra(first, *own, papers).items())
+
+
+@pytest.mark.parametrize("group", sorted({*GROUPS} - {*NODES}))
+def test_null_is_the_choice_of_nothing_in_every_group_that_may_be_empty(group: str) -> None:
+    """So that a sweep over null and a choice plays with and without it; the choice's keys wait for it."""
+    assert compose(f"{group}=null") == compose(f"~{group}") == compose(f"{group}=null", f"{group}.key=1")
+
+
+def test_a_sweep_plays_with_and_without_a_condition(fkl: Callable[..., Answer]) -> None:
+    words = ("algo=vm_kofl", "dataset=diabetes", "kernels.D=4", "replicates=1", "figures=none")
+    swept = ("privacy=null,local", "privacy.clip=1", "secure=null", "compression=null")
+    assert "2 runs: 2 finished\n" in fkl("run", "-m", *words, *swept).out
+    assert "finished already" in fkl("run", *words, "logger=null").out
 
 
 @pytest.mark.parametrize("name", [name for paper in PAPERS for name in experiments.experiments(paper)])

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fkl.basics.errors import BadValue, FklError, in_one_line
-from fkl.config.choices import Choice, Choices, no_such_key
+from fkl.config.choices import CONDITIONS, GROUPS, Choice, Choices, no_such_key
 from fkl.config.experiments import NO_CONFIGURATION
+from fkl.config.settings import NODES
 from fkl.config.words import Word, read_words
 
 MOST_FILES = 1000
@@ -65,6 +66,8 @@ def compose_read(words: Iterable[Word], folders: Sequence[Path] = ()) -> Compose
     changes = [word for word in words if not files.chooses(word)]
     composed = files.composed()
     for word in changes:
+        if word.key.partition(".")[0] in files.nulls:
+            continue  # so that the same words serve with and without: secure=null,pairwise secure.bits=20
         _apply_word(composed.config, word)
     return composed
 
@@ -121,6 +124,11 @@ class _ChosenFiles:
         self.used: dict[str, Any] = {}
         self.files_read = 0
 
+    @property
+    def nulls(self) -> set[str]:
+        """Groups that a word sets to null."""
+        return {group for group, (value, by) in self.chosen.items() if value is None and "=" in by}
+
     def chooses(self, word: Word) -> bool:
         """Whether a word chooses from a group or removes one; if so, this is recorded."""
         group, value = word.key, word.value
@@ -134,9 +142,9 @@ class _ChosenFiles:
             self.left_out[group] = _Chosen(value, word.text)
             return True
         names = value if isinstance(value, list) else [value]
-        if not all(isinstance(name, str) for name in names):
-            way_out = "; ~topology leaves the group out" if group == "topology" else ""
-            raise BadValue(group, value, f"the name of a choice{way_out}")
+        may_be_null = group in GROUPS and group not in NODES
+        if not (value is None and may_be_null) and not all(isinstance(name, str) for name in names):
+            raise BadValue(group, value, f"the name of a choice{', or null for none' * may_be_null}")
         if word.sign == "+":
             self.added.append(_Entry(group, value, group.replace("/", ".")))
         else:
@@ -275,6 +283,8 @@ def _apply_word(config: dict[str, Any], word: Word) -> None:
     for place, name in enumerate(path):
         inner = _get_key(node, name)
         if not isinstance(inner, dict | list):
+            if node is config and inner is None and not adds and name in CONDITIONS:
+                raise FklError(f"{word.text}: no {name} is chosen; write {name}=NAME first, see fkl list {name}")
             if not adds or not isinstance(node, dict):
                 behind = word.key if inner is not None else ".".join(path[: place + 1])
                 raise no_such_key(behind, node if isinstance(node, dict) else ())

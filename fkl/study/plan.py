@@ -354,7 +354,8 @@ def _part(entry: object, kind: str, group: str, folders: Sequence[Path]) -> Part
         return replace(part, name=str(entry["name"]))
     label = getattr(class_of(part, folders), "label", entry[group]) if group == "algo" else entry[group]
     more = [word.removeprefix(f"{group}.") for word in part.words if not word.startswith(f"{group}=")]
-    more = [word.partition("=")[2] if word.partition("=")[0] in GROUPS else word for word in more]
+    split = [(word, *word.partition("=")[::2]) for word in more]
+    more = [value if key in GROUPS else word for word, key, value in split if (key in GROUPS, value) != (True, "null")]
     return replace(part, name=", ".join([str(label), *more]))
 
 

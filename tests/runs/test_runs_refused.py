@@ -65,7 +65,7 @@ REFUSED = {
     "~kernels kernels.D=8": "kernels: no such key",
     "topology=ring": "topology=Ring: must be left out: POF-MKL is not decentralized",
     "algo=dkla ~topology": "topology=None: must be a graph of agents",
-    "algo=dkla topology=null": "topology=None: must be the name of a choice; ~topology leaves the group out",
+    "algo=dkla topology=null": "topology=None: must be a graph of agents",
     "algo=dkla topology=gnm topology.edges=2": "topology.edges=2: must be an integer from 3 to 6 to join 4 agents",
     "algo=dkla kernels.N=2 kernels.largest=20": "kernels.N=2: must be 1: DKLA learns one kernel",
     "algo=coke algo.loss=logistic": "algo.loss=logistic: must be square: the target has",
