@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Callable
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ import pytest
 import yaml
 from conftest import ALGORITHMS, Answer
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.utils import get_class
 from omegaconf import OmegaConf
 
 from fkl import conf_folder
 from fkl.basics.errors import FklError
 from fkl.config import experiments
-from fkl.config.choices import GROUPS, Choices
+from fkl.config.choices import GROUPS, Choices, files
 from fkl.config.compose import compose
+from fkl.config.interpolation import resolved
 from fkl.config.settings import NODES
 from fkl.config.words import PLAIN, each_value, read_words
 from fkl.papers import PAPERS
@@ -114,6 +117,29 @@ def test_a_sweep_plays_with_and_without_a_condition(fkl: Callable[..., Answer]) 
     swept = ("privacy=null,local", "privacy.clip=1", "secure=null", "compression=null")
     assert "2 runs: 2 finished\n" in fkl("run", "-m", *words, *swept).out
     assert "finished already" in fkl("run", *words, "logger=null").out
+
+
+CLASSES = {
+    f"{group}={name}": yaml.safe_load(file.read_text())["_target_"]
+    for group in GROUPS
+    for name, file in files(group).items()
+    if "_target_: " in file.read_text() and group not in ("dataset", "logger")
+}
+"""The class of each choice that names one; a data set's layout is its content, a logger's node lies deeper."""
+
+
+@pytest.mark.parametrize("word", CLASSES)
+def test_a_key_has_one_default_on_the_command_line_and_in_python(word: str) -> None:
+    """So that the same keys mean the same in both; a key that the class demands, or another choice of it, has none."""
+    target = get_class(CLASSES[word])
+    paths = {"topology=edge_list": ("topology.path=x",), "participation=trace": ("participation.path=x",)}
+    chosen = resolved(compose(word, *paths.get(word, ())))[word.partition("=")[0]]
+    defaults = {one.name: one.default for one in fields(target) if one.default is not MISSING}
+    try:
+        target()
+    except (TypeError, FklError):  # its defaults are no object, so they stand for "must be given"
+        defaults = {key: value for key, value in defaults.items() if value not in (None, 0.0)}
+    assert {key: chosen.get(key) for key in defaults} == defaults
 
 
 @pytest.mark.parametrize("name", [name for paper in PAPERS for name in experiments.experiments(paper)])

@@ -29,7 +29,7 @@ FLOOR_ROUNDS = 25
 
 def cases() -> list[Case]:
     """A case for each method."""
-    problem, dictionary = random_stream(T, K, DIMENSION), Dictionary(N=N, D=D)
+    problem, dictionary = random_stream(T, K, DIMENSION), Dictionary(N=N, bandwidth_convention="variance", D=D)
     rho = dictionary.bank(DIMENSION, Streams(0, tuple(range(R))), "float32").rho
 
     def floor(together: int, own: bool) -> float:

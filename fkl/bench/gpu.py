@@ -44,7 +44,16 @@ def case(K: int, R: int, T: int) -> Case:
     x, there = generator.random((T, K, DIMENSION), np.float32) / np.sqrt(DIMENSION), np.ones((T, K), np.bool_)
     problem = Problem(x, generator.random((T, K)), there, np.zeros(K, np.int64))
     method: Any = PofMkl()
-    experiment = Experiment(problem, Dictionary(N=N, D=D), Network(), method, 0, R, "float32", engine=engine("jax"))
+    experiment = Experiment(
+        problem,
+        Dictionary(N=N, bandwidth_convention="variance", D=D),
+        Network(),
+        method,
+        0,
+        R,
+        "float32",
+        engine=engine("jax"),
+    )
     world, _ = make_world(experiment, tuple(range(R)))
     with precise():
         judge: Any = experiment.task.judge(world, experiment.algorithm)

@@ -21,7 +21,7 @@ from fkl.kernels import Dictionary
 from fkl.network import Network
 
 T, DIMENSION, R = 1503, 5, 20
-FEATURES = Dictionary(N=76, laplacians=25, D=50)
+FEATURES = Dictionary(N=76, laplacians=25, bandwidth_convention="variance", D=50)
 
 
 def cases() -> list[Case]:

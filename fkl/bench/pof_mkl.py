@@ -20,7 +20,7 @@ from fkl.network import Network
 K, T, N, D, R, DIMENSION = 240, 500, 51, 100, 4, 14
 FLOOR_ROUNDS = 100
 ALGORITHM: Any = PofMkl(M=1)
-DICTIONARY = Dictionary(N=N, D=D)
+DICTIONARY = Dictionary(N=N, bandwidth_convention="variance", D=D)
 
 
 def cases() -> list[Case]:

@@ -21,7 +21,7 @@ from fkl.network import Network
 
 K, T, N, D, R, DIMENSION = 240, 200, 51, 20, 2, 14
 FLOOR_ROUNDS = 50
-DICTIONARY = Dictionary(N=N, D=D)
+DICTIONARY = Dictionary(N=N, bandwidth_convention="variance", D=D)
 
 
 def cases() -> list[Case]:

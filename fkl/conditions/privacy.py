@@ -141,6 +141,9 @@ class Sampled(Central):
     traceable = False
     hides_presence = True
 
+    clip: float | None = 1.0
+    noise: float = 1.0
+
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse clients that are not drawn independently, and other conditions, whose messages depend on presence."""
         super().require_fits(method, conditions)

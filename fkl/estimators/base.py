@@ -25,8 +25,8 @@ class IncrementalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     n_samples_seen_ : int
     """
 
-    def _begin(self, x: Array, whole: bool) -> None:
-        """Forget everything, before the first samples x (n, d), which are the whole stream or its beginning."""
+    def _begin(self, x: Array) -> None:
+        """Forget everything, before the first samples x (n, d)."""
         raise NotImplementedError
 
     def _learn(self, x: Array, y: Array) -> int:
@@ -54,7 +54,7 @@ class IncrementalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             For parameters that are not allowed, or if the method diverges.
         """
         x, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        self._begin(x, whole=True)
+        self._begin(x)
         self.n_samples_seen_ = self._learn(x, np.asarray(target, np.float64))
         return self
 
@@ -94,7 +94,7 @@ class IncrementalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not clean:
             x, target = validate_data(self, X, y, reset=begin, dtype=np.float64, y_numeric=True)
         if begin:
-            self._begin(x, whole=False)
+            self._begin(x)
         self.n_samples_seen_ = self._learn(x, np.asarray(target, np.float64))
         return self
 

@@ -47,7 +47,7 @@ class RakerRegressor(StreamRegressor):
     True
     """
 
-    _kernels: ClassVar[Dictionary] = Dictionary(N=76, laplacians=25, D=50)
+    _kernels: ClassVar[Dictionary] = Dictionary(N=76, laplacians=25, bandwidth_convention="variance", D=50)
 
     def __init__(
         self,
@@ -80,9 +80,8 @@ class OmklGfRegressor(StreamRegressor):
     exploring : int
         Samples after which the graph is no longer drawn.
     horizon : int or None
-        Samples for which random numbers are drawn in advance; later samples get the numbers that follow. None for the
-        number of samples in `fit`, or, for a stream that begins with `partial_fit`, for 1000, or `exploring` if that is
-        more.
+        Samples for which random numbers are drawn in advance; later samples get the numbers that follow. None for 1000,
+        or `exploring` if that is more.
 
     Attributes
     ----------
@@ -118,11 +117,11 @@ class OmklGfRegressor(StreamRegressor):
     def _method(self) -> OmklGf:
         return OmklGf(eta=self.eta, lam=self.lam, M=self.M, J=self.J, exploring=self.exploring)
 
-    def _rounds(self, samples: int, whole: bool) -> int:
+    def _rounds(self, samples: int) -> int:
         if self.horizon is not None:
             require(self.horizon >= 1, "horizon", self.horizon, "an integer >= 1, or None")
             return self.horizon
-        return samples if whole else max(FORESEEN, self.exploring)
+        return max(FORESEEN, self.exploring)
 
 
 class OmkrRegressor(StreamRegressor):

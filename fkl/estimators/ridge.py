@@ -50,7 +50,7 @@ class RffRidgeRegressor(IncrementalRegressor):
     def __init__(self, kernels: Dictionary | None = None, lam: float = 1e-3, random_state: Any = 0) -> None:
         self.kernels, self.lam, self.random_state = kernels, lam, random_state
 
-    def _begin(self, x: Array, whole: bool) -> None:
+    def _begin(self, x: Array) -> None:
         kernels = chosen_kernels(self.kernels, KERNELS, x)
         self._bank = kernels.bank(x.shape[1], Streams(seed_of_random_state(self.random_state), (0,)), "float64")
         self._equations = NormalEquations(self._bank.kernels * self._bank.width)

@@ -75,15 +75,15 @@ class StreamRegressor(IncrementalRegressor):
         tags.regressor_tags.poor_score = True  # 200 samples, once, with a step of 0.1 / sqrt(t), are not enough
         return tags
 
-    def _rounds(self, samples: int, whole: bool) -> int:
-        """Planned length of a stream that begins with this many samples, or has no others."""
+    def _rounds(self, samples: int) -> int:
+        """Planned length of a stream whose first call has this many samples."""
         return samples
 
-    def _begin(self, x: NDArray[np.float64], whole: bool) -> None:
+    def _begin(self, x: NDArray[np.float64]) -> None:
         require(self.precision in PRECISIONS, "precision", self.precision, " or ".join(PRECISIONS))
         kernels, seed = chosen_kernels(self.kernels, self._kernels, x), seed_of_random_state(self.random_state)
         # A world of one client and one replicate; `_seen` counts the samples from which the method has learned
-        nothing = Window(np.zeros((0, x.shape[1]), self.precision), np.zeros(0), 0, self._rounds(len(x), whole))
+        nothing = Window(np.zeros((0, x.shape[1]), self.precision), np.zeros(0), 0, self._rounds(len(x)))
         learner = self._method()
         world = World(nothing, kernels, None, Streams(seed, (0,)), self.precision)  # type: ignore[arg-type]
         self._state, self._world, self._learner, self._seen = learner.init(world), world, learner, 0

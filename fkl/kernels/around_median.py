@@ -29,9 +29,9 @@ class AroundMedian(Dictionary):
         Number of samples used.
     """
 
+    N: int = 21
     smallest: float = 0.1
     largest: float = 10.0
-    bandwidth_convention: str = "deviation"
     samples: int = 200
 
     def __post_init__(self) -> None:

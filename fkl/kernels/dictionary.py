@@ -62,7 +62,7 @@ class Dictionary:
     laplacians: int = 0
     smallest: float = 0.01
     largest: float = 100.0
-    bandwidth_convention: str = "variance"
+    bandwidth_convention: str = "deviation"
     D: int = 100
     map: str = "pairs"
     draw: str = "iid"

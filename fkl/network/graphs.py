@@ -39,7 +39,7 @@ class ErdosRenyi:
 
     p: float | None = None
     edges: int | None = None
-    resample: int = 0
+    resample: int = 100
 
     def __post_init__(self) -> None:
         # networkx divides by the logarithm of 1 - p
@@ -178,7 +178,7 @@ class WattsStrogatz:
 
     neighbours: int = 10
     rewire: float = 0.1
-    resample: int = 0
+    resample: int = 100
 
     def __post_init__(self) -> None:
         allowed = "an even number from 2 up"

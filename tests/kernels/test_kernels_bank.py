@@ -50,7 +50,7 @@ def make_pair(
     **options: Any,
 ) -> Pair:
     """Banks of D = 7 over bandwidths 0.1 to 10; two thirds of the clients have updates."""
-    dictionary = Dictionary(N=kernels, smallest=0.1, largest=10, D=7, **options)
+    dictionary = Dictionary(**{"bandwidth_convention": "variance"} | options, N=kernels, smallest=0.1, largest=10, D=7)
     bank = dictionary.bank(features, Streams(3, tuple(range(replicates))), precision, engine)
     reference = FeatureBank(*(array.astype(np.float64) for array in (bank.rho, bank.scale, bank.phase)))
     random = np.random.default_rng(clients)

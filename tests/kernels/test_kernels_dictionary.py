@@ -34,7 +34,7 @@ def kernel_error(dictionary: Dictionary, replicates: int, dimension: int = 3, pr
 @pytest.mark.parametrize(
     ("options", "formula"),
     [
-        ({}, lambda difference, s: np.exp(-(difference @ difference) / (2 * s))),
+        ({"bandwidth_convention": "variance"}, lambda difference, s: np.exp(-(difference @ difference) / (2 * s))),
         ({"bandwidth_convention": "deviation"}, lambda difference, s: np.exp(-(difference @ difference) / (2 * s**2))),
         ({"bandwidth_convention": "divisor"}, lambda difference, s: np.exp(-(difference @ difference) / s)),
         ({"family": "laplacian"}, lambda difference, s: np.exp(-np.abs(difference).sum() / s)),
@@ -63,15 +63,15 @@ def test_gram_of_the_same_rows_has_a_unit_diagonal() -> None:
 
 
 def test_the_papers_dictionary() -> None:
-    """By default 51 bandwidths 10^((2i - 52) / 25), i = 1..51, taken as variances."""
-    dictionary = Dictionary()
+    """51 bandwidths 10^((2i - 52) / 25), i = 1..51, taken as variances."""
+    dictionary = Dictionary(bandwidth_convention="variance")
     np.testing.assert_allclose(dictionary.bandwidths, [10 ** ((2 * i - 52) / 25) for i in range(1, 52)], rtol=1e-12)
     np.testing.assert_allclose(dictionary.scales, dictionary.bandwidths**-0.5, rtol=1e-12)
 
 
 def test_the_dictionary_of_graph_aided_omkl() -> None:
     """51 rbf 10^((2i - 52) / 25), then 25 Laplacian 10^((i - 13) / 6)."""
-    dictionary = Dictionary(N=76, laplacians=25)
+    dictionary = Dictionary(N=76, laplacians=25, bandwidth_convention="variance")
     rbf = [10 ** ((2 * i - 52) / 25) for i in range(1, 52)]
     laplacian = [10 ** ((i - 13) / 6) for i in range(1, 26)]
     np.testing.assert_allclose(dictionary.bandwidths, rbf + laplacian, rtol=1e-12)
@@ -189,7 +189,7 @@ def test_variances_are_those_of_theory(dimension: int, D: int) -> None:
 @pytest.mark.parametrize("draw", ["orthogonal", "structured", "quadrature"])
 def test_blocks_err_less(draw: str) -> None:
     """With D = d = 16 the kernel error is clearly below that of independent draws."""
-    dictionary = {"N": 2, "smallest": 0.5, "largest": 2, "D": 16}
+    dictionary = {"N": 2, "smallest": 0.5, "largest": 2, "bandwidth_convention": "variance", "D": 16}
     independent = kernel_error(Dictionary(**dictionary), 60, dimension=16)
     assert (kernel_error(Dictionary(**dictionary, draw=draw), 60, dimension=16) < 0.85 * independent).all()
 
@@ -227,7 +227,7 @@ def test_quasi_points_have_so_many_dimensions() -> None:
 
 def test_a_shared_draw_is_one_draw() -> None:
     """Kernels share one base draw, rescaled by their bandwidths; unshared kernels have draws of their own."""
-    settings = {"N": 3, "smallest": 0.1, "largest": 10, "D": 4}
+    settings = {"N": 3, "smallest": 0.1, "largest": 10, "bandwidth_convention": "variance", "D": 4}
     shared = Dictionary(**settings, shared=True).bank(2, Streams(0, (0,)), "float64")
     own = Dictionary(**settings).bank(2, Streams(0, (0,)), "float64")
     assert shared.rho.shape == (1, 1, 2, 4)

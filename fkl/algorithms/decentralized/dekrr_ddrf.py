@@ -131,6 +131,8 @@ class DekrrDdrf(Batched, Decentralized):
     not_traceable: ClassVar[str] = "its agents choose features of their own by their data, on the host"
     task: ClassVar[type[Task]] = OwnFeaturesTask
 
+    iterations: int = 1500
+    lam: float = 1e-6
     c: float = 1.0
     penalty: str = "equal"
     candidates: int = 20

@@ -57,6 +57,8 @@ class PushCta(Cta):
     label: ClassVar[str] = "CTA, push-sum"
     conserves: ClassVar[bool] = True
 
+    eta: float = 0.1
+
     def start(self, common: Common, agents: int) -> tuple[State, Message]:  # type: ignore[override]
         """Start from x = 0 and y = 1, before any message."""
         theta, nothing = self.zeros(common, agents), self.zeros(common)

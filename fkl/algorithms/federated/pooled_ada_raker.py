@@ -12,3 +12,5 @@ class PooledAdaRaker(Pooled, AdaRaker):
     """Parameters: see `AdaRaker`; the lengths of its intervals count samples, not rounds."""
 
     label: ClassVar[str] = "AdaRaker, pooled"
+
+    eta: float = 0.5

@@ -61,3 +61,5 @@ class PFedMeOnBatches(FullBatches, PFedMe):
     """The equations of algo=pfedme, where each step is on the mean loss of all samples of a client."""
 
     label: ClassVar[str] = "pFedMe, batches"
+
+    eta_k: float | None = 0.3

@@ -55,6 +55,7 @@ class AdaRaker(Learner):
     label: ClassVar[str] = "AdaRaker"
     not_traceable: ClassVar[str] = "its instances begin and end in rounds of their own"
 
+    eta: float = 0.5
     lam: float = 1e-3
     restart: bool = False
 

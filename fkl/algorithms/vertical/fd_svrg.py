@@ -101,9 +101,9 @@ class FdSvrg(Learning):
     compiled_only: ClassVar[bool] = True
 
     loss: str = "logistic"
-    lam: float = 1e-4
+    lam: float = 1e-5
     eta: float = 0.1
-    passes: int = 30
+    passes: int = 20
     inner: int | None = None
     batch: int = 1
     intercept: bool = True
