@@ -34,8 +34,8 @@ from fkl.engines.rounds import Chunk, simulate
 from fkl.kernels import threads
 from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
+from fkl.screen.messages import showing
 from fkl.tasks import task_of
-from fkl.tasks.run_samples import without_output
 from fkl.wire import Channel
 from fkl.wire.coded_payloads import OneCodeForAll, Padding, Quantised, Residues, Sparse
 from fkl.wire.ledger import UNITS, Ledger
@@ -265,7 +265,7 @@ class Conformance:
         given = prepare(run)
         # If the method allows it and no client is absent yet, some clients are absent in some rounds.
         if given.problem.present.all() and "links" not in run.conditions and "participation" not in run.conditions:
-            with suppress(BadValue), without_output():
+            with suppress(BadValue), showing(results=False):
                 thinned = scenario(*overrides, *ABSENCE, folder=folder)
                 of_some = prepare(thinned)
                 of_some.algorithm.init(make_world(of_some, (0,))[0])  # which may also refuse it

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError, require
 from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
+from fkl.screen.messages import say
 
 URL = (
     "https://archive.ics.uci.edu/static/public/507/wisdm+smartphone+and+smartwatch+activity+and+biometrics+dataset.zip"
@@ -167,7 +168,7 @@ class Wisdm:
             As `read`.
         """
         recordings = self.read(store, rng)
-        print(recordings.summary)
+        say(recordings.summary)
         return recordings.table
 
     def _places(self, store: Store) -> dict[DataFile, Path]:

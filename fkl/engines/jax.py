@@ -16,6 +16,7 @@ from fkl.engines.base import Engine
 from fkl.engines.experiment import make_world
 from fkl.engines.rounds import before_first_round
 from fkl.kernels.threads import at_most
+from fkl.screen.messages import say
 
 
 class Jax(Engine):
@@ -53,7 +54,7 @@ class Jax(Engine):
 
     def own_part(self, experiment: Any, again: Callable[[], Any]) -> Any:
         """The whole experiment; prints the device."""
-        print(f"engine=jax: on {device_name()}")
+        say(f"engine=jax: on {device_name()}")
         return experiment
 
     def rounds(self, algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:

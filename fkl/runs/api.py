@@ -1,10 +1,7 @@
 """fkl from Python: one run and its results, as `fkl.run` and `fkl.load`."""
 
-import warnings
-from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
-from io import StringIO
 from os import PathLike
 from pathlib import Path
 from threading import RLock
@@ -19,12 +16,13 @@ from fkl.results.finished_runs import FinishedRun, read_run
 from fkl.results.model import Model
 from fkl.results.model import load as load_model
 from fkl.runs.execute import execute
+from fkl.screen.messages import showing, warning
 from fkl.screen.run import blocks
 
 __all__ = ["Result", "load", "load_model", "run"]
 
 _ONE_AT_A_TIME = RLock()
-"""One run at a time, because the threads of compiled code and the standard streams belong to the process."""
+"""One run at a time, because the threads of compiled code belong to the process."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,7 +32,7 @@ class Result(FinishedRun):
     Parameters
     ----------
     folder : Path
-        Folder of its files.
+        Folder of its files, an absolute path.
     config : dict
         Its complete configuration.
     provenance : dict
@@ -78,14 +76,14 @@ def run(*words: str, quiet: bool = False, config_dir: str | PathLike[str] | None
     """Do the run of ``fkl run`` with these words, unless it is already finished, and return its results.
 
     Runs of one process are played one after another, even from several threads. Nothing is printed but the progress
-    bar; warnings about the numbers are Python's.
+    bar and notes, on stderr; warnings are Python's.
 
     Parameters
     ----------
     *words : str
         As on the command line: ``"algo=pof_mkl"``, ``"kernels.D=50"``, ``"paths.outputs=FOLDER"``.
     quiet : bool
-        Also no progress bar.
+        No progress bar and no notes.
     config_dir : path, optional
         Folder with your own choices, as ``--config-dir``. Python must be able to import their modules.
 
@@ -119,15 +117,12 @@ def run(*words: str, quiet: bool = False, config_dir: str | PathLike[str] | None
     folders = () if config_dir is None else (Path(config_dir),)
     for folder in folders:
         require(folder.is_dir(), "config_dir", str(config_dir), "a folder that exists")
-    with _ONE_AT_A_TIME, ExitStack() as streams:
-        streams.enter_context(redirect_stdout(StringIO()))
-        if quiet:
-            streams.enter_context(redirect_stderr(StringIO()))
+    with _ONE_AT_A_TIME, showing(results=False, notes=not quiet, warning_lines=False):
         run = checked(compose(*words, folders=folders), words)
         execute(run, progress=not quiet)
         result = load(run.folder)
-    if "warning" in result.provenance:
-        warnings.warn(result.provenance["warning"], stacklevel=2)
+        if "warning" in result.provenance:
+            warning(result.provenance["warning"])
     return result
 
 
@@ -150,4 +145,4 @@ def load(folder: str | PathLike[str]) -> Result:
         found = read_run(Path(folder))
     except FklError as error:
         raise FklError(f"{in_one_line(folder)}: {error}") from None
-    return Result(found.folder, found.config, found.provenance)
+    return Result(found.folder.absolute(), found.config, found.provenance)

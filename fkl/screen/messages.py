@@ -1,16 +1,19 @@
 """Messages: results on stdout, warnings and errors on stderr.
 
 rich detects the terminal: its width and colours, NO_COLOR and TERM=dumb. A pipe gets plain text, one line per message.
+A caller in Python gets warnings as Python's. The streams are not redirected for it, because all threads share them.
 """
 
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
 from functools import partial
 from io import StringIO
 from shutil import get_terminal_size
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 import click
 from rich.cells import cell_len
@@ -31,6 +34,29 @@ STYLES = {"error:": "bold red", "warning:": "bold yellow", "help:": "cyan", "✓
 """Colours of the first word of a line."""
 
 
+class Shown(NamedTuple):
+    """Messages that a block shows: results, notes, and warnings as lines on stderr instead of Python's."""
+
+    results: bool = True
+    notes: bool = True
+    warning_lines: bool = True
+
+
+_EVERYTHING = Shown()
+_SHOWN: ContextVar[Shown] = ContextVar("shown", default=_EVERYTHING)
+"""What the current thread shows."""
+
+
+@contextmanager
+def showing(**shown: bool) -> Iterator[None]:
+    """Show other messages in this block and this thread; parameters as for `Shown`."""
+    before = _SHOWN.set(_SHOWN.get()._replace(**shown))
+    try:
+        yield
+    finally:
+        _SHOWN.reset(before)
+
+
 def console(stream: TextIO) -> Console:
     """Settings for writing to a stream."""
     make = partial(Console, file=stream, highlight=False, markup=False, emoji=False)
@@ -44,6 +70,8 @@ def width() -> int:
 
 def say(*lines: str | Text) -> None:
     """Print lines on stdout, with a coloured mark at the beginning of a line."""
+    if not _SHOWN.get().results:
+        return
     out = console(sys.stdout)
     for line in lines:
         _print(out, styled(line) if isinstance(line, str) else line)
@@ -63,12 +91,21 @@ def paged() -> Iterator[None]:
 
 
 def warning(message: str) -> None:
-    """Print a warning on stderr."""
+    """Print a warning on stderr, or warn the caller of fkl in Python."""
+    if not _SHOWN.get().warning_lines:
+        frame, level, ours = sys._getframe().f_back, 2, 1
+        while frame is not None:  # the last frame of fkl is what the caller called
+            ours = level if frame.f_globals.get("__name__", "").startswith("fkl.") else ours
+            frame, level = frame.f_back, level + 1
+        warnings.warn(_one_line(message), stacklevel=ours + 1)
+        return
     _print(console(sys.stderr), styled(f"warning: {_one_line(message)}"))
 
 
 def note(message: str) -> None:
     """Print information on stderr that needs no action by the user."""
+    if not _SHOWN.get().notes:
+        return
     _print(console(sys.stderr), styled(_one_line(message)))
 
 

@@ -15,6 +15,7 @@ from fkl.data.baselines import constants, in_units
 from fkl.data.problem import Batch, Problem, Table
 from fkl.kernels.feature_rows import Rows
 from fkl.network import Topology
+from fkl.screen.messages import showing
 from fkl.tasks import run_samples as samples
 from fkl.tasks.fairness import fairness
 from fkl.tasks.intervals import SplitIntervals
@@ -161,7 +162,7 @@ def _redrawn_batch(run: Run, shared: Table | None, replicate: int) -> tuple[Batc
     """Split and graph of one replicate; without redrawing, all replicates share those of replicate 0."""
     streams = Streams(run.settings.seed, (replicate,))
     [generator] = streams.generators(Role.DATA)
-    with samples.without_output():
+    with showing(results=False):
         batch = batch_of_stream(run, samples.split_table_anew(run, shared, generator), generator)
     topology = samples.topology_of_run(run, batch.clients, streams.generators(Role.TOPOLOGY)[0])
     assert topology is not None

@@ -17,6 +17,7 @@ from fkl.contract.world import Algorithm, Array, World
 from fkl.data.baselines import constants
 from fkl.data.problem import Batch, PerReplicate
 from fkl.data.scale import Scale
+from fkl.screen.messages import showing
 from fkl.tasks import run_samples as samples
 from fkl.tasks.batch import PARTS, SHARES, batch_of_stream, sample_counts, with_mirrored_tests
 from fkl.tasks.task import Books, Panel, Probe, RowLosses, Task, mirrored, overrides_for_keys
@@ -44,7 +45,7 @@ class PerReplicateTask(Task):
         )
         batches: list[Batch] = []
         for generator in Streams(settings.seed, tuple(range(settings.replicates))).generators(Role.DATA):
-            with samples.without_output() if batches else nullcontext():
+            with showing(results=False) if batches else nullcontext():
                 batches.append(batch_of_stream(run, samples.split_table_anew(run, shared, generator), generator))
             if batches[-1].clients != batches[0].clients:
                 counts = f"{batches[0].clients} and {batches[-1].clients}"

@@ -1,10 +1,7 @@
 """Samples and graph of a run, from data set, scaling, partition and topology of its configuration."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from importlib import import_module
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -112,10 +109,3 @@ def topology_of_run(run: Run, agents: int, generator: np.random.Generator) -> To
     fits = topology.both_ways or getattr(run.algo, "one_way", False)
     require(fits, "topology", type(run.topology).__name__, f"a graph whose links go both ways for {run.algo.label}")
     return topology
-
-
-@contextmanager
-def without_output() -> Iterator[None]:
-    """Print nothing in this block, because a data set prints its facts only once."""
-    with redirect_stdout(StringIO()):
-        yield

@@ -18,6 +18,7 @@ from hydra.core.global_hydra import GlobalHydra
 import fkl
 import fkl.conformance.by_hand
 import fkl.runs.api
+import fkl.runs.play
 from fkl.basics.errors import FklError
 
 WORDS = (
@@ -69,13 +70,14 @@ def test_a_run_is_that_of_the_command_and_is_not_run_again(fkl: Callable[..., An
     before = {file: file.stat().st_mtime_ns for file in folder.iterdir()}
     with pytest.warns(UserWarning) if "predicting" in told.err else warnings.catch_warnings():
         result = run(*WORDS, quiet=True)
-    assert result.folder == folder
+    assert result.folder == folder.absolute()
     assert {file: file.stat().st_mtime_ns for file in folder.iterdir()} == before
     for name in ("summary", "rounds", "clients"):
         pd.testing.assert_frame_equal(getattr(result, name), pd.read_csv(folder / f"{name}.csv"))
     assert {file.name for file in result.figures.values()} == {file.name for file in folder.glob("*.png")} != set()
-    shown = [line for line in told.out.splitlines() if not line.startswith("  time")]
-    assert [line for line in repr(result).splitlines() if not line.startswith("  time")] == shown
+    shown = told.out.replace(str(folder), str(result.folder))
+    lines = [[line for line in text.splitlines() if not line.startswith("  time")] for text in (repr(result), shown)]
+    assert lines[0] == lines[1]
     assert result.config["algo"]["eta"] == 0.1
 
 
@@ -101,6 +103,50 @@ def test_threads_take_turns(capsys: pytest.CaptureFixture[str]) -> None:
     pd.testing.assert_frame_equal(together[0].rounds, alone.rounds)
     assert not together[1].rounds.equals(alone.rounds)
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_run_in_a_thread_leaves_the_streams_of_the_process_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    streams, seen = (sys.stdout, sys.stderr), set()
+
+    def watch(*_: object, **__: object) -> None:
+        seen.add((sys.stdout, sys.stderr))
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(1) as pool:
+        for name in ("prepare", "simulate"):
+            real = getattr(fkl.runs.play, name)
+            patch.setattr(fkl.runs.play, name, lambda *told, real=real, **more: (watch(), real(*told, **more))[1])
+        pool.submit(fkl.run, *WORDS, quiet=True).result()
+    assert seen == {streams}
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_what_a_run_warns_of_is_a_warning_of_python_s(
+    quiet: bool, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here of a logger that fails; it names the line that called `fkl.run`."""
+    (tmp_path / "bad_logger.py").write_text(
+        "from dataclasses import dataclass\n@dataclass\nclass Bad:\n    def begin(self, run): raise OSError('away')\n"
+        "    round = end = fail = begin\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.warns(UserWarning, match="logger.bad gets no more of this run: OSError: away") as told:
+        fkl.run(*WORDS, "+logger.bad._target_=bad_logger.Bad", quiet=quiet)
+    assert {one.filename for one in told} == {__file__}
+    assert "warning" not in capsys.readouterr().err
+
+
+def test_a_result_outlives_a_change_of_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = [fkl.run(*WORDS, "save_model=true", quiet=True)]
+    results.append(fkl.load(results[0].folder.relative_to(Path.cwd())))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for result in results:
+        assert len(result.summary) == 1
+        assert len(result.rounds) == 50
+        assert result.figures
+        assert result.model
+        assert "mse" in repr(result)
 
 
 @pytest.mark.parametrize(
