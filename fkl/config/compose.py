@@ -67,7 +67,7 @@ def compose_read(words: Iterable[Word], folders: Sequence[Path] = ()) -> Compose
     composed = files.composed()
     for word in changes:
         if word.key.partition(".")[0] in files.nulls:
-            continue  # so that the same words serve with and without: secure=null,pairwise secure.bits=20
+            continue  # the same words serve both jobs of secure=null,pairwise secure.bits=20
         _apply_word(composed.config, word)
     return composed
 
