@@ -87,4 +87,4 @@ def follow(begin, end, x, omega, first, phase, norm, y, eta, lam, theta, f, squa
         )
 
 
-# Compiled with parts of other modules: 9077188f, see tests/test_compiled.py
+# Compiled with parts of other modules: f5143541, see tests/test_compiled.py

@@ -6,6 +6,8 @@ This is a separate file because its import compiles these loops; other methods n
 import numpy as np
 from numba import njit
 
+from fkl.kernels.compiled_bank import _FAR
+
 _CONTRACT = {"contract", "nsz"}  # FMA allowed; no reassociation, which would undo the range reduction
 
 _F = np.float32
@@ -27,6 +29,15 @@ def _cosine(x):
     return -c if (np.int32(halves) & 1) != 0 else c
 
 
+@njit(fastmath=False)
+def _sum_with_far(angle, phase, alpha):
+    """sum_k alpha[k] cos(angle[k] + phase[k]) where angles are large, by the C library, which is exact for all."""
+    total = _F(0)
+    for k in range(alpha.size):
+        total += alpha[k] * _F(np.cos(np.float64(angle[k] + phase[k])))
+    return total
+
+
 @njit(
     "void(float32[:, ::1], float32[::1], float32[::1], float64, float64[::1])",  # compiled here, not inside a clock
     fastmath=_CONTRACT | {"reassoc"},
@@ -44,9 +55,13 @@ def add_cosines(angle, phase, alpha, factor, out):
     out : (n,) float64
     """
     for i in range(angle.shape[0]):
-        total = _F(0)
+        total, squares = _F(0), _F(0)
         for k in range(phase.size):
-            total += alpha[k] * _cosine(angle[i, k] + phase[k])
+            x = angle[i, k] + phase[k]
+            squares += x * x
+            total += alpha[k] * _cosine(x)
+        if not squares <= _FAR * _FAR:
+            total = _sum_with_far(angle[i], phase, alpha)
         out[i] = factor * out[i] + total
 
 
@@ -70,7 +85,7 @@ def add_sparse_cosines(data, indices, indptr, w, phase, alpha, factor, out):
     factor : float
     out : (n,) float64
     """
-    angle = np.empty_like(phase)
+    angle, nothing = np.empty_like(phase), np.zeros_like(phase)
     for i in range(out.size):
         for k in range(angle.size):  # entry by entry, which compiles faster
             angle[k] = phase[k]
@@ -85,7 +100,13 @@ def add_sparse_cosines(data, indices, indptr, w, phase, alpha, factor, out):
             x0, w0 = data[q], w[indices[q]]
             for k in range(angle.size):
                 angle[k] += x0 * w0[k]
-        total = _F(0)
+        total, squares = _F(0), _F(0)
         for k in range(angle.size):
+            squares += angle[k] * angle[k]
             total += alpha[k] * _cosine(angle[k])
+        if not squares <= _FAR * _FAR:
+            total = _sum_with_far(angle, nothing, alpha)
         out[i] = factor * out[i] + total
+
+
+# Compiled with parts of other modules: f5143541, see tests/test_compiled.py

@@ -29,13 +29,27 @@ HERE, ELSEWHERE = 2**18, 2**28
 def sine_and_cosine(angle: Array, precision: np.dtype[np.floating]) -> tuple[Array, Array]:
     """In this precision, in float32 by the polynomials of the compiled bank: XLA's own take several times as long.
 
-    Angles in float64 are first reduced to one turn in float64, also as in that bank.
+    Angles in float64 are first reduced to one turn in float64, and large ones computed exactly, also as in that bank.
     """
     if precision == np.float64:
         return jnp.sin(angle), jnp.cos(angle)
-    if angle.dtype == np.float64:
-        angle = angle - numbers._TWO_PI * jnp.rint(angle * numbers._TURN)
-    x = angle.astype(precision)
+    double = angle.dtype == np.float64
+    far = abs(angle) > (numbers._FAR_DOUBLE if double else numbers._FAR)
+
+    def near() -> tuple[Array, Array]:
+        reduced = angle - numbers._TWO_PI * jnp.rint(angle * numbers._TURN) if double else angle
+        return _by_polynomials(reduced.astype(precision))
+
+    def exact() -> tuple[Array, Array]:
+        whole = angle.astype(np.float64)
+        return tuple(
+            jnp.where(far, f(whole).astype(precision), one) for f, one in zip((jnp.sin, jnp.cos), near(), strict=True)
+        )
+
+    return cond(far.any(), exact, near)
+
+
+def _by_polynomials(x: Array) -> tuple[Array, Array]:
     quadrant = jnp.rint(x * numbers._TWO_OVER_PI)
     r = ((x - quadrant * numbers._PIO2_HIGH) - quadrant * numbers._PIO2_MIDDLE) - quadrant * numbers._PIO2_LOW
     n, r2 = quadrant.astype(np.int32), r * r

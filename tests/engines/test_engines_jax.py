@@ -195,7 +195,11 @@ def test_float32_stays_near_numba_s_for_500_rounds(algo: str) -> None:
 @pytest.mark.parametrize("options", [{}, {"map": "cosine"}, {"shared": True}, {"family": "laplacian"}])
 def test_the_bank_is_the_reference_however_much_of_it_is_made_at_once(options: dict[str, Any]) -> None:
     """In float32, of clients that are more than a tile, with one kernel at a time and with all."""
-    dictionary, streams, generator = Dictionary(N=3, D=5, **options), Streams(1, (0, 1)), np.random.default_rng(0)
+    dictionary, streams, generator = (
+        Dictionary(N=3, bandwidth_convention="variance", D=5, **options),
+        Streams(1, (0, 1)),
+        np.random.default_rng(0),
+    )
     reference = dictionary.bank(4, streams, "float32", "numpy")
     x, update = generator.random((300, 4), np.float32), generator.random((2, 300, 3))
     theta = generator.standard_normal((2, 3, reference.width))

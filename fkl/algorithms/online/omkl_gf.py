@@ -196,4 +196,4 @@ def _probability_reached(p, A, floor):
     return np.maximum(q, floor)
 
 
-# Compiled with parts of other modules: 4b5236d9, see tests/test_compiled.py
+# Compiled with parts of other modules: 8b70b267, see tests/test_compiled.py

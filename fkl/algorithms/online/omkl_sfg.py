@@ -200,4 +200,4 @@ def play_round(block, r, b, theta, log_w, log_u, A, D, u, way, late, certain, q_
     return y_hat, squared_norm
 
 
-# Compiled with parts of other modules: 4b5236d9, see tests/test_compiled.py
+# Compiled with parts of other modules: 8b70b267, see tests/test_compiled.py

@@ -128,4 +128,4 @@ def _refine_graph(u, A, ranks, rank, refined, good):
             refined[farthest[i], i] = True
 
 
-# Compiled with parts of other modules: 459e76b4, see tests/test_compiled.py
+# Compiled with parts of other modules: 3be4e702, see tests/test_compiled.py
