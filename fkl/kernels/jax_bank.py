@@ -41,10 +41,10 @@ def sine_and_cosine(angle: Array, precision: np.dtype[np.floating]) -> tuple[Arr
         return _by_polynomials(reduced.astype(precision))
 
     def exact() -> tuple[Array, Array]:
-        whole = angle.astype(np.float64)
-        return tuple(
-            jnp.where(far, f(whole).astype(precision), one) for f, one in zip((jnp.sin, jnp.cos), near(), strict=True)
-        )
+        whole, (sine, cosine) = angle.astype(np.float64), near()
+        replaced = ((jnp.sin, sine), (jnp.cos, cosine))
+        sine, cosine = (jnp.where(far, f(whole).astype(precision), one) for f, one in replaced)
+        return sine, cosine
 
     return cond(far.any(), exact, near)
 
