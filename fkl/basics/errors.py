@@ -1,7 +1,10 @@
 """Errors that the user can correct, in one line; `fkl` prints it and exits with 2."""
 
+import sysconfig
+import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded")
 """Beginning of numpy's message about an array that is too large for any memory."""
@@ -71,6 +74,35 @@ def printable(text: str) -> str:
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
+def own_lines(error: BaseException) -> list[traceback.FrameSummary]:
+    """The lines of the user's own modules in a traceback: not those of fkl, of Python or of an installed library."""
+    installed = (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib", "scripts"))
+    others = [place.resolve() for place in (Path(__file__).parents[1], *map(Path, installed))]
+    return [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if (file := Path(frame.filename)).is_file() and not any(map(file.resolve().is_relative_to, others))
+    ]
+
+
+def with_own_line(error: BaseException) -> str:
+    """An error of the user's own code in one line: ``my_module.py, line 12: ValueError: its text``.
+
+    Raise the error of fkl that quotes it ``from`` it, so that the whole traceback is kept.
+    """
+    return own_place(error) + " ".join(f"{type(error).__name__}: {error}".removesuffix(": ").split())
+
+
+def own_place(error: BaseException) -> str:
+    """The innermost of `own_lines`, as ``"my_module.py, line 12: "``; empty if there is none."""
+    own = own_lines(error)
+    if not own:  # such as a compiled function
+        return ""
+    file = Path(own[-1].filename)
+    here = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
+    return f"{here}, line {own[-1].lineno}: "
+
+
 @contextmanager
 def key_prefix(group: str) -> Iterator[None]:
     """Name the configuration group that a `BadValue` raised in this block, or a lack of memory, belongs to."""
@@ -78,14 +110,14 @@ def key_prefix(group: str) -> Iterator[None]:
         yield
     except BadValue as error:
         key = error.key if "." in error.key else f"{group}.{error.key}"
-        raise BadValue(key, error.value, error.allowed) from None
+        raise BadValue(key, error.value, error.allowed) from error.__cause__
     except MemoryError as error:
         mend = f"lower the numbers under {group}, kernels.D or replicates"
-        raise FklError(f"{group}: needs more memory than there is ({error}); {mend}") from None
+        raise FklError(f"{group}: needs more memory than there is ({error}); {mend}") from error
     except ValueError as error:
         if not str(error).startswith(TOO_LARGE):
             raise
-        raise FklError(f"{group}: needs more memory than there can be ({error})") from None
+        raise FklError(f"{group}: needs more memory than there can be ({error})") from error
 
 
 def install_hint(extra: str) -> str:

@@ -227,7 +227,9 @@ def commands() -> None:
 @click.option("-c", "--cfg", type=click.Choice(("job",)), help="Print the configuration instead of running it.")
 @click.option("--resolve", is_flag=True, help="With --cfg, print what interpolations stand for.")
 @click.option("--config-dir", metavar="FOLDER", help="Choices of your own, in folders named after their groups.")
-@click.option("-v", "--verbose", is_flag=True, help="Also print all columns of summary.csv.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Also print all columns of summary.csv, and your own lines behind an error."
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print warnings only; with -m, and the closing table.")
 def run(
     words: tuple[str, ...],

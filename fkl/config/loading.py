@@ -7,7 +7,6 @@ a user's own, by import path) all follow this schema.
 
 import math
 import sys
-import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -18,8 +17,7 @@ from typing import Any
 from omegaconf import OmegaConf, ValidationError
 from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
 
-import fkl
-from fkl.basics.errors import BadValue, FklError, key_prefix, require
+from fkl.basics.errors import BadValue, FklError, key_prefix, own_lines, require, with_own_line
 from fkl.config import source_digest as source
 from fkl.config.choices import CONDITIONS
 from fkl.config.interpolation import resolved
@@ -139,13 +137,9 @@ def _imported(key: str, path: str, what: str) -> Any:
             module, _, name = path.rpartition(".")
             return getattr(source.import_module(module), name)
     except (Exception, SystemExit) as error:  # any error in the user's own module is reported in one line
-        *_, last = traceback.extract_tb(error.__traceback__)
-        ours = "importlib" in last.filename or last.filename in (__file__, source.__file__, fkl.__file__)
-        if ours or isinstance(error, SyntaxError):  # not a runnable module, or an error that already names its place
-            said = str(error)
-        else:
-            said = f"{last.filename}, line {last.lineno}: {type(error).__name__}: {error}"
-        raise BadValue(key, path, f"the import path of a {what} ({said})") from None
+        # One without a line of the user's says that there is no such module, or names its place as a SyntaxError does
+        said = with_own_line(error) if own_lines(error) else str(error)
+        raise BadValue(key, path, f"the import path of a {what} ({said})") from error
 
 
 @contextmanager

@@ -156,7 +156,7 @@ def require_actors_agree(method: VerticalMethod, world: Callable[[], World], par
     try:
         parts, sent = play_apart(method, parties, party)
     except PartyError as error:
-        raise BrokenPromiseError(str(error)) from None
+        raise BrokenPromiseError(str(error)) from error
     found = method.assembled(parts, held).decision(problem.x[scored.rows[0]])
     tolerance = method.tolerance * TOLERANCE[here.precision] / TOLERANCE["float64"]
     if not np.allclose(f, found, rtol=tolerance, atol=tolerance):

@@ -13,6 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from fkl.basics.errors import with_own_line
+
 PRELOADED = ["fkl.conformance", "fkl.conformance.isolated_graph", "fkl.kernels.compiled_bank", "sklearn.svm"]
 """Modules that parties need are imported once, not once per party: numba alone takes 0.4 s of CPU."""
 
@@ -125,8 +127,7 @@ def _answer_until_closed(pipe: Any, search_path: list[str], folder: str) -> None
 
 
 def _error_of_party(who: str, what: str, error: Exception) -> PartyError:
-    first, *_ = [*str(error).splitlines(), ""]
-    return PartyError(f"{who}, alone with messages, cannot {what}: {type(error).__name__}: {first}")
+    return PartyError(f"{who}, alone with messages, cannot {what}: {with_own_line(error)}")
 
 
 def _pickled_or_refused(parts: Any) -> bytes:

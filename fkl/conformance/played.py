@@ -130,7 +130,7 @@ def require_equal(
     try:
         found = play(here)
     except PartyError as error:
-        raise BrokenPromiseError(str(error)) from None
+        raise BrokenPromiseError(str(error)) from error
     for t, (one, other) in enumerate(zip(expected.shown, found.shown, strict=True)):
         for k in np.flatnonzero(present[t]):
             for place, (name, theirs) in enumerate((name, part) for name, part in other.items() if name in one):

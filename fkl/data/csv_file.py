@@ -10,7 +10,7 @@ import numpy as np
 from fkl.basics.errors import FklError, plural
 from fkl.data import own_file
 from fkl.data.columns import Column, Columns, checked_names
-from fkl.data.encoder import with_point
+from fkl.data.encoder import BOOLEANS, with_point
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
 """Signs by the words that a command line accepts for them; where two fit equally well, the earlier one wins."""
@@ -105,6 +105,9 @@ def _convert_column(cells: tuple[str, ...], decimal: str) -> Column:
     holes = np.array([_is_missing(cell) for cell in cells], np.bool_)
     found = [None if hole else _number(cell, decimal) for cell, hole in zip(cells, holes.tolist(), strict=True)]
     text = found[int((~holes).argmax())] is None and not holes.all()
+    booleans = [BOOLEANS.get(cell.lower()) for cell in cells] if text else found
+    if text and all(hole or number is not None for hole, number in zip(holes.tolist(), booleans, strict=True)):
+        found, text = booleans, False
     return Column(cells, holes, np.array(found, dtype=np.float64), text)
 
 

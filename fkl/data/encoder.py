@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
@@ -20,6 +20,8 @@ WORDS_SHOWN = 20
 OTHER = "other"
 """The word that stands for all words that are not in a list, if it is in the list."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+BOOLEANS = {"true": 1.0, "false": 0.0}
+"""Numbers of booleans that are written as text, in small letters; typed files and frames have the same."""
 
 
 def with_point(cell: str, decimal: str) -> str:
@@ -27,10 +29,15 @@ def with_point(cell: str, decimal: str) -> str:
     return cell if decimal == "point" else cell.replace(".", "_").replace(",", ".")
 
 
-def days(cell: str, date_format: str) -> float:
-    """Days from 1970-01-01 to a date, hours as fractions of a day; NaN where the cell is no date in this format."""
+def days(cell: object, date_format: str) -> float:
+    """Days from 1970-01-01 to a date, hours as fractions of a day; NaN where the cell is no date in this format.
+
+    A cell that is a date already needs no format.
+    """
     try:
-        moment = datetime.strptime(cell, date_format)
+        dated = isinstance(cell, date)  # as those of pandas are, also its NaT
+        text = cell.isoformat() if dated else str(cell).strip()
+        moment = datetime.fromisoformat(text) if dated else datetime.strptime(text, date_format)
     except (ValueError, re.error):  # the latter of a format that names a part twice
         return float("nan")
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) / timedelta(days=1)
@@ -132,7 +139,11 @@ class Encoder:
         lacking = [column for column in self.columns if column not in frame]
         if lacking:
             raise FklError(f"no column {in_one_line(lacking[0])}; needed are {in_one_line(', '.join(self.columns))}")
+        twice = [column for column in self.columns if list(frame.columns).count(column) > 1]
+        if twice:
+            raise FklError(f"two columns are named {in_one_line(twice[0])}")
         from pandas import to_numeric
+        from pandas.api.types import is_numeric_dtype
 
         found = {}
         for column in self.columns:
@@ -140,10 +151,16 @@ class Encoder:
             if words:
                 values = codes((str(cell).strip() for cell in cells), words)
             elif date_format:
-                values = np.array([days(str(cell).strip(), date_format) for cell in cells], np.float64)
+                values = np.array([days(cell, date_format) for cell in cells], np.float64)
             else:
-                if self.decimal == "comma":
-                    cells = cells.map(lambda cell: with_point(cell, "comma") if isinstance(cell, str) else cell)
+                if not is_numeric_dtype(cells):
+                    cells = cells.map(self._number_of_text)
                 values = to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
             found[column] = np.where(cells.isna(), self.fill.get(column, np.nan), values)
         return found
+
+    def _number_of_text(self, cell: object) -> object:
+        """A cell whose text, if it is text, is a number as Python writes it."""
+        if not isinstance(cell, str):
+            return cell
+        return BOOLEANS.get(cell.strip().lower(), with_point(cell, self.decimal))

@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property, reduce
 from glob import glob
 from pathlib import Path
@@ -47,8 +47,9 @@ class TableFile:
 
     All columns but those that are named here are features. In text empty cells, NA, NaN, ? and null, in any case, are
     missing, and a column is text when its first cell that is not missing is no number; from then on a column of numbers
-    holds numbers only. Words that differ only in Unicode's form, NFC or NFD, are one word. An npz holds arrays: of one
-    axis a column each; one of two axes named x is columns x1, x2, ...
+    holds numbers only. A column of nothing but true and false, in any case, holds the numbers 1 and 0. Words that
+    differ only in Unicode's form, NFC or NFD, are one word. An npz holds arrays: of one axis a column each; one of two
+    axes named x is columns x1, x2, ...
 
     Parameters
     ----------
@@ -75,7 +76,8 @@ class TableFile:
     date_format : str or None
         How dates are written, in Python's codes, as ``%d.%m.%Y``. A feature that is text becomes days since 1970-01-01,
         hours as fractions of a day, if its first cell that is not missing is such a date. Dates of `time` are then
-        written so, too; else as 2024-01-31 or 2024-01-31 12:30.
+        written so, too; else as 2024-01-31 or 2024-01-31 12:30. Dates that a Parquet or Feather file knows to be dates
+        may have any format; without one they are refused.
     drop : list of str or None
         Columns that are left out. They need not be in every file.
     missing : {"refuse", "drop", "mean"}
@@ -312,6 +314,10 @@ class TableFile:
         if name == self.target:
             if self.labels == "refuse":
                 raise FklError(f"{where}, and the target must be one; dataset.labels=code makes classes of its words")
+        elif self.text != "drop" and isinstance(column.cells[column.first], date):
+            where = f"{file.place(column.first)}, column {short(name)}: {first} is a date"
+            use = "dataset.date_format=%Y-%m-%d makes days of dates, and reads those of text"
+            raise FklError(f"{where}; {use}; dataset.drop leaves the column out")
         elif self.text == "refuse":
             raise FklError(
                 f"{where}; dataset.text=drop leaves columns of text out, dataset.text=code numbers their words, "
@@ -364,7 +370,7 @@ class TableFile:
             return columns, dates
         for name, column in file.by_name.items():
             text = column.text and name not in self._columns_beside_features and name not in (self.words or ())
-            if text and not np.isnan(days(column.word(column.first), self.date_format)):
+            if text and not np.isnan(days(column.cells[column.first], self.date_format)):
                 columns[name] = replace(column, numbers=self._days(name, column, file), text=False)
                 dates[name] = self.date_format
         in_time = self.time is not None and columns[self.time].text
@@ -375,9 +381,8 @@ class TableFile:
     def _days(self, name: str, column: Column, file: Columns) -> NDArray[np.float64]:
         """Days since 1970-01-01 of a column of dates; NaN where a cell is missing."""
         date_format = str(self.date_format)
-        cells = [column.word(row) for row in range(len(column.holes))]
-        read = {cell: days(cell, date_format) for cell in dict.fromkeys(cells)}
-        found = np.array([read[cell] for cell in cells], np.float64)
+        read = {cell: days(cell, date_format) for cell in dict.fromkeys(column.cells)}
+        found = np.array([read[cell] for cell in column.cells], np.float64)
         found[column.holes] = np.nan
         bad = np.isnan(found) & ~column.holes
         if bad.any():

@@ -4,6 +4,7 @@ import io
 import re
 import zipfile
 from collections.abc import Callable
+from datetime import date, time
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,15 +120,16 @@ def _convert_column(path: str, name: str, values: "Series[Any]") -> Column:
         return Column(values.to_numpy(), holes, numbers, text=False)
     cells = values.astype(object).to_numpy()
     kinds = {type(cell) for cell, hole in zip(cells, holes, strict=True) if not hole}
-    if kinds == {Decimal}:
+    if kinds in ({Decimal}, {bool}):  # booleans of which some are missing
         return Column(
             cells,
             holes,
             np.array([np.nan if hole else float(c) for c, hole in zip(cells, holes, strict=True)]),
             text=False,
         )
-    dated = types.is_datetime64_any_dtype(values.dtype) or all(hasattr(kind, "isoformat") for kind in kinds)
-    if not dated and not kinds <= {str, np.str_}:
+    if all(issubclass(kind, date) for kind in kinds):
+        return Column(cells, holes, np.full(len(cells), np.nan), text=bool((~holes).any()))
+    if not kinds <= {str, np.str_, time}:
         kind = next(kind.__name__ for kind in kinds if kind not in (str, np.str_))
         raise FklError(f"{path}, column {short(name)}: holds values of type {kind}; must be numbers or text")
     words = [str(cell).strip() for cell in cells]

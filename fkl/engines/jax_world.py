@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 from jax.errors import JAXIndexError, JaxRuntimeError, JAXTypeError
 
-from fkl.basics.errors import FklError
+from fkl.basics.errors import FklError, own_place
 from fkl.basics.random_streams import Role
 from fkl.contract.held_samples import BatchSamples, Made
 from fkl.contract.world import FEATURES, Algorithm, Common, World
@@ -179,7 +179,9 @@ class Scan:
             shown, made = jax.eval_shape(self._first_round, self._fixed, parts(state), given)
         except (JAXTypeError, JAXIndexError) as error:  # of a class of the user's own that says what it is not
             [why, *_] = str(error).splitlines()
-            raise FklError(f"engine=jax: the rounds of {algorithm.label} cannot be traced: {why}") from None
+            raise FklError(
+                f"engine=jax: the rounds of {algorithm.label} cannot be traced: {own_place(error)}{why}"
+            ) from error
         if self._of_streams:
             y_hat, loss = shown
             require_shape("Outcome.y_hat", y_hat, *judge.loss.shape)

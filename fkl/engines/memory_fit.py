@@ -195,7 +195,7 @@ def within_memory(experiment: Experiment, chunk: int | None) -> Iterator[None]:
         if isinstance(error, ValueError) and not str(error).startswith(TOO_LARGE):
             raise
         what = f"out of memory: {experiment.algorithm.label} needs more than the {free} that is free"
-        raise FklError(f"{what} ({error}); lower {_largest_keys(experiment, chunk)}") from None
+        raise FklError(f"{what} ({error}); lower {_largest_keys(experiment, chunk)}") from error
 
 
 def _largest_keys(experiment: Experiment, chunk: int | None = None) -> str:

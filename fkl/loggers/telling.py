@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fkl.basics.errors import with_own_line
 from fkl.basics.files import CannotWriteError
 from fkl.config import Run
 from fkl.engines.experiment import Experiment
@@ -76,8 +77,7 @@ class Following:
                 del self._loggers[name]
                 raise
             except Exception as error:  # any error: the run is more important than a log
-                said = " ".join(f"{type(error).__name__}: {error}".split())
-                warning(f"logger.{name} gets no more of this run: {said}")
+                warning(f"logger.{name} gets no more of this run: {with_own_line(error)}")
                 del self._loggers[name]
 
 

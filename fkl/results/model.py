@@ -123,7 +123,7 @@ class Model:
         ----------
         rows : DataFrame or array (n, d)
             Cells of a table by column name, where other columns are ignored, or features as in the data set, before
-            scaling.
+            scaling. A table of pyarrow is a frame, too.
         client : int, str, a sequence of n of these, or None
             The client whose function predicts, if every client has its own: its number, or a site, whose clients'
             functions are averaged; None for the average of all. It has no effect if all share one function.
@@ -133,7 +133,8 @@ class Model:
         Raises
         ------
         fkl.basics.errors.FklError
-            If a column is missing, a cell is not a number or known word, or there is no such client or replicate.
+            If there is no row, a column is missing or there twice, a cell is not a number or known word, or there is no
+            such client or replicate.
         """
         f = self.values(rows, client, replicate)
         if self.about.signs:
@@ -204,6 +205,10 @@ class Model:
 
     def _raw_features(self, rows: Any) -> NDArray[np.float64]:
         """Raw features (n, d) of rows."""
+        if hasattr(rows, "to_pandas"):  # a table of pyarrow
+            rows = rows.to_pandas()
+        if hasattr(rows, "__len__") and not len(rows):
+            raise FklError("0 rows where at least 1 are needed")
         if hasattr(rows, "columns"):
             return self.encoder.x(rows)
         d = len(self.encoder.feature_names)

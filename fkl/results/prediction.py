@@ -62,6 +62,7 @@ def write_predictions(
     raw = own_file.read(path := str(rows))
     typed = rows.suffix.lower() in typed_file.FORMATS
     columns = typed_file.read(path, raw) if typed else csv_file.read(path, raw, decimal=model.encoder.decimal, least=1)
+    csv_file.require_rows(path, columns.rows, "rows", 1)
     cells = {
         name: [None if hole else cell for cell, hole in zip(column.cells, column.holes, strict=True)]
         for name, column in columns.by_name.items()
@@ -117,15 +118,16 @@ def predictions(
     from pandas import DataFrame
 
     named = _column_of_clients(model, frame)
-    whose = client if client is not None or named is None else list(frame[named])
-    columns = {"prediction": model.predict(frame, whose, replicate)}
+    whose = client if client is not None or named is None or frame.empty else list(frame[named])
+    rows = np.zeros((1, len(model.encoder.feature_names))) if frame.empty else frame  # any row tells the columns
+    columns = {"prediction": model.predict(rows, whose, replicate)}
     if model.about.signs:
-        columns["f"] = model.values(frame, whose, replicate).mean(axis=0)
-    deviation = model.deviation(frame, whose, replicate)
+        columns["f"] = model.values(rows, whose, replicate).mean(axis=0)
+    deviation = model.deviation(rows, whose, replicate)
     if deviation is not None:
         columns["low"] = columns["prediction"] - WITHIN_95 * deviation
         columns["high"] = columns["prediction"] + WITHIN_95 * deviation
-    return DataFrame(columns)
+    return DataFrame(columns)[: len(frame)]
 
 
 def errors_across(model: Model, frame: "DataFrame", target: str, replicate: int | None = None) -> "DataFrame":

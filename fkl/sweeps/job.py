@@ -6,7 +6,6 @@ Code for playing, drawing and writing is imported after a configuration has been
 import json
 import math
 import sys
-import sysconfig
 import time
 import traceback
 from contextlib import suppress
@@ -16,8 +15,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-import fkl
-from fkl.basics.errors import FklError, printable, require
+from fkl.basics.errors import FklError, own_lines, printable, require, with_own_line
 from fkl.basics.files import CannotWriteError, write_text
 from fkl.config import Run, load
 from fkl.engines.divergence import DivergedError
@@ -41,29 +39,36 @@ def run_single(config: dict[str, Any], words: tuple[str, ...], verbose: bool = F
     ------
     fkl.basics.errors.FklError
     SystemExit
-        With code 1 for an error in the user's own code, after showing its lines.
+        With code 1 for an error in the user's own code, after showing its lines; `verbose` also shows those behind an
+        FklError.
     """
-    run, start = load(config, words), time.monotonic()
+    run, start = None, time.monotonic()
     try:
+        run = load(config, words)
         played = _execute(run, progress=not quiet)
+    except FklError as error:
+        if verbose and error.__cause__ is not None:
+            _show_own_lines(error.__cause__)
+        raise
     except Exception as error:
-        if not isinstance(error, FklError):
+        shown = _show_own_lines(error)
+        if run is not None:
             folder = write_traceback(error, run.failed_folder, config, run.digest)
-            # Lines of the user's own modules, not of fkl, Python or an installed library
-            installed = (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib", "scripts"))
-            others = [place.resolve() for place in (Path(fkl.__file__).parent, *map(Path, installed))]
-            frames = [
-                frame
-                for frame in traceback.extract_tb(error.__traceback__)
-                if (file := Path(frame.filename)).is_file() and not any(map(file.resolve().is_relative_to, others))
-            ]
-            if frames:
-                said = traceback.format_list(frames) + traceback.format_exception_only(error)
-                print("".join([*said, f"the whole traceback: {folder / 'error.txt'}"]), file=sys.stderr)
-                sys.exit(1)
+            if shown:
+                print(f"the whole traceback: {folder / 'error.txt'}", file=sys.stderr)
+        if shown:
+            sys.exit(1)
         raise
     _objective(run)
     _show(run, time.monotonic() - start if played else None, verbose, quiet)
+
+
+def _show_own_lines(error: BaseException) -> bool:
+    """Print the lines of the user's own code that an error comes from, if there are any."""
+    lines = own_lines(error)
+    if lines:
+        print(*traceback.format_list(lines), *traceback.format_exception_only(error), sep="", end="", file=sys.stderr)
+    return bool(lines)
 
 
 def _show(run: Run, waited: float | None, verbose: bool, quiet: bool) -> None:
@@ -155,7 +160,7 @@ def run_job(config: DictConfig) -> float | None:
                     outputs = Path(str(config.paths.outputs))
                 folder = outputs / "failed" / f"{sweep.name}-{number}"
             folder = write_traceback(error, folder, plain, run.digest if run is not None else "")
-            said = str(error) if isinstance(error, FklError) else f"{type(error).__name__}: {error}".splitlines()[0]
+            said = str(error) if isinstance(error, FklError) else with_own_line(error)
             note |= {"state": state, "message": printable(said), "folder": str(folder)}
     note["seconds"] = round(time.time() - start, 1)
     write_text(notes / f"job-{number}.json", json.dumps(note))

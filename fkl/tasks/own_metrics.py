@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 
-from fkl.basics.errors import FklError, in_one_line
+from fkl.basics.errors import FklError, with_own_line
 from fkl.contract.world import Array
 
 
@@ -31,7 +31,7 @@ def losses_of(name: str, path: str, y: Array, y_hat: Array) -> Array:
     try:
         losses = np.asarray(getattr(sys.modules[module], function)(targets, predictions), dtype=np.float64)
     except Exception as error:  # any error in the user's own function is reported in one line
-        raise FklError(f"metrics.{name}={path}: {type(error).__name__}: {in_one_line(error)}") from None
+        raise FklError(f"metrics.{name}={path}: {with_own_line(error)}") from error
     if losses.shape != targets.shape or not np.isfinite(losses).all():
         what = f"array of shape {losses.shape}" if losses.shape != targets.shape else "loss that is not finite"
         raise FklError(

@@ -125,7 +125,7 @@ def received_message(message: Any, axes: Axes, width: int) -> Any:
     try:
         held = [*kinds(message)]
     except TypeError as error:
-        raise BrokenPromiseError(str(error)) from None
+        raise BrokenPromiseError(str(error)) from error
     for name, payloads in held:
         for payload in payloads:
             where = f"{type(message).__name__}.{name}"
@@ -135,7 +135,7 @@ def received_message(message: Any, axes: Axes, width: int) -> Any:
             try:
                 arrived.append(payload.as_received(axes, width))
             except (TypeError, ValueError, OverflowError) as error:
-                raise BrokenPromiseError(f"{where} {error}") from None
+                raise BrokenPromiseError(f"{where} {error}") from error
             sent.append(payload)
     changed = any(one is not other for one, other in zip(sent, arrived, strict=True))
     return rebuilt(message, arrived) if changed else message

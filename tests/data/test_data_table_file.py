@@ -87,6 +87,40 @@ def test_missing_cells_of_typed_files_are_those_of_text(tmp_path, suffix):
     assert load(tmp_path / f"own{suffix}", holed, missing="drop").y.tolist() == [10.0, 30.0, 50.0]
 
 
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather"])
+def test_dates_and_booleans_are_the_same_numbers_in_every_format(tmp_path, suffix, missing):
+    days = pd.to_datetime("2024-01-01 06:00") + pd.to_timedelta([2, 0, 1.5, 1, 4], unit="D")
+    frame = FRAME[["stay"]].assign(day=days, flag=pd.array([True, False, True, True, False], dtype="boolean"))
+    if missing:
+        frame.loc[2, ["day", "flag"]] = [pd.NaT, pd.NA]
+    keys = {"date_format": "%Y-%m-%d %H:%M:%S", "missing": "drop", "text": "one_hot"}
+    table = load(tmp_path / f"own{suffix}", frame, **keys)
+    expected = np.array([[19725.25, 1], [19723.25, 0], [19724.75, 1], [19724.25, 1], [19727.25, 0]])
+    assert table.feature_names == ("day", "flag")
+    assert np.array_equal(table.x, np.delete(expected, 2, axis=0) if missing else expected)
+    for later in (frame, frame.astype(str)):
+        assert np.array_equal(table.encoder.x(later.drop(index=2)), np.delete(expected, 2, axis=0))
+    sorted_by = load(tmp_path / f"own{suffix}", frame, **keys, time="day")
+    assert sorted_by.y.tolist() == frame.dropna().sort_values("day")["stay"].tolist()
+
+
+@pytest.mark.parametrize("text", ["refuse", "code", "one_hot"])
+def test_dates_of_a_typed_file_are_no_words(tmp_path, text):
+    frame = FRAME.assign(day=pd.to_datetime(FRAME["day"], format="ISO8601"))[["day", "age", "stay"]]
+    with pytest.raises(
+        FklError, match=r"own.parquet, row 1, column day: 2024-01-03 .* is a date; dataset.date_format="
+    ) as refused:
+        load(tmp_path / "own.parquet", frame, text=text)
+    assert "\n" not in str(refused.value)
+    assert load(tmp_path / "own.parquet", frame, text="drop").feature_names == ("age",)
+
+
+def test_a_column_of_words_may_have_true_among_them(tmp_path):
+    frame = FRAME[["age", "stay"]].assign(told=["true", "false", "unknown", "false", "true"])
+    assert load(tmp_path / "own.csv", frame, text="code").encoder.words["told"] == ("true", "false", "unknown")
+
+
 def test_a_file_to_be_tested_on_comes_behind_and_is_marked(tmp_path):
     numbers = FRAME[["age", "stay"]]
     other = write(tmp_path / "other.parquet", numbers.iloc[:2] * 2)

@@ -18,6 +18,7 @@ from tinyhtml5.parser import HTMLParser
 
 from fkl import cli
 from fkl.papers import PAPERS, paper_module
+from fkl.report import page as page_module
 
 SWEEPS = (
     ("+graph_omkl/data=airfoil", "+graph_omkl/exact=poly_2,rbf_1"),
@@ -288,6 +289,53 @@ def test_people_with_a_screen_reader_find_their_way(page: Element) -> None:
     assert "width=device-width" in viewport.get("content", "")
 
 
+TEMPLATES = Path(page_module.__file__).parent / "templates"
+STYLE = (TEMPLATES / "style.css").read_text()
+
+
+def luminance(colour: np.ndarray) -> float:
+    """Relative luminance of an sRGB colour, as WCAG 2 defines it."""
+    linear = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(one: np.ndarray, other: np.ndarray) -> float:
+    low, high = sorted([luminance(one), luminance(other)])
+    return (high + 0.05) / (low + 0.05)
+
+
+def colours_of(scheme: str) -> dict[str, np.ndarray]:
+    """The colours that the style sheet's :root has in a scheme, by name."""
+    light, dark = re.findall(r":root \{(.*?)\}", STYLE, re.DOTALL)[:2]
+    words = dict(re.findall(r"--([\w-]+): (#\w+)", light + (dark if scheme == "dark" else "")))
+    long = {
+        name: "".join(2 * sign for sign in word[1:]) if len(word) == 4 else word[1:] for name, word in words.items()
+    }
+    return {name: np.array([*bytes.fromhex(word)]) / 255 for name, word in long.items()}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_text_has_the_contrast_that_wcag_asks_for(scheme: str) -> None:
+    """4.5 to 1: marks on their colours, words on each background, and in cells that are mixed with a colour."""
+    colours = colours_of(scheme)
+    pairs = {
+        (f"--{text}", f"--{on}"): (colours[text], colours[on])
+        for text in ("ink", "quiet", "link", "near", "far")
+        for on in ("paper", "card", "shade")
+    }
+    for mark, share in re.findall(r"\.cell\.(\w+) \{ background: color-mix\(in srgb, var\(--\w+\) (\d+)%", STYLE):
+        mixed = colours["paper"] + int(share) / 100 * (colours[mark] - colours["paper"])
+        pairs |= {(text, f"cell {mark}"): (colours[text], mixed) for text in ("ink", "quiet")}
+    own = re.search(r"\.mark \{.*?color: (.*?);", STYLE)[1]
+    for mark, rest in re.findall(r"\.mark\.(\w+) \{ background: var\(--\w+\);(.*?)\}", STYLE):
+        word = re.search(r"color: (.*?);", rest)
+        word = own if word is None else word[1]
+        pairs[f"mark {mark}", word] = colours[mark], colours[re.fullmatch(r"var\(--([\w-]+)\)", word)[1]]
+    assert {("mark near", "var(--on)"), ("mark far", "var(--on)"), ("ink", "cell close")} <= {*pairs}
+    assert {pair: contrast(*both) for pair, both in pairs.items() if contrast(*both) < 4.5} == {}
+    assert "opacity" not in STYLE
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Chromium without a window."""
@@ -363,7 +411,7 @@ def test_runs_are_sorted_and_filtered(browser: Any, outputs: Path) -> None:
     assert errors() == sorted(errors(), reverse=True)
     tab.locator(".filter input").fill("dkla synth")
     assert rows.locator("visible=true").count() == 1
-    assert tab.locator(".filter output").text_content() == "1 of 3"
+    assert tab.locator(".filter output").text_content() == "1 of 3 runs, those with dkla synth"
     tab.close()
 
 
@@ -375,8 +423,76 @@ def test_the_printed_page_is_black_on_white(browser: Any, outputs: Path) -> None
     style = "getComputedStyle(document.querySelector('{}')).{}"
     assert tab.evaluate(style.format("body", "backgroundColor")) == "rgb(255, 255, 255)"
     assert tab.evaluate(style.format(".scroll", "overflowX")) == "visible"
-    assert tab.evaluate(style.format(".filter", "display")) == "none"
+    assert tab.evaluate(style.format(".filter label", "display")) == "none"
+    tab.locator(".filter input").evaluate("one => { one.value = 'dkla'; one.dispatchEvent(new Event('input')); }")
+    assert tab.locator(".filter output").inner_text() == "1 of 3 runs, those with dkla"
+    assert tab.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--far')") == "#b84f00"
     tab.close()
+
+
+ROWS = (
+    "POF-MKL,seed=1,0.5",
+    "POF-MKL,seed=10,0.4",
+    "POF-MKL,,",
+    "vM-KOFL,algo.eta=0.1 seed=1,nan",
+    "DKLA,eta=0.15,2e-3",
+)
+"""Rows of a table of runs: method, keys, error."""
+
+
+@pytest.mark.parametrize(
+    ("filter_", "rows"),
+    [
+        ("seed=1", [0, 3]),
+        ("seed=10", [1]),
+        ("seed=", [0, 1, 3]),
+        ("eta=0.1", [3]),
+        ("algo.eta=0.1", [3]),
+        ("SEED=1, pof", [0]),
+        ("eta=0", []),
+        ("mkl", [0, 1, 2]),
+        (" ", [0, 1, 2, 3, 4]),
+    ],
+)
+def test_a_filter_finds_whole_values_and_says_how_many(browser: Any, filter_: str, rows: list[int]) -> None:
+    tab = table_of_runs(browser)
+    tab.locator(".filter input").fill(filter_)
+    assert tab.evaluate("[...document.querySelectorAll('tbody tr')].map(r => +r.id).filter(i => !R(i).hidden)") == rows
+    words = " ".join(word.rstrip(",") for word in filter_.lower().split())
+    output = tab.locator("[aria-live=polite]")
+    assert output.text_content() == (f"{len(rows)} of 5 runs, those with {words}" if words else "")
+    tab.close()
+
+
+@pytest.mark.parametrize(
+    ("column", "up", "down"),
+    [("keys", [3, 4, 0, 1, 2], [1, 0, 4, 3, 2]), ("error", [4, 1, 0, 2, 3], [0, 1, 4, 2, 3])],
+)
+def test_empty_cells_are_last_however_a_table_is_sorted(
+    browser: Any, column: str, up: list[int], down: list[int]
+) -> None:
+    tab = table_of_runs(browser)
+    for order, rows in (("ascending", up), ("descending", down)):
+        tab.locator("thead button", has_text=column).click()
+        assert tab.locator("th[aria-sort]").get_attribute("aria-sort") == order
+        assert tab.evaluate("[...document.querySelectorAll('tbody tr')].map(r => +r.id)") == rows
+    tab.close()
+
+
+def table_of_runs(browser: Any) -> Any:
+    """A tab with a small table of runs, and the page's own script."""
+    rows = [line.split(",") for line in ROWS]
+    cells = [
+        f"<th>{a}</th><td>{b}</td><td data-value='{c}'>{c if c != 'nan' else '–'}</td><td>details</td>"
+        for a, b, c in rows
+    ]
+    body = "".join(f"<tr id={number}>{row}</tr>" for number, row in enumerate(cells))
+    head = "".join(f"<th>{name}</th>" for name in ("method", "keys", "error", "details"))
+    script = (TEMPLATES / "runs.js").read_text()
+    table = f"<table class=runs><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    tab = browser.new_page()
+    tab.set_content(f"<div>{table}</div><script>const R = (i) => document.getElementById(i);{script}</script>")
+    return tab
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,9 @@ import pytest
 from broken.refusal import lines
 from conftest import SMALL, Answer
 
+import fkl as package
+from fkl.basics.errors import FklError
+
 METHOD = """
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -165,3 +168,92 @@ def test_a_picture_that_fails_loses_no_tables(
     assert "no figure of Mine on diabetes: ValueError: no font" in answer.err
     assert len(pd.read_csv(tmp_path / "here" / "summary.csv")) == 2
     assert not (tmp_path / "here" / "mse.png").exists()
+
+
+OWN = """
+from dataclasses import dataclass
+
+import numpy as np
+
+from fkl.algorithms.federated.pof_mkl import PofMkl
+
+
+def helper(x):
+    return np.zeros(3).reshape(x)  # here
+
+
+def metric(y, y_hat):
+    return helper(7)
+
+
+@dataclass
+class Logger:
+    def begin(self, run):
+        helper(7)
+
+    def fail(self, why): ...
+
+    round = end = fail
+
+
+@dataclass(frozen=True)
+class Method(PofMkl):
+    def server(self, common, server, up, share, turn):
+        return helper(7)
+
+
+@dataclass(frozen=True)
+class Refuses(PofMkl):
+    def __post_init__(self):
+        helper(7)
+"""
+HERE = f", line {next(n for n, line in enumerate(OWN.splitlines(), 1) if '# here' in line)}: ValueError: cannot reshape"
+SHOWN_LINE = "    return np.zeros(3).reshape(x)  # here"
+
+
+@pytest.fixture
+def own(fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a module whose functions fail inside a library that they call."""
+    name = f"own_{abs(hash(tmp_path))}"
+    (tmp_path / f"{name}.py").write_text(OWN)
+    (tmp_path / f"{name}_imported.py").write_text(f"import {name}\n{name}.helper(7)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return name
+
+
+@pytest.mark.parametrize(
+    ("word", "code"),
+    [
+        ("metrics.m={}.metric", 2),
+        ("metrics.m={}_imported.metric", 2),
+        ("+logger.mine._target_={}.Logger", 0),
+        ("algo._target_={}.Method", 1),
+        ("algo._target_={}.Refuses", 1),
+    ],
+)
+def test_an_error_of_one_s_own_code_has_its_file_and_line(
+    word: str, code: int, fkl: Callable[..., Answer], own: str, tmp_path: Path
+) -> None:
+    """Alone and as a job of a sweep; -v shows the lines that led there, and error.txt and Python keep its cause."""
+    words = (*SMALL, "partition.rounds=20", word.format(own))
+    answer = fkl("run", *words, "-v")
+    assert answer.code == code
+    if code == 1:
+        assert f"{own}.py" in answer.err and SHOWN_LINE in answer.err
+    else:
+        assert f"{own}.py{HERE}" in answer.err
+        assert (SHOWN_LINE in answer.err) == (code == 2)
+    swept = fkl("run", "-m", *words, "seed=1")
+    if code:
+        assert f"{own}.py{HERE}" in swept.out
+        files = [*(tmp_path / "outputs" / "failed").glob("*/error.txt")]
+        assert files and all(SHOWN_LINE in file.read_text() for file in files)
+    else:
+        assert f"{own}.py{HERE}" in swept.err
+
+
+def test_python_keeps_the_cause(own: str) -> None:
+    for word in (f"metrics.m={own}.metric", f"metrics.m={own}_imported.metric"):
+        with pytest.raises(FklError) as refused:
+            package.run(*SMALL, "partition.rounds=20", word, quiet=True)
+        assert isinstance(refused.value.__cause__, ValueError)

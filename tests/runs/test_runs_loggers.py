@@ -273,7 +273,7 @@ def test_a_logger_of_one_s_own_and_one_that_breaks(fkl, tmp_path):
     assert answer.code == 0
     said = [line for line in answer.err.splitlines() if "warning: " in line]
     assert [line[line.index("warning: ") :] for line in said] == [
-        "warning: logger.worse gets no more of this run: ConnectionError: nobody there"
+        "warning: logger.worse gets no more of this run: own_logger.py, line 22: ConnectionError: nobody there"
     ]
     [folder] = tmp_path.glob("outputs/runs/*")
     table = by_part(folder, ("all", (0, 1, 2)))["all"]

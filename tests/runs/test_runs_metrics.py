@@ -146,7 +146,7 @@ def test_it_stops_a_run() -> None:
     [
         ("metrics.b=own_losses.one", r"a finite loss for each of \d+ samples, not array of shape \(1,\)"),
         ("metrics.b=own_losses.endless", "not loss that is not finite"),
-        ("metrics.b=own_losses.fails", "metrics.b=own_losses.fails: ValueError: no thanks"),
+        ("metrics.b=own_losses.fails", r"metrics.b=own_losses.fails: own_losses.py, line 30: ValueError: no thanks"),
         ("metrics.b=own_losses.nothing", "metrics.b=own_losses.nothing: must be the import path of a function"),
         ("metrics.b=own_losses.FIRST", "metrics.b=own_losses.FIRST: must be a function"),
         ("metrics.b=mae", "MODULE.FUNCTION"),

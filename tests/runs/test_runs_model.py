@@ -252,7 +252,6 @@ def test_every_client_has_its_own_function_and_none_is_the_mean_of_all() -> None
     assert np.abs(east - west).min() > 1e-3
     assert one.predict(RAW) == pytest.approx((east + west) / 2)
     assert one.predict(RAW, ["west", "0"]).tolist() == [west[0], east[1]]
-    assert one.predict(np.zeros((0, D)), []).shape == (0,)
     both = replace(one, about=replace(one.about, sites=("east", "east")))
     assert both.predict(RAW, "east") == pytest.approx((east + west) / 2)
     with pytest.raises(FklError, match="client=5: must be an integer from 0 to 1, or a site: east, west"):
@@ -341,12 +340,62 @@ def test_a_number_learned_from_words_becomes_the_nearest_word() -> None:
         (FRAME.assign(a=["1", "one"]), "row 2, column a: one must be a finite number"),
         (RAW[:, :2], r"rows=an array \(2, 2\): must be an array \(n, 3\)"),
         ([["a", "b", "c"]], "rows must be numbers"),
+        (FRAME.head(0), "^0 rows where at least 1 are needed"),
+        (RAW[:0], "^0 rows where at least 1 are needed"),
+        (pd.concat([FRAME, FRAME[["a"]]], axis=1), "^two columns are named a"),
         ([[1, 2, np.nan]], "finite numbers"),
     ],
 )
 def test_rows_that_cannot_be_predicted_are_refused(rows: Any, said: str) -> None:
     with pytest.raises(FklError, match=said):
         model(functions()["linear"]).predict(rows)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("learned", ["rows.csv", "rows.parquet"])
+def test_the_form_in_which_a_table_comes_changes_no_prediction(fkl: Callable[..., Answer], learned: str) -> None:
+    """Dates and booleans are the same in text, as types of each library, and in a model learned from either file."""
+    pyarrow = pytest.importorskip("pyarrow", reason="needs the extra files")
+    rng = np.random.default_rng(4)
+    days = pd.date_range("2024-01-01 06:00", periods=90, freq="7h")
+    frame = pd.DataFrame({"flag": rng.random(90) < 0.5, "day": days, "a": rng.normal(size=90)})
+    frame = frame.assign(y=frame["a"] + frame["flag"] + np.arange(90) / 30)
+    frame.to_csv("rows.csv", index=False)
+    frame.to_parquet("rows.parquet")
+    words = ("dataset=file", "dataset.target=y", "dataset.date_format=%Y-%m-%d %H:%M:%S", f"dataset.path={learned}")
+    answer = fkl("run", "algo=one_shot_ridge", "scaling=unit_box", "replicates=1", *words, "save_model=true", "out=run")
+    assert answer.code == 0, answer.err
+    one = load(Path("run"))
+    assert one.encoder.feature_names == ("flag", "day", "a")
+    expected = one.predict(
+        np.column_stack([frame["flag"], (days - pd.Timestamp(0)) / pd.Timedelta(1, "D"), frame["a"]])
+    )
+    assert np.ptp(expected) > 0.5
+    forms = {
+        "as read": frame,
+        "text": pd.read_csv("rows.csv"),
+        "all text": pd.read_csv("rows.csv", dtype=str),
+        "with a time zone": frame.assign(day=days.tz_localize("UTC")),
+        "objects": frame.assign(day=[moment.to_pydatetime() for moment in days]).astype(object),
+        "nullable": frame.convert_dtypes(),
+        "of pyarrow": frame.convert_dtypes(dtype_backend="pyarrow"),
+        "a table of pyarrow": pyarrow.Table.from_pandas(frame),
+    }
+    for name, form in forms.items():
+        assert one.predict(form) == pytest.approx(expected, rel=1e-12), name
+    for file in ("rows.csv", "rows.parquet"):
+        assert fkl("predict", "run", file, "--out", "out.csv").code == 0
+        assert pd.read_csv("out.csv")["prediction"].to_numpy() == pytest.approx(expected, rel=1e-8)
+
+
+def test_where_no_row_can_be_read_all_predictions_are_empty(fkl: Callable[..., Answer]) -> None:
+    model(functions()["gaussian"]).save(Path("model.npz"))
+    Path("rows.csv").write_text("a,b,c\nx,1,2\n")
+    answer = fkl("predict", "model.npz", "rows.csv", "--skip-bad-rows")
+    assert (answer.code, answer.out) == (0, "prediction,low,high\n,,\n")
+    Path("rows.csv").write_text("a,b,c\n")
+    answer = fkl("predict", "model.npz", "rows.csv", "--skip-bad-rows")
+    assert (answer.code, answer.err) == (2, "error: rows.csv: 0 rows where at least 1 are needed\n")
 
 
 def test_a_model_predicts_in_raw_units_what_its_method_shows_scaled() -> None:
