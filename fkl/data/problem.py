@@ -103,6 +103,10 @@ class OfAllClients:
         """How many of all clients are present in each round, (T,)."""
         return np.sum(self.present, axis=1, dtype=np.int64)
 
+    def reached(self: Any, rounds: slice) -> NDArray[np.bool_]:
+        """Whether each client takes part in any of some rounds, (K,)."""
+        return np.any(self.present[rounds], axis=0)
+
 
 @dataclass(frozen=True)
 class Problem(OfAllClients):
@@ -240,6 +244,10 @@ class Slice(Problem):
     def numbers(self) -> range:
         """Numbers of these clients."""
         return range(self.first, self.first + self.clients)
+
+    def reached(self, rounds: slice) -> NDArray[np.bool_]:
+        """Whether each of all clients takes part in any of some rounds, (everyone,)."""
+        return np.any(self.present_of_all[rounds], axis=0)
 
     def share_of_all(self, t: int) -> NDArray[np.float64]:
         """The share of each of all clients in round t, (everyone,), as in `Problem.round`."""

@@ -37,10 +37,13 @@ class Learned(NamedTuple):
         Function of the scaled numbers that methods see.
     scale : Scale
         The scaling of these numbers.
+    reached : (K,) bool
+        Whether a client took part in any round; of personal functions, only these have been learned.
     """
 
     function: Function
     scale: Scale
+    reached: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -173,7 +176,12 @@ def simulate(
                 try:
                     functions = engine.functions(experiment.algorithm, world, in_progress.state, in_progress.t)
                     pairs = zip(functions, experiment.task.scales(world), strict=True)
-                    played = replace(played, learned=tuple(Learned(*both) for both in pairs))
+                    rounds = slice(0, in_progress.t)
+                    each = (
+                        (one, scale, world.problem.reached(rounds) if one.clients > 1 else np.ones(1, np.bool_))
+                        for one, scale in pairs
+                    )
+                    played = replace(played, learned=tuple(Learned(*parts) for parts in each))
                 except (FklError, MemoryError) as error:  # the run itself is kept
                     warning(f"no functions are kept: {error}")
         yield engine.gathered(played)

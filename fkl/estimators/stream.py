@@ -115,7 +115,5 @@ class StreamRegressor(IncrementalRegressor):
         In float32 a sample's last digits would depend on the number of samples before it.
         """
         [function] = self._learner.functions(self._world, self._state, self._seen)
-        floats = [name for name, (numbers, _) in function.arrays.items() if numbers == "floats"]
-        function = replace(function, **{name: getattr(function, name).astype(np.float64) for name in floats})
-        values: NDArray[np.float64] = function.predict(x.astype(self._world.precision))[0]
+        values: NDArray[np.float64] = function.in_double().predict(x.astype(self._world.precision))[0]
         return values

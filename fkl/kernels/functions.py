@@ -5,7 +5,7 @@ predicts in round t. A personal method has K functions for K clients; otherwise 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import combinations, pairwise
 from typing import Any, ClassVar, Self
 
@@ -48,6 +48,11 @@ class Function:
     def predict(self, x: Array) -> NDArray[np.float64]:
         """Values at samples (n, d), for each client if they differ: (K or 1, n)."""
         raise NotImplementedError
+
+    def in_double(self) -> Self:
+        """The same with its numbers in float64, in which samples can be larger."""
+        floats = [name for name, (numbers, _) in self.arrays.items() if numbers == "floats"]
+        return replace(self, **{name: getattr(self, name).astype(np.float64) for name in floats})
 
     def is_function_of(self, d: int) -> bool:
         """Whether this is a function of d features; its arrays may come from any file."""

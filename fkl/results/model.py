@@ -1,6 +1,7 @@
 """A learned model in one file of arrays: saving, loading, and predictions in the target's own units."""
 
 import json
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -17,14 +18,16 @@ from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import Learned
-from fkl.kernels.functions import KINDS, Classes, Gaussian
+from fkl.kernels.functions import KINDS, Classes, Function, Gaussian
 from fkl.results.folder import FINISHED, provenance
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+FAR = 10.0
+"""Scaled samples with a larger feature are far outside: those that were learned from lie in [-1, 1]."""
 FILE = "model.npz"
-FORMAT = 1
+FORMAT = 2
 """Version of the file's format; files with another version are refused."""
 ABOUT = "about"
 """Name of the array that holds the JSON."""
@@ -102,7 +105,7 @@ class Model:
     def classes(self) -> NDArray[Any]:
         """Classes of the target: their names or values, ascending; empty for a numeric target."""
         values: set[float] = set()
-        for function, scale in self.learned:
+        for function, scale, _ in self.learned:
             if self.about.signs:
                 values |= _values(scale, np.array([-1.0, 1.0]))
             elif isinstance(function, Classes):
@@ -130,6 +133,11 @@ class Model:
         replicate : int or None
             The replicate whose function predicts; None for all: their mean, or the most frequent class.
 
+        Warns
+        -----
+        UserWarning
+            If rows are far outside what was learned from.
+
         Raises
         ------
         fkl.basics.errors.FklError
@@ -137,6 +145,8 @@ class Model:
             such client or replicate.
         """
         f = self.values(rows, client, replicate)
+        if text := self._far_outside(rows):
+            warnings.warn(text, stacklevel=2)
         if self.about.signs:
             return self.classes[(f.mean(axis=0) > 0).astype(np.int64)]
         if not len(self.classes):
@@ -166,9 +176,9 @@ class Model:
         raw = self._raw_features(rows)
         weights = self._weights_of_rows(client, len(raw))
         values = []
-        for function, scale in self._of_replicate(replicate):
-            f = function.predict(scale.x(raw))
-            of_one = f[0] if len(f) == 1 else np.einsum("kn,kn->n", weights, f)
+        for function, scale, reached in self._of_replicate(replicate):
+            f = _evaluate(function, "predict", scale.x(raw))
+            of_one = f[0] if len(f) == 1 else np.einsum("kn,kn->n", _of_reached(weights, reached), f)
             values.append(of_one if self.about.signs else scale.y_back(of_one))
         return np.stack(values)
 
@@ -182,24 +192,28 @@ class Model:
 
         Parameters and errors are those of `predict`. What several clients or replicates predict is taken for a mixture.
         """
-        learned = [(one, scale) for one, scale in self._of_replicate(replicate) if isinstance(one, Gaussian)]
-        if not learned or len(self.classes):
+        learned = self._of_replicate(replicate)
+        if not isinstance(learned[0].function, Gaussian) or len(self.classes):
             return None
         raw = self._raw_features(rows)
-        weights = np.broadcast_to(self._weights_of_rows(client, len(raw)), (self._clients, len(raw)))
-        means = [scale.y_back(function.predict(scale.x(raw))) for function, scale in learned]
-        variances = [function.variance(scale.x(raw)) * scale.y_unit**2 for function, scale in learned]
-        off = np.stack(means) - self.predict(rows, client, replicate)
-        return np.sqrt(np.einsum("kn,rkn->n", weights, np.stack(variances) + off**2) / len(learned))
+        given, middle = self._weights_of_rows(client, len(raw)), self.predict(rows, client, replicate)
+        total = np.zeros(len(raw))
+        for function, scale, reached in learned:
+            weights = np.broadcast_to(_of_reached(given, reached), (self._clients, len(raw)))
+            off = scale.y_back(_evaluate(function, "predict", scale.x(raw))) - middle
+            variance = _evaluate(function, "variance", scale.x(raw)) * scale.y_unit**2
+            total += np.einsum("kn,kn->n", weights, variance + off**2)
+        return np.sqrt(total / len(learned))
 
     def save(self, file: Path) -> None:
         """Write the file completely or not at all: arrays, and JSON as an array of bytes."""
-        kinds = [function.kind for function, _ in self.learned]
+        kinds = [one.function.kind for one in self.learned]
         told = {"format": FORMAT, **asdict(self.about), "functions": kinds, "encoder": self.encoder.as_json()}
-        arrays = {ABOUT: np.frombuffer(json.dumps(told).encode(), np.uint8)}
-        for r, both in enumerate(self.learned):
-            for part in both:
+        arrays: dict[str, NDArray[Any]] = {ABOUT: np.frombuffer(json.dumps(told).encode(), np.uint8)}
+        for r, (function, scale, reached) in enumerate(self.learned):
+            for part in (function, scale):
                 arrays |= {f"{r}/{field.name}": np.asarray(getattr(part, field.name)) for field in fields(part)}
+            arrays[f"{r}/reached"] = reached
         with whole_file(file) as stream:
             write_arrays(stream, arrays)
 
@@ -219,6 +233,19 @@ class Model:
         require(raw.ndim == 2 and raw.shape[1] == d, "rows", f"an array {raw.shape}", f"an array (n, {d})")
         require(bool(np.isfinite(raw).all()), "rows", "an array with NaN or infinity", "finite numbers")
         return raw
+
+    def _far_outside(self, rows: Any) -> str:
+        """Which rows are far outside what was learned from, as far as its scaling tells; empty if none is."""
+        raw = self._raw_features(rows)
+        far = np.zeros(raw.shape, np.bool_)
+        for _, scale, _ in self.learned:
+            if np.any(scale.x_unit != 1):  # scaled samples lie in [-1, 1]
+                far |= np.abs(scale.x(raw)) > FAR
+        if not far.any():
+            return ""
+        count, (row, column) = int(far.any(axis=1).sum()), np.argwhere(far)[0]
+        cell = f"row {row + 1}, column {self.encoder.feature_names[column]}, {raw[row, column]:.6g}"
+        return f"{count} row{' is' if count == 1 else 's are'} far outside what was learned from: {cell}"
 
     @property
     def _clients(self) -> int:
@@ -252,6 +279,28 @@ class Model:
         names = ", ".join(dict.fromkeys(sites))
         require(bool(here.any()), "client", client, f"an integer from 0 to {K - 1}, or a site: {in_one_line(names)}")
         return here[: self._clients] / here.sum() if self.personal else np.ones(1)
+
+
+def _of_reached(weights: NDArray[np.float64], reached: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Weights (K, n or 1) of clients that have learned a function; those of the others go to them."""
+    learned = weights * reached[:, None]
+    total = learned.sum(axis=0)
+    if not total.all():
+        k = int(weights[:, int((total == 0).argmax())].argmax())
+        raise FklError(f"client {k} took part in no round, so it has no function; ask for other clients, or for all")
+    return learned / total
+
+
+def _evaluate(function: Function, what: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`predict` or `variance` (K or 1, n); in double precision for samples too large for the function's own."""
+    with np.errstate(all="ignore"):
+        f: NDArray[np.float64] = getattr(function, what)(x)
+        far = ~np.isfinite(f).all(axis=0)
+        if far.any() and not isinstance(function, Classes):  # of undecided classes NaN is the answer
+            f[:, far] = getattr(function.in_double(), what)(x[far])
+            if not np.isfinite(f).all():
+                raise FklError(f"row {int((~np.isfinite(f).all(axis=0)).argmax()) + 1}: its numbers are too large")
+    return f
 
 
 def _values(scale: Scale, classes: NDArray[np.float64]) -> set[float]:
@@ -299,7 +348,11 @@ def _read_model(arrays: dict[str, NDArray[Any]]) -> Model:
         sites = tuple(map(str, of_about["sites"]))
         about = About(**{**of_about, "sites": sites, "signs": of_about["signs"] is True})
         learned = tuple(
-            Learned(_make_from_arrays(KINDS[kind], arrays, r), _make_from_arrays(Scale, arrays, r))
+            Learned(
+                _make_from_arrays(KINDS[kind], arrays, r),
+                _make_from_arrays(Scale, arrays, r),
+                arrays.pop(f"{r}/reached"),
+            )
             for r, kind in enumerate(kinds)
         )
     except BAD_JSON as error:
@@ -315,11 +368,12 @@ def _read_model(arrays: dict[str, NDArray[Any]]) -> Model:
         raise DamagedError(
             "it has no functions" if not learned else f"it has more than that: {in_one_line(min(arrays))}"
         )
-    for r, (function, scale) in enumerate(learned):
+    for r, (function, scale, reached) in enumerate(learned):
         shapes = {"x_low": ((), (d,)), "x_unit": ((), (d,)), "y_low": ((),), "y_unit": ((),)}
         ends = {name: np.asarray(getattr(scale, name)) for name in shapes}
         scale_fits = all(end.dtype == np.float64 and end.shape in shapes[name] for name, end in ends.items())
-        if not function.is_function_of(d) or function.clients not in (1, len(about.sites)) or not scale_fits:
+        some = reached.dtype == np.bool_ and reached.shape == (function.clients,) and reached.any()
+        if not function.is_function_of(d) or function.clients not in (1, len(about.sites)) or not (scale_fits and some):
             raise DamagedError(f"the arrays of replicate {r} do not go together")
     return Model(learned, encoder, about)
 

@@ -1,5 +1,6 @@
 """Predictions of a saved model for the rows of a file."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from fkl.data import csv_file, own_file, typed_file
 from fkl.data.encoder import Encoder
 from fkl.results.model import Model, load
 from fkl.results.tables import FLOATS
-from fkl.screen.messages import note
+from fkl.screen.messages import note, warning
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -73,17 +74,24 @@ def write_predictions(
     try:
         if skip_bad_rows:
             frame = _readable_rows(model, whole)
-        if across is None:
-            table = predictions(model, frame, client, replicate).set_index(frame.index).reindex(whole.index)
-            table = concat([whole[list(keep)], table], axis=1)
-        else:
-            table = errors_across(model, frame, across, replicate)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", UserWarning)
+            if across is None:
+                table = predictions(model, frame, client, replicate).set_index(frame.index).reindex(whole.index)
+                table = concat([whole[list(keep)], table], axis=1)
+            else:
+                table = errors_across(model, frame, across, replicate)
+        for text in dict.fromkeys(str(one.message) for one in told):
+            warning(text)
     except FklError as error:
         raise FklError(f"{rows}: {error}") from None
     # The functions over which predictions are averaged
     several = [f"{model.replicates} replicates"] * (replicate is None and model.replicates > 1)
     named = client is not None or _column_of_clients(model, frame) is not None
-    several += [f"{len(model.about.sites)} clients"] * (model.personal and not named)
+    if model.personal and not named:
+        clients, reached = len(model.about.sites), np.any([one.reached for one in model.learned], axis=0)
+        some = "" if reached.all() else f"{reached.sum()} of "
+        several.append(f"{some}{clients} clients{' (the others took part in no round)' * bool(some)}")
     averaged = f"averaged over {' and '.join(several)}" if several else ""
     if across is not None:
         what = "shares of wrong classes" if len(model.classes) else "root mean squared errors in the target's own units"

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fkl.basics.errors import key_prefix, plural
+import numpy as np
+
+from fkl.basics.errors import in_one_line, key_prefix, plural
 from fkl.basics.files import writing
 from fkl.basics.memory import limited_to_free_memory
 from fkl.conditions import Wrapped
@@ -97,8 +99,14 @@ def add_model(run: Run, progress: bool = True) -> None:
 
 def _of_clients_gone(experiment: Experiment, model: Model) -> Iterator[str]:
     """Warning about functions of clients that were absent at the end, while the others continued to learn."""
+    if not model.personal:
+        return
+    never = [np.flatnonzero(~one.reached) for one in model.learned]
+    if any(map(len, never)):
+        clients = ", ".join(sorted({str(k) for some in never for k in some}, key=int))
+        yield f"clients {in_one_line(clients)} took part in no round: the model has no function of theirs"
     gone = int((~experiment.problem.present[-1]).sum())
-    if gone and model.personal:
+    if gone:
         yield (
             f"{gone} of {plural(experiment.problem.clients, 'client')} had no sample in the last round: in the model "
             "their own part is of the last round they had, what all share of the run's, and the two may not fit"

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import warnings
 import zipfile
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -73,15 +74,20 @@ def functions() -> dict[str, Function]:
     }
 
 
+def learned(function: Function, scale: Scale) -> Learned:
+    return Learned(function, scale, np.ones(function.clients, np.bool_))
+
+
 def model(function: Function, *, signs: bool = False, labels: tuple[str, ...] = (), replicates: int = 2) -> Model:
     scale = Scale(drawn(D), np.exp(drawn(D)), 10.0, 4.0)
     about = About("A method", "a data set", ("east", "west")[: max(2, function.clients)], signs)
-    return Model((Learned(function, scale),) * replicates, Encoder(("a", "b", "c"), labels=labels), about)
+    return Model((learned(function, scale),) * replicates, Encoder(("a", "b", "c"), labels=labels), about)
 
 
 def arrays(one: Model) -> list[bytes]:
     """All bytes of a model, with their kinds of number and shapes."""
-    parts = [getattr(part, field.name) for both in one.learned for part in both for field in fields(part)]
+    parts = [getattr(part, field.name) for every in one.learned for part in every[:2] for field in fields(part)]
+    parts += [reached for _, _, reached in one.learned]
     return [f"{np.asarray(part).dtype} {np.shape(part)}".encode() + np.asarray(part).tobytes() for part in parts]
 
 
@@ -155,7 +161,7 @@ HOSTILE: dict[str, tuple[str, Callable[[dict[str, bytes]], dict[str, bytes]], st
     "no weights": ("linear", without("1/w"), "KeyError: '1/w'"),
     "more than it says": ("linear", put("2/w", npy(np.zeros(3))), "it has more than that: 2/w"),
     "no functions": ("linear", about(functions=[]), "it has no functions"),
-    "a later version": ("linear", about(format=2), "it is of format 2, and this version reads 1"),
+    "a later version": ("linear", about(format=3), "it is of format 3, and this version reads 2"),
     "another kind": ("linear", about(functions=["linear", "Popen"]), "KeyError: 'Popen'"),
     "no words": ("linear", about(encoder="{}"), "KeyError: 'words'"),
     "words that are numbers": ("linear", about(encoder=7), "TypeError"),
@@ -238,7 +244,7 @@ RAW = np.array([[4, 1.5, 0], [0, -2, 1e-3]])
 
 def test_a_number_comes_in_the_targets_own_units_whatever_the_order_of_columns() -> None:
     one = model(functions()["linear"])
-    (function, scale), _ = one.learned
+    (function, scale, _), _ = one.learned
     expected = [10 + 4 * (((row - scale.x_low) / scale.x_unit) @ function.w + function.bias) for row in RAW]
     assert one.predict(FRAME) == pytest.approx(np.array(expected), rel=1e-12)
     assert one.predict(RAW).tobytes() == one.predict(FRAME).tobytes()
@@ -258,6 +264,61 @@ def test_every_client_has_its_own_function_and_none_is_the_mean_of_all() -> None
         one.predict(RAW, 5)
 
 
+def test_a_client_that_took_part_in_no_round_has_no_function() -> None:
+    """The mean over clients is that of the others, also of a site's; asked alone, it is refused by its number."""
+    one = model(functions()["features"])
+    never = replace(one, learned=tuple(part._replace(reached=np.array([True, False])) for part in one.learned))
+    assert never.predict(RAW) == pytest.approx(one.predict(RAW, "east"))
+    with pytest.raises(FklError, match=r"^client 1 took part in no round, so it has no function; ask for"):
+        never.predict(RAW, "west")
+    site = replace(never, about=replace(never.about, sites=("east", "east")))
+    assert site.predict(RAW, "east") == pytest.approx(one.predict(RAW, "east"))
+
+
+@pytest.mark.parametrize(
+    "algo",
+    ["fedavg", "fedavg_batches", "scaffold_batches", "ditto", "ditto_batches", "perfedavg", "one_shot_ridge", "em_kofl",
+     "pof_mkl", "vm_kofl", "rf_gp", "nco_oms", "fed_poe", "cta", "odkla"],
+)  # fmt: skip
+def test_no_model_has_the_function_of_a_client_that_was_never_reached(algo: str, tmp_path: Path) -> None:
+    """Of every method whose clients may be absent: its mean is over others, or there is one function for all."""
+    rounds = range(1, prepare(scenario(f"algo={algo}")).problem.rounds + 1)
+    (tmp_path / "trace.csv").write_text("round,client,present\n" + "".join(f"{t},0,0\n" for t in rounds))
+    run = scenario(f"algo={algo}", "participation=trace", f"participation.path={tmp_path / 'trace.csv'}")
+    experiment = prepare(run)
+    chunks = simulate(experiment, None, None, lambda _: None, keep_functions=True)
+    one = Model.from_experiment(experiment, run.dataset, [part for chunk in chunks for part in chunk.learned])
+    problem = experiment.problem
+    x = problem.x.reshape(-1, problem.dimension)[:5] * problem.scale.x_unit + problem.scale.x_low
+    if not one.personal:
+        assert one.learned[0].reached.shape == (1,)
+        assert (one.values(x, 0) == one.values(x)).all()
+        assert np.ptp(one.values(x), axis=1).any()  # the function 0 is a constant
+        return
+    assert [(~part.reached).nonzero()[0].tolist() for part in one.learned] == [[0]] * one.replicates
+    with pytest.raises(FklError, match="client 0 took part in no round"):
+        one.values(x, 0)
+    others = np.mean([one.values(x, k) for k in range(1, problem.clients)], axis=0)
+    assert one.values(x) == pytest.approx(others)
+
+
+@pytest.mark.parametrize("kind", ["features", "gaussian"])
+@pytest.mark.parametrize("size", [1e9, 1e39, 1e150])
+def test_a_row_of_any_size_has_a_prediction_within_the_functions_bounds(kind: str, size: float) -> None:
+    """Features in float32 lie in [-1, 1] and samples may be too large for it; a warning names the far cell."""
+    one = model(functions()[kind], replicates=1)
+    function, scale = one.learned[0].function, Scale(np.zeros(D), np.ones(D) * 2, 10.0, 4.0)
+    one = replace(one, learned=(learned(function, scale),))
+    rows = np.array([[0.5, 0.2, 0.1], [0.5, 0.2, size]])
+    with pytest.warns(UserWarning, match=r"^1 row is far outside .*: row 2, column c, "):
+        f, spread = one.predict(rows), one.deviation(rows)
+    largest = np.abs(function.theta).sum() * np.abs(function.weights).max() + abs(function.bias)
+    assert (np.abs(f - scale.y_low) <= scale.y_unit * largest).all()
+    assert spread is None or np.isfinite(spread).all()
+    with pytest.raises(FklError, match=r"^row 2: its numbers are too large"), warnings.catch_warnings(action="ignore"):
+        replace(one, learned=(learned(function, Scale(x_unit=np.array(0.01))),)).predict(rows * [1, 1, 1e308 / size])
+
+
 def test_all_replicates_are_averaged_and_one_may_be_asked() -> None:
     one = model(functions()["linear"])
     two = replace(one, learned=(one.learned[0], model(functions()["linear"]).learned[0]))
@@ -273,7 +334,7 @@ def test_a_normal_distribution_has_an_interval_in_the_targets_own_units() -> Non
     one = model(functions()["gaussian"])
     two = replace(one, learned=(one.learned[0], model(functions()["gaussian"]).learned[0]))
     means, variances = [], []
-    for function, scale in two.learned:
+    for function, scale, _ in two.learned:
         means += list(scale.y_back(function.predict(scale.x(RAW))))
         variances += list(function.variance(scale.x(RAW)) * scale.y_unit**2)
     expected = np.sqrt(np.mean(variances, axis=0) + np.var(means, axis=0))
@@ -293,7 +354,7 @@ def test_a_normal_distribution_has_an_interval_in_the_targets_own_units() -> Non
 def test_a_sign_becomes_the_class_it_stands_for(labels: tuple[str, ...]) -> None:
     function = Linear(np.array([1.0, 0, 0]), number(-2))
     scale = Scale(y_low=0.5, y_unit=0.5) if labels else Scale(y_low=15.0, y_unit=5.0)
-    one = replace(model(function, signs=True, labels=labels), learned=(Learned(function, scale),))
+    one = replace(model(function, signs=True, labels=labels), learned=(learned(function, scale),))
     assert one.predict(RAW).tolist() == (["yes", "no"] if labels else [20.0, 10.0])
     table = predictions(one, FRAME)
     assert table["f"].tolist() == [2.0, -2.0]
@@ -313,7 +374,7 @@ def machine(*values: float) -> Classes:
 def test_the_class_is_the_one_that_most_replicates_name() -> None:
     scale, rows = Scale(y_low=1.0, y_unit=3.0), np.array([[1.0, 0, 0], [-1.0, 0, 0], [0.0, 0, 0]])
     one = model(machine(0.0, 1 / 3, 1.0))
-    one = replace(one, learned=(Learned(machine(0.0, 1 / 3, 1.0), scale), *(Learned(machine(1 / 3, 1.0), scale),) * 2))
+    one = replace(one, learned=(learned(machine(0.0, 1 / 3, 1.0), scale), *(learned(machine(1 / 3, 1.0), scale),) * 2))
     assert one.classes.tolist() == [1.0, 2.0, 4.0]
     assert one.predict(rows, replicate=0)[:2].tolist() == [1.0, 4.0]
     assert one.predict(rows)[:2].tolist() == [4.0, 2.0]
@@ -324,7 +385,7 @@ def test_the_class_is_the_one_that_most_replicates_name() -> None:
 
 def test_a_number_learned_from_words_becomes_the_nearest_word() -> None:
     function = Linear(np.array([1.0, 0, 0]), number(0))
-    one = replace(model(function, labels=("no", "yes")), learned=(Learned(function, Scale()),))
+    one = replace(model(function, labels=("no", "yes")), learned=(learned(function, Scale()),))
     assert one.predict(np.array([[0.4, 0, 0], [0.6, 0, 0], [9, 0, 0], [-9, 0, 0]])).tolist() == [
         "no",
         "yes",
@@ -406,7 +467,7 @@ def test_a_model_predicts_in_raw_units_what_its_method_shows_scaled() -> None:
     scale, x = problem.scale, problem.x[3, :1]
     raw = x * scale.x_unit + scale.x_low
     assert np.abs(raw - x).max() > 1e-3
-    f = np.mean([function.predict(x)[0] for function, _ in chunk.learned])
+    f = np.mean([function.predict(x)[0] for function, *_ in chunk.learned])
     assert one.predict(raw, 0) == pytest.approx(25 + 321 * f, rel=1e-12)  # diabetes: 25 to 346
     with pytest.raises(FklError, match="no column age; needed are age, sex"):
         one.predict(FRAME)

@@ -124,10 +124,10 @@ class Nystroem(HoldOut, OnBatches):
         return world.held.rows(SPACE, lambda: bank), world.tested.rows(SPACE, lambda: bank)
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnPoints, ...]:
-        """Sums over the centres, for every client."""
+        """A sum over the centres; no client misses a round, so all have the same."""
         client: Client = state.client
         dictionary = world.dictionary
-        alpha = CentreBank(dictionary, client.centres).coefficients(client.theta)
+        alpha = CentreBank(dictionary, client.centres).coefficients(client.theta[:, :1])
         kernel = np.array(dictionary.families), np.asarray(dictionary.scales, np.float64)
         return tuple(
             OnPoints(np.asarray(points, np.float64), *kernel, own[:, None], np.zeros(len(own)))

@@ -130,8 +130,8 @@ class OneShotRidge(HoldOut, OnBatches):
         return replace(server, theta=np.stack(theta))
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """Theta for every client."""
-        theta = state.client.theta[:, :, None]
+        """The server's theta."""
+        theta = state.server.theta[:, None, None]
         return OnFeatures.of_replicates(world.bank, theta, np.ones(theta.shape[:3]))
 
 

@@ -34,6 +34,8 @@ class Personal(FedAvg):
     eta, eta_server, local_steps, lam : see `FedAvg`
     """
 
+    personal: ClassVar[bool] = True
+
     lam_k: float = 1.0
 
     def __post_init__(self) -> None:

@@ -73,6 +73,8 @@ class FedAvg(Federated):
     """
 
     label: ClassVar[str] = "FedAvg"
+    personal: ClassVar[bool] = False
+    """Whether each client has a model of its own."""
     uses_sample_once: ClassVar[bool] = True
     message_of_one_sample: ClassVar[bool] = True
     not_traceable: ClassVar[str] = ""
@@ -147,6 +149,7 @@ class FullBatches(Batched, OnBatches):
     """
 
     task: ClassVar[type[Task]] = StarTask
+    personal: ClassVar[bool]
     losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
     uses_sample_once: ClassVar[bool] = False
     message_of_one_sample: ClassVar[bool] = False
@@ -180,8 +183,12 @@ class FullBatches(Batched, OnBatches):
         return LossOfAll(common, samples, down.theta.values, self.lam / common.clients, own)
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """Theta of every client."""
-        return mean_of_kernels(world, state.client.theta[:, :, None])
+        """The server's theta as its clients last received it, or every client's own of a personal method."""
+        theta = state.client.theta[:, :, None]
+        if not self.personal and theta.shape[1] > 1:  # older copies are no models
+            last = [np.flatnonzero(here).max(initial=-1) for here in world.problem.present[:t].T]
+            theta = theta[:, [int(np.argmax(last))]]
+        return mean_of_kernels(world, theta)
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,9 @@ class Site:
         encoder = self.table.encoder or Encoder(self.known.columns)
         sites = (str(self.number),) * self.known.clients_per_site
         about = About(self.run.algo.label, self.run.dataset.name, sites, signs=False)
-        Model((Learned(function, self.known.scale),), encoder, about).save(self._file("model.npz"))
+        Model((Learned(function, self.known.scale, np.ones(function.clients, np.bool_)),), encoder, about).save(
+            self._file("model.npz")
+        )
 
     def _file(self, kind: str) -> Path:
         """The site's own file of this run, in a folder next to the rows."""
