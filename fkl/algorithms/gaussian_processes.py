@@ -32,6 +32,8 @@ from fkl.kernels.traceable import namespace
 
 LEVELS = np.logspace(-6, 0, 25)
 """Candidate noise levels, four per decade. Targets are scaled to numbers of about 1."""
+LEAST_NOISE = 1e-12
+"""With less noise, a covariance loses all its digits to rounding in float64."""
 FIRST_LEVEL = 1e-2
 """The noise level before there are more samples than features of a kernel, if the level is estimated."""
 DIGITS = 6
@@ -125,8 +127,8 @@ class GaussianProcesses:
     def __post_init__(self) -> None:
         every = "an integer >= 1, or null for after 1, 2, 4, 8, ... rounds"
         require(self.flush is None or self.flush >= 1, "flush", self.flush, every)
-        allowed = "a variance > 0, or null for the level of most evidence"
-        require(self.noise is None or 0 < self.noise < np.inf, "noise", self.noise, allowed)
+        allowed = f"a variance of at least {LEAST_NOISE:g}, or null for the level of most evidence"
+        require(self.noise is None or LEAST_NOISE <= self.noise < np.inf, "noise", self.noise, allowed)
         require(0 < self.forget <= 1, "forget", self.forget, "a number > 0, up to 1")
         require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
 

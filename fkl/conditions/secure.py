@@ -4,6 +4,7 @@ It is the result of the protocol in `fkl.conditions.secure_protocol`, bit for bi
 Masks cancel in it, so a simulation draws none. It counts the bytes of vectors, keys, shares and unmasking.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -69,6 +70,13 @@ class Pairwise(OnMessages):
         require(0 <= self.fraction < self.bits, "fraction", self.fraction, "an integer >= 0, below bits")
         n = self.neighbours
         require(n is None or (n >= 2 and n % 2 == 0), "neighbours", n, "an even integer >= 2, or null for all")
+
+    def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
+        """Refuse compression: its error would stay, and a masked entry has all its bits."""
+        super().require_fits(method, conditions)
+        allowed = "null where sums are secure: masked entries take secure.bits each; lower secure.bits instead"
+        coded = conditions.get("compression")
+        require(coded is None, "compression", type(coded).__name__, allowed)
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
         """The message in fixed point, and the protocol's own bytes."""

@@ -125,7 +125,7 @@ class Encoder:
                 more = f" and {len(words) - WORDS_SHOWN} more" if len(words) > WORDS_SHOWN else ""
                 written = f"a date as {self.dates[column]}" if column in self.dates else "a finite number"
                 allowed = f"one of {', '.join(words[:WORDS_SHOWN])}{more}" if words else written
-                cell = in_one_line(frame[column].iloc[row])
+                cell = "an empty cell" if frame[column].isna().iloc[row] else in_one_line(frame[column].iloc[row])
                 raise FklError(f"row {row + 1}, column {in_one_line(column)}: {cell} must be {allowed}")
             one_hot = words and self.one_hot
             parts.append((values[:, None] == np.arange(len(words))).astype(np.float64) if one_hot else values[:, None])

@@ -57,6 +57,10 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
         warnings.append(
             "the steps ended before the duality gap was as small as asked for, see the columns converged and gap"
         )
+    ways = [f"{way}_bytes" for way in ("uplink", "broadcast", "link") if f"{way}_bytes" in summary]
+    alone = problem.clients < 2 or run.settings.learners != "federated"
+    if ways and not alone and not summary[ways].to_numpy().any():
+        warnings.append("nothing was sent in any round: each client learned alone")
     error = next((name for name in ("mse", "train_mse", "test_mse") if name in summary), None)
     if error is not None and (worse := worse_than_zero(whole.task.targets, summary[error].to_numpy())):
         warnings.append(worse)
