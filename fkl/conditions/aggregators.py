@@ -20,6 +20,8 @@ from fkl.wire.payloads import payloads_of, rebuilt, with_axes_of
 
 DIGITS = 6
 """Decimals of a score."""
+LEAST_DISTANCE = 1e-150
+"""Divides a message that equals the median; its square is still a number."""
 ROUNDING = 1e-9
 """A share of clients, times their number, may be this much below an integer."""
 
@@ -141,6 +143,13 @@ class Tolerant(Aggregator):
         """The number f of n clients."""
         return int(self.byzantine * n + ROUNDING)
 
+    def require_samples(self, problem: Any) -> None:
+        """Also refuse a share that never makes one client of those present false."""
+        super().require_samples(problem)
+        n = int(problem.together.max())
+        allowed = f"0, or at least 1/{n}: rounded down, it is none of {n} clients"
+        require(self.byzantine == 0 or self.false_ones(n) > 0, "aggregate.byzantine", self.byzantine, allowed)
+
     def require_at_least(self, n: int, times: int) -> None:
         """Refuse less than `times` f + 3 of n clients."""
         f = self.false_ones(n)
@@ -241,16 +250,16 @@ class Bulyan(Tolerant):
 class GeometricMedian(Aggregator):
     """The vector with the smallest sum of distances to all messages.
 
-    Weiszfeld's iteration from the mean, with distances of at least `smoothing`: Pillutla, Kakade and Harchaoui, Robust
-    Aggregation for Federated Learning (IEEE Transactions on Signal Processing, 2022), Algorithm 2. An entry that a
-    client leaves out counts as 0.
+    Weiszfeld's iteration, with smoothed distances: Pillutla, Kakade and Harchaoui, Robust Aggregation for Federated
+    Learning (IEEE Transactions on Signal Processing, 2022), Algorithm 2. It begins at the median of every entry, which
+    a minority of false messages cannot move far, so a few steps suffice. An entry that a client leaves out counts as 0.
 
     Parameters
     ----------
     iterations : int
         Steps of the iteration.
     smoothing : float
-        Smallest distance by which a message is divided.
+        Smallest distance by which a message is divided, times the messages' median distance from the median.
     """
 
     iterations: int = 32
@@ -262,10 +271,12 @@ class GeometricMedian(Aggregator):
 
     def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
         """The mean, with weights of one over the distances to the last mean."""
-        middle = messages.mean(axis=1)
+        middle = np.median(messages, axis=1)
+        typical = np.median(np.linalg.norm(messages - middle[:, None], axis=2), axis=1, keepdims=True)
+        least = np.maximum(self.smoothing * typical, LEAST_DISTANCE)
         for _ in range(self.iterations):
             away = np.linalg.norm(messages - middle[:, None], axis=2)
-            weight = 1 / np.maximum(away, self.smoothing)
+            weight = 1 / np.maximum(away, least)
             middle = np.matmul((weight / weight.sum(axis=1, keepdims=True))[:, None], messages)[:, 0]
         return middle
 

@@ -45,6 +45,13 @@ class Attack(OnMessages):
         require(0 <= self.share <= 1, "share", self.share, "a share from 0 to 1")
         require(self.from_round >= 1, "from_round", self.from_round, "an integer >= 1")
 
+    def require_samples(self, problem: Any) -> None:
+        """Refuse an attack that never happens."""
+        n, T = problem.present.shape[1], len(problem.present)
+        allowed = f"0, or at least 1/{n}: rounded down, it is none of {n} clients"
+        require(self.share == 0 or int(self.share * n + ROUNDING) > 0, "attack.share", self.share, allowed)
+        require(self.from_round <= T, "attack.from_round", self.from_round, f"at most {T}, the last round")
+
     def count(self, common: Common, t: int) -> int:
         """Number of attackers in a round."""
         return int(self.share * common.clients + ROUNDING) if t + 1 >= self.from_round else 0

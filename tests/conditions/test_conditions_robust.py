@@ -1,6 +1,7 @@
 """Aggregators and attacks: those of flwr and byzfl to rounding, what the papers promise, and what is refused."""
 
 import json
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 from scipy.stats import norm
 
 from fkl.basics.errors import BadValue
@@ -19,6 +21,8 @@ from fkl.conditions.attacks import Alie, Attack, LabelFlip, RandomNoise, SignFli
 from fkl.conditions.late import LateUpdates
 from fkl.conditions.privacy import Central
 from fkl.conditions.secure import Pairwise
+from fkl.config import load
+from fkl.config.compose import compose
 from fkl.conformance.promises import PROMISES, Conformance, play, require_same, scenario
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
@@ -115,7 +119,6 @@ def test_aggregators_are_those_of_byzfl() -> None:
         "trimmed_mean": TrimmedMean(f / n),
         "krum": Krum((f - 1) / n),
         "multi_krum": MultiKrum((f - 1) / n, n - f),
-        "geometric_median_3": GeometricMedian(3, 0.1),
         "geometric_median_100": GeometricMedian(100, 1e-6),
     }
     for name, rule in rules.items():
@@ -193,10 +196,45 @@ def test_all_clients_count_in_a_payload_that_none_leaves_out() -> None:
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: type(attack).__name__)
 @pytest.mark.parametrize("algo", [*METHODS, "em_kofl"])
 def test_without_attackers_it_is_the_plain_run(algo: str, attack: Attack) -> None:
-    """Bit for bit, also before the round in which they begin."""
-    plain = play(experiment(algo), (0, 1))
-    for nobody in (replace(attack, share=0.0), replace(attack, share=0.5, from_round=1000)):
-        require_same(plain, play(experiment(algo, attack=nobody), (0, 1)), "without attackers")
+    """Bit for bit."""
+    nobody = experiment(algo, attack=replace(attack, share=0.0))
+    require_same(play(experiment(algo), (0, 1)), play(nobody, (0, 1)), "without attackers")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("attack=sign_flip", "attack.share=0.2: must be 0, or at least 1/4: rounded down, it is none of 4 clients"),
+        ("attack=zero attack.share=0.25 attack.from_round=101", "attack.from_round=101: must be at most 100"),
+        ("aggregate=trimmed_mean", "aggregate.byzantine=0.2: must be 0, or at least 1/4: rounded down"),
+        ("aggregate=krum aggregate.byzantine=0.1", "aggregate.byzantine=0.1: must be 0, or at least 1/4"),
+    ],
+)
+def test_what_would_do_nothing_is_refused(words: str, line: str) -> None:
+    """A default share is nobody of four clients, and the rule would be the mean."""
+    run = load(compose("algo=ofmkl_avg", "dataset=diabetes", "kernels.D=4", "replicates=1", *words.split()))
+    given = prepare(run)
+    world, _ = make_world(given, (0,))
+    with pytest.raises(BadValue, match=rf"^{re.escape(line)}"):
+        given.algorithm.init(world)
+    allowed = load(compose(*run.words, *words.split()[:1], f"{line.partition('=')[0]}=0")) if "share" in line else None
+    assert allowed is None or prepare(allowed).algorithm.init(make_world(prepare(allowed), (0,))[0])
+
+
+@pytest.mark.parametrize("scale", [1e-7, 1.0, 1e6])
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e12])
+def test_the_geometric_median_is_a_minimum_whatever_the_messages_size(far: float, scale: float) -> None:
+    """Nine of twenty clients attack; the objective is that of scipy's best point."""
+    messages = np.random.default_rng(0).normal(1.0, 1.0, (1, 20, 3))
+    messages[:, :9] += far
+    found = GeometricMedian().combined(messages * scale, None)[0] / scale
+
+    def objective(point: Any) -> float:
+        return float(np.linalg.norm(messages[0] - point, axis=1).sum())
+
+    honest = minimize(objective, np.median(messages[0], axis=0), method="Nelder-Mead", options={"xatol": 1e-10})
+    assert np.linalg.norm(found - honest.x) < 0.05
+    assert objective(found) - objective(honest.x) < 1e-3 * 20
 
 
 def test_attackers_are_as_many_as_said_and_the_same_in_all_rounds() -> None:
@@ -275,12 +313,19 @@ def test_if_all_clients_flip_their_labels_the_server_learns_from_the_others(algo
 
 TOGETHER = {
     "pof_mkl": ("aggregate=median", "attack=alie", "compression=uniform"),
-    "ofmkl_avg": ("aggregate=krum", "attack=label_flip", "privacy=local", "privacy.clip=1", "privacy.noise=0.1"),
-    "rf_gp": ("aggregate=bulyan", "attack=noise", "late=updates", "late.staleness=0.5"),
+    "ofmkl_avg": (
+        "aggregate=krum",
+        "aggregate.byzantine=0",
+        "attack=label_flip",
+        "privacy=local",
+        "privacy.clip=1",
+        "privacy.noise=0.1",
+    ),
+    "rf_gp": ("aggregate=bulyan", "aggregate.byzantine=0", "attack=noise", "late=updates", "late.staleness=0.5"),
     "em_kofl": ("aggregate=geometric_median", "attack=sign_flip", "participation=share"),
     "vm_kofl": ("attack=zero", "secure=pairwise"),
-    "perfedavg": ("aggregate=multi_krum", "attack=label_flip", "late=labels"),
-    "one_shot_ridge": ("aggregate=trimmed_mean", "attack=label_flip"),
+    "perfedavg": ("aggregate=multi_krum", "aggregate.byzantine=0", "attack=label_flip", "late=labels"),
+    "one_shot_ridge": ("aggregate=trimmed_mean", "aggregate.byzantine=0.3", "attack=label_flip"),
 }
 
 
