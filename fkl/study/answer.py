@@ -109,7 +109,7 @@ class Answer:
         how = {
             "rows": "seeds share rows: variance 1.5 V(rows) + V(seeds)",
             "seeds": "Student's t over seeds",
-            "clients": "Student's t over clients, each counted once",
+            "clients": "variance over clients, each counted once, plus V(seeds)",
             "time": "Student's t over 10 blocks of rounds",
         }[plan.claim]
         if drawn := [one.dataset.name for one in self.judged if are_drawn(plan, one.dataset)]:

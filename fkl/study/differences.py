@@ -48,7 +48,8 @@ class Difference:
     unit : str
         Name of the unit, in the singular.
     V_rows : float
-        Contribution of rows to V, before `FACTOR`; 0 unless seeds share rows.
+        Contribution to V, before `FACTOR`, that more units do not lower: of rows that seeds share, or of the seeds in
+        which clients were judged; else 0.
     rows : int
         Number of judged rows if seeds share rows; else 0.
     seeds : int
@@ -192,7 +193,12 @@ def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Diff
 def from_clients(errors_a: ArrayLike, errors_b: ArrayLike) -> Difference:
     """Claim `clients`, other clients like these: natural ones (sites, if clients belong to sites), each counted once.
 
-    V = var(d) / K, nu = K - 1, d the log ratio of a client's mean errors over seeds.
+    With d_k the log ratio of client k's mean errors over seeds, m their mean, and D_ks = q_A,ks/e_A,k - q_B,ks/e_B,k
+    (q: errors in seed s; e: their means over seeds), the first-order form of its change with the seed:
+
+        V_clients = var(d) / K
+        V_seeds   = S/(S-1) sum_s (sum_k D_ks / (K S))^2
+        V         = V_clients + V_seeds, nu as in `from_rows`
 
     Parameters
     ----------
@@ -214,7 +220,11 @@ def from_clients(errors_a: ArrayLike, errors_b: ArrayLike) -> Difference:
     if (failed_a | failed_b).any():
         return _of_units(_middle(_log_ratios(a, b)), "client", len(a), failed_a, failed_b)
     d = _log_ratios(a.mean(axis=0, keepdims=True), b.mean(axis=0, keepdims=True))[0]
-    return _of_units(d, "client", len(a), failed_a, failed_b)
+    S, V_clients = len(a), _variance(d)
+    by_seed = (a / a.mean(axis=0) - b / b.mean(axis=0)).sum(axis=1) / (K * S)
+    V_seeds = float(S / (S - 1) * np.square(by_seed).sum()) if S > 1 else 0.0
+    nu = satterthwaite(V_clients, K, V_seeds, max(S, 2))
+    return Difference(float(d.mean()), V_clients + V_seeds, nu, d, "client", V_seeds / FACTOR, seeds=S)
 
 
 def from_time(losses_a: ArrayLike, losses_b: ArrayLike) -> Difference:
@@ -225,7 +235,7 @@ def from_time(losses_a: ArrayLike, losses_b: ArrayLike) -> Difference:
     Parameters
     ----------
     losses_a, losses_b : (S, T) or (T,)
-        Mean loss over clients in each round and seed; not finite if the run failed.
+        Mean loss over the present clients in each round and seed; not finite if the run failed.
 
     Raises
     ------

@@ -72,10 +72,13 @@ class Job:
 
     @property
     def file(self) -> Path:
-        """Its note."""
+        """Its note; a display name has no part in it, so that it may change, and may have any letters."""
         judged = "sealed" if self.plan.before else "judged"
         stage = judged if self.wave is None else f"search{self.wave}"
-        return self.plan.folder / NOTES / f"{slug(self.dataset.name)}-{slug(self.method.name)}-{self.seed}-{stage}.json"
+        words = self.plan.words_of(self.dataset, self.method)
+        which = hashlib.sha256(json.dumps(words).encode()).hexdigest()[:10]
+        choices = (word.partition("=")[2] for word in words if word.startswith(("algo=", "dataset=")))
+        return self.plan.folder / NOTES / f"{slug('-'.join(choices))}-{which}-{self.seed}-{stage}.json"
 
     @property
     def words(self) -> tuple[str, ...]:

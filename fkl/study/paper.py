@@ -8,6 +8,7 @@ from fkl.config.words import read_words
 from fkl.data.dealt_rows import BLOCK
 from fkl.report.latex import escaped
 from fkl.study.answer import CLAIMS, Answer, looks_of
+from fkl.study.differences import FACTOR, Difference
 from fkl.study.jobs import MOST_WAVES, are_drawn, last_wave
 from fkl.study.plan import Part, Plan
 
@@ -17,6 +18,19 @@ FKL = "fkl"
 ALWAYS = (FKL, "akiba2019optuna", "holm1979")
 CLUSTERING = "cameron2011"
 """Key of two-way clustering, for claims about rows that seeds share."""
+
+
+TESTS = {
+    "rows": f"The uncertainty of a mean log ratio of errors is {FACTOR:g} times the variance over rows plus that over"
+    f" seeds (two-way clustering~\\cite{{{CLUSTERING}}}), with Satterthwaite's degrees of freedom",
+    "seed": "Means of log ratios of errors were compared by Student's t over seeds",
+    "portion": "Means of log ratios of errors were compared by Student's t over portions",
+    "client": "Log ratios of errors were averaged within clients; their uncertainty is the variance over clients plus"
+    f" that over seeds (two-way clustering~\\cite{{{CLUSTERING}}}), with Satterthwaite's degrees of freedom",
+    "block": "Mean differences of losses in ten blocks of rounds were compared by Student's t",
+    "failed": "Where a run failed, methods were compared by exact signed ranks",
+}
+"""A sentence for each test of two methods, by the unit of its difference."""
 
 
 def methods_paragraph(answer: Answer) -> str:
@@ -33,14 +47,21 @@ def methods_paragraph(answer: Answer) -> str:
         said.append(
             "Methods were tuned on the first half of the rows and judged on the rest, without the block between."
         )
-    elif plan.once:
-        said.append(f"Half of the rows, in blocks of at least {BLOCK}, were for tuning, the other half for judging.")
-    else:
+    drawn = [escaped(one.dataset.name) for one in judged if are_drawn(plan, one.dataset)]
+    dealt = [name for one in judged if (name := escaped(one.dataset.name)) not in drawn]
+    blocks = f"blocks of {BLOCK} rows or more, or of a quarter of a site's rows where these are fewer than {4 * BLOCK},"
+    in_ = "in" if drawn else "In"
+    on = f"On {', '.join(dealt)}, " * bool(drawn)
+    if plan.claim != "time" and dealt and plan.once:
         said.append(
-            f"In each of {'at most ' * bool(plan.looks)}{plan.seeds} seeds, blocks of at least {BLOCK} rows were dealt"
+            f"{on}{'half' if on else 'Half'} of the rows, in {blocks} were for tuning, the other half for judging."
+        )
+    elif plan.claim != "time" and dealt:
+        said.append(
+            f"{on}{in_} each of {'at most ' * bool(plan.looks)}{plan.seeds} seeds, {blocks} were dealt"
             " anew, half to tuning and half to judging, the same for all methods."
         )
-    if drawn := [escaped(one.dataset.name) for one in judged if are_drawn(plan, one.dataset)]:
+    if drawn:
         said.append(f"On {', '.join(drawn)}, rows were drawn anew for each search and each run that was judged.")
     portions = [escaped(one.dataset.name) for one in judged if one.portions]
     if portions:
@@ -65,16 +86,12 @@ def methods_paragraph(answer: Answer) -> str:
     if plan.budget:
         limits = " and ".join(f"{name.replace('_', ' ')} of at most {value:g}" for name, value in plan.budget.items())
         said.append(f"Runs had {limits}; those with more counted as failed.")
-    test = {
-        "rows": "The uncertainty of a mean log ratio of errors is 1.5 times the variance over rows and that over seeds"
-        f" together (two-way clustering~\\cite{{{CLUSTERING}}}), with Satterthwaite's degrees of freedom."
-        if len(portions) < len(judged)
-        else "Means of log ratios were compared by Student's t over portions.",
-        "seeds": "Means of log ratios of errors were compared by Student's t over seeds.",
-        "clients": "Log ratios of errors were averaged within clients and compared by Student's t over clients.",
-        "time": "Mean differences of losses in ten blocks of rounds were compared by Student's t.",
-    }[plan.claim]
-    said.append(test)
+    by_test: dict[str, list[str]] = {}  # a sentence for each test that was made, not for the claim
+    for name, verdicts in answer.verdicts.items():
+        for test in dict.fromkeys(_test_of(one.difference) for one in verdicts):
+            by_test.setdefault(test, []).append(escaped(name))
+    for test, names in by_test.items():
+        said.append(TESTS[test] + f" on {', '.join(names)}" * (len(by_test) > 1) + ".")
     if looks := looks_of(answer):
         said.append(f"{looks[0].upper()}{escaped(looks[1:])}.")
     else:
@@ -82,14 +99,19 @@ def methods_paragraph(answer: Answer) -> str:
     margin = f"{100 * plan.margin:g}"
     said.append(
         f"Two methods are called practically equal where the 90\\,\\% interval lies within {margin}\\,\\%."
-        " A failed run has the worst rank; none was left out."
+        " A failed run has the worst rank, and its method has no mean."
     )
     return " ".join(said)
 
 
+def _test_of(difference: Difference) -> str:
+    """Which test a difference had, a key of `TESTS`."""
+    return "failed" if difference.failed else "rows" if difference.rows else difference.unit
+
+
 def bibliography(plan: Plan) -> str:
     """BibTeX of the methods and data sets of a study, and of its software and statistics."""
-    clustering = [CLUSTERING] if plan.claim == "rows" else []
+    clustering = [CLUSTERING] if plan.claim in ("rows", "clients") else []
     keys = [*ALWAYS, *clustering, *_keys(plan.methods, "methods"), *_keys(plan.datasets, "data")]
     found = entries()
     return "\n".join(found[key][1] for key in dict.fromkeys(keys) if key in found)

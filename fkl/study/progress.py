@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -123,8 +122,8 @@ def status(plan: Plan) -> list[str]:
 
 def failures(jobs: Sequence[Job]) -> list[str]:
     """One line for each reason of failed judged runs."""
-    notes: list[dict[str, Any]] = [note for job in jobs if (note := job.note) is not None and note["state"] == "failed"]
-    reasons = Counter((note["dataset"], note["method"], note["reason"]) for note in notes)
+    noted = [(job, note) for job in jobs if (note := job.note) is not None and note["state"] == "failed"]
+    reasons = Counter((job.dataset.name, job.method.name, note["reason"]) for job, note in noted)
     return [
         f"{method} on {dataset} failed in {plural(number, 'seed')}: {reason}"
         for (dataset, method, reason), number in reasons.most_common()

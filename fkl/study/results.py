@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
 from fkl.basics.files import read_arrays
+from fkl.results.finished_runs import read_run
 from fkl.results.folder import damage
 from fkl.results.tables import LOSSES
 from fkl.study.differences import Difference, from_clients, from_rows, from_seeds, from_time
@@ -112,9 +113,11 @@ class Judged:
         return found
 
     def mean(self, method: str, column: str) -> float:
-        """Mean of a column of the summaries over the finished runs; NaN if none has it."""
+        """Mean of a column of the summaries over all seeds; NaN where a run failed: survivors stand for no method."""
         values = [
-            note["summary"].get(column, np.nan) for note in self.notes[method] if note is not None and "summary" in note
+            np.nan if note["error"] is None else note["summary"].get(column, np.nan)
+            for note in self.notes[method]
+            if note is not None
         ]
         return float(np.mean(values)) if values else np.nan
 
@@ -175,11 +178,18 @@ class Judged:
         return self._of_tables(method, "clients", lambda table: table.groupby("site")[self.metric].mean())
 
     def _by_round(self, method: str) -> Array:
-        """(S, T) Mean loss of each round, from the means so far."""
+        """(S, T) Mean loss of each round's predictions, from the means of all predictions so far."""
+        clients = iter([folder for folder in self._folders(method) if folder is not None])
 
         def of_round(table: pd.DataFrame) -> "pd.Series[float]":
-            so_far = table[self.metric].to_numpy() * np.arange(1, len(table) + 1)
-            return pd.Series(np.diff(so_far, prepend=0.0))
+            folder = next(clients)
+            config = read_run(folder, ("config.yaml",)).config
+            if config.get("participation") or (config.get("network") or {}).get("deadline_s"):
+                raise FklError("the claim is about time, and the clients miss rounds: none is known for each round")
+            rounds = pd.read_csv(folder / "clients.csv")["rounds"].to_numpy()
+            made = (rounds >= table["round"].to_numpy()[:, None]).sum(axis=1)  # a client's samples end, and stay ended
+            so_far = table[self.metric].to_numpy() * np.cumsum(made)
+            return pd.Series(np.diff(so_far, prepend=0.0) / made)
 
         return self._of_tables(method, "rounds", of_round)
 
@@ -194,6 +204,7 @@ class Judged:
     def _folders(self, method: str) -> list[Path | None]:
         """Folder of each seed's finished run; None if it failed."""
         found: list[Path | None] = []
+        part = next(one for one in self.plan.all_methods if one.name == method)
         for note in self.notes[method]:
             assert note is not None
             if note["error"] is None:
@@ -201,16 +212,10 @@ class Judged:
                 continue
             folder = self.plan.folder / "runs" / note["folder"]
             if (why := damage(folder)) is not None:
-                raise FklError(f"{folder}: {why}; delete {note_file(self.plan, note)} to play it again")
+                file = Job(self.plan, self.dataset, part, note["seed"]).file
+                raise FklError(f"{folder}: {why}; delete {file} to play it again")
             found.append(folder)
         return found
-
-
-def note_file(plan: Plan, note: dict[str, Any]) -> Path:
-    """Path of a judged run's note."""
-    dataset = next(one for one in plan.datasets if one.name == note["dataset"])
-    method = next(one for one in plan.all_methods if one.name == note["method"])
-    return Job(plan, dataset, method, note["seed"]).file
 
 
 def judged(plan: Plan) -> list[Judged]:

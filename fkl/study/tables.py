@@ -45,13 +45,13 @@ def errors(judged: Sequence[Judged]) -> pd.DataFrame:
             if not ended:
                 continue
             values = one.errors(method)
-            finished = values[np.isfinite(values)]
-            mean = float(finished.mean()) if len(finished) else np.nan
+            whole = bool(np.isfinite(values).all())  # a mean over survivors would be too small
+            mean = float(values.mean()) if whole else np.nan
             rows.append({
                 "data set": one.dataset.name,
                 "method": method,
                 "error": mean,
-                "sd": float(finished.std(ddof=1)) if len(finished) > 1 else np.nan,
+                "sd": float(values.std(ddof=1)) if whole and len(values) > 1 else np.nan,
                 "failed": int(np.isinf(values).sum()),
                 "of": len(ended),
                 "r2": one.mean(method, "r2"),
@@ -76,9 +76,7 @@ def shown(frame: pd.DataFrame) -> pd.DataFrame:
         same = frame[frame["data set"] == row["data set"]]
         whole = same[same["failed"] == 0]["error"]
         best = row["failed"] == 0 and row["error"] == whole.min()
-        error = "" if np.isnan(row["error"]) else number(row["error"])
-        if row["failed"]:
-            error = f"{error} ({row['failed']} of {row['of']} failed)".strip()
+        error = f"{row['failed']} of {row['of']} failed" if row["failed"] else number(row["error"])
         rows.append({
             "data set": row["data set"],
             "method": row["method"],
@@ -124,7 +122,7 @@ def setup(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
             ended = [note for note in one.notes[method.name] if note is not None and note["error"] is not None]
             if not ended:
                 continue
-            folder = plan.folder / "runs" / ended[0]["folder"]
+            folder, seeds = plan.folder / "runs" / ended[0]["folder"], [*filter(None, one.notes[method.name])]
             told, config = provenance(folder), read_run(folder, ("config.yaml",)).config
             kernels = config.get("kernels") or {}
             rows.append({
@@ -136,7 +134,7 @@ def setup(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
                 "T": str(told["rounds"]),
                 "rows": f"{len(read_arrays(folder / LOSSES)['row'])}" if (folder / LOSSES).exists() else "",
                 "trials": str(plan.trials_each),
-                "seeds": str(len(ended)),
+                "seeds": str(len(seeds)),
             })  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -202,12 +200,17 @@ def all_tables(answer: Answer, frame: pd.DataFrame) -> dict[str, tuple[pd.DataFr
     plan, judged = answer.plan, answer.judged
     about = f"Errors and costs, means over seeds; the smallest error of a data set in bold. {answer.unit}"
     found = {"results": (shown(frame), about)}
-    for one in judged:
+    plain = [slug(one.dataset.name) for one in judged]
+    for place, one in enumerate(judged):
         verdicts = answer.verdicts.get(one.dataset.name, [])
         names = [name for name in one.methods if any(name in (each.a, each.b) for each in verdicts)]
         if verdicts:
             about = f"{one.dataset.name}: by how much the error of the row's method is above that of the column's"
-            found[f"tests-{slug(one.dataset.name)}"] = triangle(names, verdicts), f"{about}. {ABOUT_MARKS}."
+            alike = plain.count(plain[place]) > 1 or not plain[place]  # names that differ in signs alone
+            found["-".join(["tests", *filter(None, [plain[place]]), *[str(place + 1)] * alike])] = (
+                triangle(names, verdicts),
+                f"{about}. {ABOUT_MARKS}.",
+            )
     found["searched"] = searched(plan, judged), "Ranges, and the values found: median over seeds [least, largest]."
     sizes = "D features of each of N kernels, K clients, T rounds, rows judged in a seed"
     found["setup"] = setup(plan, judged), f"Setup of the study: {sizes}."

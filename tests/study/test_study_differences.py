@@ -189,7 +189,23 @@ def test_clients_are_averaged_over_seeds_first() -> None:
     a, b = np.exp(np.random.default_rng(11).normal(0, 0.5, (2, 3, 6)))
     found = from_clients(a, b)
     d = np.log(a.mean(axis=0)) - np.log(b.mean(axis=0))
-    assert (found.m, found.V, found.nu) == pytest.approx((d.mean(), d.var(ddof=1) / 6, 5))
+    by_seed = (a / a.mean(axis=0) - b / b.mean(axis=0)).mean(axis=1)
+    V = [d.var(ddof=1) / 6, by_seed.var(ddof=1) / 3]
+    assert (found.m, found.V) == pytest.approx((d.mean(), sum(V)))
+    assert found.nu == pytest.approx(sum(V) ** 2 / (V[0] ** 2 / 5 + V[1] ** 2 / 2))
+
+
+def test_clients_of_one_method_under_two_names_hold_their_level_where_seeds_shift_all_of_them() -> None:
+    """With the variance over clients alone, nearly every such pair would differ."""
+    random = np.random.default_rng(12)
+    alarms, naive = [], []
+    for _ in range(1000):
+        a, b = np.exp(random.normal(0, 0.3, (2, 5, 1)) + random.normal(0, 0.05, (2, 5, 12)))
+        found = from_clients(a, b)
+        alarms.append(found.p < 0.05)
+        naive.append(abs(found.m) > 2.2 * found.d.std(ddof=1) / np.sqrt(12))
+    assert np.mean(alarms) < 0.08
+    assert np.mean(naive) > 0.5
 
 
 def test_data_sets_with_failures_are_ranked() -> None:

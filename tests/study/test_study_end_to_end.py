@@ -19,12 +19,13 @@ from fkl.study import jobs
 from fkl.study.answer import Answer
 from fkl.study.command import command
 from fkl.study.jobs import Job, judged_jobs
+from fkl.study.paper import methods_paragraph
 from fkl.study.plan import Plan
 from fkl.study.play import play
 from fkl.study.progress import check
 from fkl.study.registered import deviations, register, require_unchanged
 from fkl.study.results import stages
-from fkl.study.tables import differences
+from fkl.study.tables import differences, errors, setup, shown
 
 SMALL = """
 question: Which one?
@@ -141,6 +142,48 @@ def test_failures_are_told_with_their_rate_and_decide_by_ranks(tmp_path: Path) -
     assert one.outcome == "cannot tell"  # three signed ranks cannot be small enough
     assert "3 of 3 failed" in (plan.folder / "results.md").read_text()
     assert (pd.read_csv(plan.folder / "trials.csv").query("method == 'Wild'").state == "failed").all()
+
+
+def test_a_method_with_failed_seeds_has_no_figure_of_the_survivors(done: Plan, tmp_path: Path) -> None:
+    """One run of three failed, as its note says."""
+    plan = copied(done, tmp_path)
+    file = judged_jobs(plan, plan.datasets[0])[0].file
+    note = json.loads(file.read_text())
+    file.write_text(json.dumps({**note, "state": "failed", "error": None, "reason": "it diverged"}))
+    judged = Answer.of(plan).judged
+    frame = errors(judged).set_index("method")
+    row, other = frame.loc[note["method"]], frame.drop(note["method"]).iloc[0]
+    assert (row["failed"], row["of"]) == (1, 3)
+    assert row[["error", "sd", "r2", "uplink_bytes", "seconds", "below_mean_percent"]].isna().all()
+    assert not other[["error", "sd", "r2", "uplink_bytes", "seconds", "below_mean_percent"]].isna().any()
+    told_ = shown(errors(judged)).set_index("method").loc[note["method"]]
+    assert told_["error"] == "1 of 3 failed"
+    assert not any(told_[["R2", "sent", "time", "below mean"]])
+    assert (setup(plan, judged).set_index("method")["seeds"] == "3").all()
+    assert "none was left out" not in methods_paragraph(Answer.of(plan))
+    assert "exact signed ranks" in methods_paragraph(Answer.of(plan))
+
+
+def test_a_name_is_printed_and_decides_nothing(done: Plan, tmp_path: Path) -> None:
+    """Any letters, also two names of the same ones; with other names a finished study has ended all the same."""
+    plan = copied(done, tmp_path)
+    text = SMALL.replace(
+        "[ofmkl_avg, {algo: pooled_raker, name: Raker_p}]",
+        "[{algo: ofmkl_avg, name: A+}, {algo: pooled_raker, name: A-}]",
+    )
+    for names in ("A+ A-", "Ä Ö", "甲 乙"):
+        first, second = names.split()
+        plan.file.write_text(
+            text.replace("A+", first).replace("A-", second).replace("[diabetes]", "[{dataset: diabetes, name: Ω}]")
+        )
+        renamed = Plan.read(plan.file)
+        assert all(job.note for job in judged_jobs(renamed, renamed.datasets[0]))
+        verdict = Answer.of(renamed).verdicts["Ω"][0]
+        assert {verdict.a, verdict.b} == {first, second}
+        assert Answer.of(renamed).finished
+        study(plan.file)
+        assert set(pd.read_csv(renamed.folder / "results.csv")["method"]) == {first, second}
+    assert [*told(Plan.read(plan.file))["error"]] == [*told(done)["error"]]
 
 
 def test_what_sends_more_than_the_budget_has_failed(tmp_path: Path) -> None:

@@ -102,6 +102,8 @@ def test_words_say_what_could_have_been_seen_and_what_would_help() -> None:
     assert shared.words.startswith(said)
     assert shared.words.endswith("seeds 3.1 %; more seeds will not tell: more rows or data sets would")
     assert "with any number of seeds" in shared.words
+    # A large difference that more seeds would show, in a study of few: no such advice
+    assert not one(0.52, 1.2, n=3, V_rows=0.01).words.endswith("would")
     assert one(-0.008, 0.032).words.endswith("with 20 seeds 3.0 %")
     assert one(-0.008, 0.032, n=20, V_rows=0.4).words.count("with") == 1  # twenty share rows at most
     units = {"portion": "with 20 portions as large", "client": "with 20 clients", "block": "with twice as many rounds"}
