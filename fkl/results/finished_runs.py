@@ -98,6 +98,16 @@ class EndedRun:
         """Digest of its configuration; the versions of fkl and of its packages also decide numbers."""
         return identity(self.config)
 
+    @cached_property
+    def cell(self) -> str:
+        """The same for all seeds and numbers of replicates: runs of one cell and of one source may be pooled."""
+        return identity(self.config, ("seed", "replicates"))
+
+    @property
+    def source(self) -> tuple[str, str]:
+        """Hashes of the code that played it, fkl's and the user's own, and of its data."""
+        return str(self.provenance.get("code")), str(self.provenance.get("data"))
+
     @property
     def diverged(self) -> NDArray[np.bool_]:
         """(R,) Whether each replicate diverged: all of them if none is complete."""
@@ -170,23 +180,39 @@ class Collected:
 
     @property
     def runs(self) -> list[FinishedRun]:
-        """The newest complete run of each configuration, oldest first; only these count."""
+        """The newest complete run of each configuration, oldest first; only these count.
+
+        Seeds of one configuration are pooled, so their code and data are the newest run's: see `of_other_code`.
+        """
         newest: dict[str, FinishedRun] = {}
         for run in self.whole:
             newest.pop(run.decisive, None)
             newest[run.decisive] = run
-        return [*newest.values()]
+        return [run for run in newest.values() if run.source == self._sources[run.cell]]
+
+    @property
+    def _sources(self) -> dict[str, tuple[str, str]]:
+        """Code and data of the newest run of each cell."""
+        return {run.cell: run.source for run in self.whole}
+
+    @property
+    def of_other_code(self) -> list[EndedRun]:
+        """Runs whose seed the newest code, or data, of their cell has not played: they are left out."""
+        newest = {run.decisive: run for run in (*self.diverged, *self.whole)}
+        sources = self._sources
+        return [run for run in newest.values() if run.source != sources.get(run.cell, run.source)]
 
     @property
     def lost(self) -> list[DivergedRun]:
         """The diverged runs, one for each configuration without a complete run."""
-        finished = {run.decisive for run in self.whole}
-        return [*{run.decisive: run for run in self.diverged if run.decisive not in finished}.values()]
+        finished, sources = {run.decisive for run in self.whole}, self._sources
+        lost = {run.decisive: run for run in self.diverged if run.decisive not in finished}
+        return [run for run in lost.values() if run.source == sources.get(run.cell, run.source)]
 
     @property
     def older(self) -> int:
         """Number of complete runs with the configuration of a newer one."""
-        return len(self.whole) - len(self.runs)
+        return len(self.whole) - len({run.decisive for run in self.whole})
 
     def add(self, folder: Path, only: Collection[str] | None = None) -> None:
         """Read a folder: a complete, a diverged or a broken run; other failures are left out.
@@ -212,7 +238,13 @@ class Collected:
         self.broken[run.folder] = reason
 
     def warn(self) -> None:
-        """Name the broken runs, if there are any, in one line on stderr."""
+        """Name the broken runs, and those of other code, if there are any, each in one line on stderr."""
+        if others := [run.folder.name for run in self.of_other_code]:
+            more = f" and {len(others) - MOST_NAMED} more" * (len(others) > MOST_NAMED)
+            warning(
+                "left out, because newer runs of the same configuration are of other code or data: "
+                f"{', '.join(others[:MOST_NAMED])}{more}; give their commands again to play these seeds, too"
+            )
         if not self.broken:
             return
         named = [f"{folder}: {reason}" for folder, reason in [*self.broken.items()][:MOST_NAMED]]

@@ -115,7 +115,7 @@ class Job:
     @property
     def key(self) -> str:
         """Hash of everything that decides its result."""
-        code = source_digest.of_fkl(), source_digest.of_files("study/search.py")
+        code = *code_and_data(self.plan, self.dataset, self.method), source_digest.of_files("study/search.py")
         words = (word for word in self.words if not word.startswith(OUTPUTS))
         decisive: list[Any] = [*code, *words, self.plan.budget, self.plan.limit_s]
         if self.wave is None:
@@ -232,6 +232,12 @@ def words_to_try(plan: Plan, dataset: Part) -> tuple[str, ...]:
     """Words of a run on a data set, to inspect the data."""
     method = plan.methods[0]
     return (*plan.words_of(dataset, method), *plan.middles(dataset, method))
+
+
+@cache
+def code_and_data(plan: Plan, dataset: Part, method: Part) -> tuple[str, ...]:
+    """Hashes of the code, fkl's and the user's own, and of the data files of a method's runs on a data set."""
+    return tuple(plan.run((*plan.words_of(dataset, method), *plan.middles(dataset, method))).parts.values())
 
 
 @cache

@@ -1,6 +1,7 @@
 """`fkl compare`: which runs, how they are named, what is written, and what is refused."""
 
 import io
+import json
 import os
 import re
 from collections.abc import Callable
@@ -131,14 +132,32 @@ def test_what_cannot_be_compared_is_refused_in_one_line(
     assert not Path("outputs/comparison").exists()
 
 
-def test_a_run_that_has_changed_is_left_out_and_named(
-    runs: Callable, fkl: Callable, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("name", ["summary.csv", "rounds.csv", "config.yaml"])
+def test_a_run_that_has_changed_is_left_out_and_named(name: str, runs: Callable, fkl: Callable) -> None:
+    """Whatever file changed: no count, mean or curve has more runs than the others."""
     changed = runs("POF-MKL", "air", [0.5])
     runs("Raker", "air", [0.5])
-    (changed / "summary.csv").write_text("replicate,mse\n0,0.1\n")
-    assert compare().pivot.methods == ["Raker"]
-    assert f"{changed}: summary.csv has changed since the run ended" in capsys.readouterr().err
+    with (changed / name).open("a") as file:
+        file.write("\n")
+    with pytest.warns(UserWarning, match=f"{changed}: {name} has changed since the run ended"):
+        assert compare().pivot.methods == ["Raker"]
+
+
+def test_runs_of_other_code_are_never_pooled(runs: Callable, fkl: Callable) -> None:
+    """Of each cell the newest run's code and data count; the others are named, and a method of other code is not one."""
+    for seed, code, error in ((0, "old", 0.1), (1, "old", 0.1), (2, "old", 0.1), (0, "new", 0.5), (1, "new", 0.7)):
+        folder = runs("Raker", "air", [error], seed=seed, out=f"{code}{seed}")
+        ended = {**json.loads((folder / "provenance.json").read_text()), "code": code, "data": "same"}
+        (folder / "provenance.json").write_text(json.dumps(ended))
+        os.utime(folder / "provenance.json", (when := 1000 + 10 * (code == "new") + seed, when))
+    runs("POF-MKL", "air", [0.5])
+    with pytest.warns(UserWarning, match="of other code or data: [^,]+; give") as told:
+        found = compare(metric="mse")
+    assert len(told) == 1
+    values = found.pivot.values[Cell("Raker", "air")]
+    assert sorted(values) == [0.5, 0.7]
+    assert len(found.cells.every) == 3
+    assert "of other code" in fkl("compare").err
 
 
 def test_a_run_that_may_not_be_read_is_left_out_and_named(

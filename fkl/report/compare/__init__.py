@@ -14,14 +14,14 @@ from fkl.basics.errors import FklError, plural
 from fkl.basics.files import whole_file, write_text
 from fkl.report.compare import pairs
 from fkl.report.compare.cells import Cell, Cells, arrange
-from fkl.report.compare.choosing import WITH_ROUNDS, choose
+from fkl.report.compare.choosing import choose
 from fkl.report.compare.courses import course
 from fkl.report.compare.pivot import Pivot
 from fkl.report.compare.steps import about_steps
 from fkl.report.tables import Table
 from fkl.results.finished_runs import Collected
 from fkl.results.metrics import LARGER_IS_BETTER, main_metric, require_metric
-from fkl.screen.messages import say
+from fkl.screen.messages import say, showing
 
 MOST_ROWS = 30
 """Maximum number of rows of a table in a terminal."""
@@ -181,7 +181,8 @@ def compare(
 ) -> Comparison:
     """Compare finished runs.
 
-    Checksums of the read files are compared: configuration and summary of every run, and its rounds if they are drawn.
+    Checksums of the read files are compared: configuration, summary and rounds. Runs of one cell have one code, the
+    newest run's; others are named and left out.
 
     Parameters
     ----------
@@ -202,9 +203,7 @@ def compare(
     fkl.basics.errors.FklError
         If a word finds no run, or no run has the metric.
     """
-    found = choose([runs] if isinstance(runs, str | PathLike) else runs)
-    found.warn()
-    return compare_runs(found, metric, by)
+    return compare_runs(_chosen(runs), metric, by)
 
 
 def rounds(runs: str | PathLike[str] | Iterable[str | PathLike[str]] = ()) -> pd.DataFrame:
@@ -237,9 +236,15 @@ def rounds(runs: str | PathLike[str] | Iterable[str | PathLike[str]] = ()) -> pd
     Raker, eta=0.5   0.50        0.048
     Name: mse, dtype: float64
     """
-    found = choose([runs] if isinstance(runs, str | PathLike) else runs, WITH_ROUNDS)
-    found.warn()
-    return arrange(found.runs).rounds()
+    return arrange(_chosen(runs).runs).rounds()
+
+
+def _chosen(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> Collected:
+    """The runs; warns of those that are left out."""
+    with showing(warning_lines=False):
+        found = choose([runs] if isinstance(runs, str | PathLike) else runs)
+        found.warn()
+    return found
 
 
 def compare_runs(found: Collected, metric: str | None = None, by: Sequence[str] = ()) -> Comparison:
@@ -287,7 +292,7 @@ def command(
     rounds : str or Path, optional
         File for the rounds of all runs, see the function of this name.
     """
-    found = choose(where) if rounds is None else choose(where, WITH_ROUNDS)
+    found = choose(where)
     found.warn()
     made = compare_runs(found, metric, by)
     files = made.write(out, dark, style)

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from functools import cache
 from os import PathLike, fspath
 from pathlib import Path
@@ -17,11 +17,8 @@ from fkl.report.compare.labels import CLASS, Flat, flat
 from fkl.results.finished_runs import CONFIG_FILE, Collected, DivergedRun, EndedRun, FinishedRun, entries
 from fkl.results.folder import LAST_FILE
 
-VERIFIED = (CONFIG_FILE, "summary.csv")
-"""Files whose checksums are compared: those that a comparison reads from every run. `rounds.csv` is added if it is
-drawn."""
-WITH_ROUNDS = (*VERIFIED, "rounds.csv")
-"""The same if all rounds are needed."""
+VERIFIED = (CONFIG_FILE, "summary.csv", "rounds.csv")
+"""Files whose checksums are compared: those that a comparison reads."""
 JOBS = "jobs.csv"
 NAMED = ("algo", "dataset")
 """Groups whose choices are named by users, as in `algo=pof_mkl`."""
@@ -29,7 +26,7 @@ GLOB = re.compile(r"[*?\[]")
 MOST_TOLD = 12
 
 
-def choose(where: Iterable[str | PathLike[str]], verified: Collection[str] = VERIFIED) -> Collected:
+def choose(where: Iterable[str | PathLike[str]]) -> Collected:
     """Read the runs named by some words.
 
     Parameters
@@ -37,8 +34,6 @@ def choose(where: Iterable[str | PathLike[str]], verified: Collection[str] = VER
     where : iterable of str or Path
         Folders of runs, of sweeps, or with both, such as outputs; globs of these; and ``KEY=VALUE,VALUE``; a run must
         match all of these. Folders and globs add up; the default is the folder outputs.
-    verified : collection of str
-        Files whose checksums are compared.
 
     Raises
     ------
@@ -50,7 +45,7 @@ def choose(where: Iterable[str | PathLike[str]], verified: Collection[str] = VER
     places = [word for word in words if not _is_filter(word)] or ["outputs"]
     found = Collected()
     for folder in dict.fromkeys(folder.resolve() for place in places for folder in _folders(place)):
-        found.add(folder, verified)
+        found.add(folder, VERIFIED)
     if not found.whole:
         found.warn()
         diverged = len(found.diverged)
