@@ -144,7 +144,7 @@ def test_a_run_that_has_changed_is_left_out_and_named(name: str, runs: Callable,
 
 
 def test_runs_of_other_code_are_never_pooled(runs: Callable, fkl: Callable) -> None:
-    """Of each cell the newest run's code and data count; the others are named, and a method of other code is not one."""
+    """Of each cell the newest run's code and data count; the others are named."""
     for seed, code, error in ((0, "old", 0.1), (1, "old", 0.1), (2, "old", 0.1), (0, "new", 0.5), (1, "new", 0.7)):
         folder = runs("Raker", "air", [error], seed=seed, out=f"{code}{seed}")
         ended = {**json.loads((folder / "provenance.json").read_text()), "code": code, "data": "same"}
