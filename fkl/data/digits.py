@@ -22,6 +22,7 @@ class Digits:
     files: ClassVar[tuple[DataFile, ...]] = ()
     licence: ClassVar[str] = "CC BY 4.0"
     shape: ClassVar[str] = "1797 x 64"
+    several_classes: ClassVar[bool] = True
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:
         """Read scikit-learn's copy; neither argument is used."""

@@ -135,6 +135,11 @@ class Wisdm:
     seconds: float = 5.0
     participants: int | None = None
 
+    @property
+    def several_classes(self) -> bool:
+        """Whether the target is the number of one of 18 activities."""
+        return self.activity == ALL
+
     def __post_init__(self) -> None:
         allowed = f"{ALL} or one of {', '.join(ACTIVITIES)}"
         require(self.activity == ALL or self.activity in ACTIVITIES, "activity", self.activity, allowed)

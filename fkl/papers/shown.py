@@ -45,7 +45,7 @@ def show_grids(title: str, judged: Judged, table: str, grids: list[Grid], unobta
             for name, cells in zip(part.rows, part.cells, strict=True)
         ]
         show_table([part.title, *part.columns], rows, numbers=range(1, 1 + len(part.columns)))
-    say("", *(click.style(line, dim=True) for line in _legend(judged, grids)), *_not_run(grids, unobtainable))
+    say("", *(click.style(line, dim=True) for line in _legend(judged, grids, table)), *_not_run(grids, unobtainable))
 
 
 def verdict(judged: Judged, table: str) -> str:
@@ -66,7 +66,7 @@ def verdict(judged: Judged, table: str) -> str:
     differ = marks.get(DIFFERENT, 0)
     rest = {
         "by another reading": some - described,
-        "by none": differ,
+        "by none that was run": differ,
         "undecided": len(counted) - some - differ,
     }
     others = "; ".join(f"{count} {words}" for words, count in rest.items() if count)
@@ -87,12 +87,18 @@ def _shown(cell: PrintedCell | None, of_times: bool) -> str:
     return f"{published}\n{click.style(f'{cell.mark.sign} {cell.ours}', fg=COLOURS.get(cell.mark.name))}"
 
 
-def _legend(judged: Judged, grids: list[Grid]) -> Iterator[str]:
+def _legend(judged: Judged, grids: list[Grid], table: str) -> Iterator[str]:
     """Meanings of the marks that occur."""
     marks = {cell.mark: None for grid in grids for cell in grid.all_cells if cell.ours and cell.mark is not None}
     words = [f"{mark.sign} {mark.words}" for mark in marks if mark != TIME]
     if any(cell.ours for grid in grids for cell in grid.all_cells):
         yield "published, and ours below it" + "".join(f" · {one}" for one in words)
+    counted = [cell for cell, mark in judged.outcomes if mark in COUNTED and cell.table == table]
+    if counted:
+        run = {reading for cell in counted for reading in cell.verdicts}
+        replicates = sorted({cell.n for grid in grids for cell in grid.all_cells if cell.ours})
+        many = " to ".join(map(str, dict.fromkeys((replicates[0], replicates[-1]))))
+        yield f"{len(run)} of {plural(len(judged.readings), 'reading')} were run, with {many} replicates"
     if any(mark in COUNTED for mark in marks) and judged.reading != AS_STATED:
         yield f"the one reading is “{judged.reading}”: all readings are in the files"
 

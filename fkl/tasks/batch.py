@@ -72,6 +72,8 @@ class BatchTask(Task):
         table = samples.read_table(run, generator)
         batch = batch_of_stream(run, samples.split_table(run, table, generator), generator)
         batch = samples.in_precision(batch, run)
+        if batch.classes == 1:
+            samples.require_number(run)
         for key, none in (("save_model", "false"), ("metrics", "null")):
             asked = getattr(run.settings, key)
             require(batch.classes == 1 or not asked, key, asked, f"{none} with several classes")

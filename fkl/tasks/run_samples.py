@@ -37,6 +37,13 @@ def read_table(run: Run, generator: np.random.Generator) -> Table:
         return normalise(table, run.settings.scaling)
 
 
+def require_number(run: Run) -> None:
+    """Refuse a data set whose target is the number of a class for a method that would regress on it."""
+    name, several = run.dataset.name, getattr(run.dataset, "several_classes", False)
+    allowed = f"one with a numeric target for {run.algo.label}; algo=fed3r, or algo.loss=softmax, learns its classes"
+    require(not several, "dataset", name, allowed)
+
+
 def whole_table(run: Run, generator: np.random.Generator) -> Table:
     """The complete table of the data set, including sealed rows; runs never use it."""
     with key_prefix("dataset"):

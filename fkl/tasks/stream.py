@@ -22,6 +22,7 @@ from fkl.kernels.client_tiles import as_they_are, sums_in_order, tile_sums
 from fkl.kernels.hindsight import hindsight_loss, linear_loss
 from fkl.kernels.traceable import traced
 from fkl.tasks import calibration
+from fkl.tasks import run_samples as samples
 from fkl.tasks.calibration import Calibration
 from fkl.tasks.fairness import fairness
 from fkl.tasks.intervals import AdaptiveIntervals
@@ -83,6 +84,7 @@ class StreamTask(Task):
         test_path, label = getattr(run.dataset, "test_path", None), run.algo.label
         allowed = f"null for {label}, which is tested on every sample before it learns from it"
         require(test_path is None, "dataset.test_path", test_path, allowed)
+        samples.require_number(run)
         made = super().of(run)
         return replace(made, redraw=partial(_thinned_stream, run, made.problem)) if differs_by_replicate(run) else made
 

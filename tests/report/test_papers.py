@@ -130,7 +130,7 @@ def test_the_verdict_counts_what_comes_out(monkeypatch: pytest.MonkeyPatch) -> N
         return [answer(stated, AS_STATED), answer(changed, AS_PUBLISHED)]
 
     judged = Judged("mine", {"1": beside(cells, answers, 2)})
-    said = "1 of 4 numbers that were run come out as described; 2 by another reading; 1 by none."
+    said = "1 of 4 numbers that were run come out as described; 2 by another reading; 1 by none that was run."
     assert verdict(judged, "1") == said
 
 

@@ -69,6 +69,8 @@ REFUSED = {
     "algo=dkla topology=gnm topology.edges=2": "topology.edges=2: must be an integer from 3 to 6 to join 4 agents",
     "algo=dkla kernels.N=2 kernels.largest=20": "kernels.N=2: must be 1: DKLA learns one kernel",
     "algo=coke algo.loss=logistic": "algo.loss=logistic: must be square: the target has",
+    "algo=dkla dataset=digits": "dataset=digits: must be one with a numeric target for DKLA",
+    "algo=pof_mkl dataset=digits": "dataset=digits: must be one with a numeric target for POF-MKL",
     "scaling=cube": "scaling=cube: must be unit_ball, unit_box, none",
     "network.loss=1": "network.loss=1.0: must be a probability >= 0 and < 1",
     "network.loss=0.1": "network.loss=0.1: must be 0 for POF-MKL, which has no messages between agents",
