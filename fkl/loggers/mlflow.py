@@ -2,7 +2,9 @@
 
 import logging
 import os
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import time
@@ -13,10 +15,13 @@ from filelock import FileLock
 from fkl.basics.errors import requires_extra
 from fkl.config import Run, decisive
 from fkl.loggers.logger import group
+from fkl.results.folder import created
 
 MOST_METRICS, MOST_PARAMETERS = 1000, 100
 """Limit of one call to MLflow."""
 TAG = "fkl.run"
+IMPATIENT = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
+"""Settings of MLflow with which the first request of a run, and the first at its end, are tried."""
 
 
 @dataclass
@@ -26,8 +31,9 @@ class MLflow:
     Parameters
     ----------
     uri : str or None
-        Address of the store; None for ``mlflow.db`` in the outputs, with the files in ``mlflow`` next to it. `mlflow ui
-        --backend-store-uri sqlite:///outputs/mlflow.db` shows it.
+        Address of the store. None for that of the variable ``MLFLOW_TRACKING_URI``; without it, for ``mlflow.db`` in
+        the outputs, with the files in ``mlflow`` next to it. `mlflow ui --backend-store-uri
+        sqlite:///outputs/mlflow.db` shows it.
     experiment : str
         Name of the experiment that the run belongs to.
     """
@@ -37,23 +43,40 @@ class MLflow:
 
     def __post_init__(self) -> None:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-        logging.getLogger("mlflow").setLevel(logging.WARNING)
         with requires_extra("mlflow", "logger=mlflow"):
             import mlflow  # noqa: F401
             import sqlalchemy  # noqa: F401
+        logging.getLogger("mlflow").setLevel(logging.WARNING)  # MLflow sets it, too, when it is imported
 
     def begin(self, run: Run) -> None:
         """Make a run, or continue that of the run's first part."""
         from mlflow import MlflowClient
         from mlflow.entities import Param
+        from mlflow.exceptions import MlflowException
+        from sqlalchemy import create_engine
 
         outputs = Path(run.paths.outputs).absolute()
-        outputs.mkdir(parents=True, exist_ok=True)
-        with FileLock(outputs / ".mlflow.lock"):  # the jobs of a sweep then share one store
-            self._client = MlflowClient(self.uri or f"sqlite:///{outputs / 'mlflow.db'}")
+        given = self.uri or os.environ.get("MLFLOW_TRACKING_URI")
+        uri, place = given or sqlite_url(outputs / "mlflow.db"), None if given else (outputs / "mlflow").as_uri()
+        database = re.match(r"(sqlite|mysql|postgresql|mssql)(\+\w+)?://", uri) is not None
+        with ExitStack() as opened:
+            opened.enter_context(impatient())
+            if given is None:
+                opened.enter_context(created(outputs))
+                opened.enter_context(created(Path(uri.removeprefix("sqlite:///")).parent))  # MLflow does not decode it
+            if database:
+                create_engine(uri).connect().close()  # MLflow would try again for minutes
+                outputs.mkdir(parents=True, exist_ok=True)
+                opened.enter_context(FileLock(outputs / ".mlflow.lock"))  # only one job of a sweep makes the tables
+            self._client = MlflowClient(uri)
             known = self._client.get_experiment_by_name(self.experiment)
-            place = None if self.uri else (outputs / "mlflow").as_uri()
-            number = known.experiment_id if known else self._client.create_experiment(self.experiment, place)
+            try:
+                number = known.experiment_id if known else self._client.create_experiment(self.experiment, place)
+            except MlflowException:
+                known = self._client.get_experiment_by_name(self.experiment)
+                if known is None:
+                    raise
+                number = known.experiment_id  # made by another job just now
         self._run = run
         self._pending: list[Any] = []
         unfinished = f"tags.`{TAG}` = '{run.digest}' and attributes.status != 'FINISHED'"
@@ -80,14 +103,16 @@ class MLflow:
     def end(self, folder: Path, summary: dict[str, float]) -> None:
         """The summary, and all files."""
         self._add({f"summary/{name}": value for name, value in summary.items()}, 0)
-        self._send()
+        with impatient():
+            self._send()
         self._client.log_artifacts(self._id, str(folder))
         self._client.set_terminated(self._id, "FINISHED")
 
     def fail(self, why: str) -> None:
         """Send MLflow the reason why the run ended."""
-        self._send()
-        self._client.set_tag(self._id, "fkl.error", why)
+        with impatient():
+            self._send()
+            self._client.set_tag(self._id, "fkl.error", why)
         self._client.set_terminated(self._id, "FAILED")
 
     def _add(self, metrics: dict[str, float], step: int) -> None:
@@ -101,6 +126,27 @@ class MLflow:
         while self._pending:
             self._client.log_batch(self._id, metrics=self._pending[:MOST_METRICS])
             del self._pending[:MOST_METRICS]
+
+
+@contextmanager
+def impatient() -> Iterator[None]:
+    """Let MLflow give up after seconds, instead of minutes, if a server does not answer."""
+    before = {name: os.environ.get(name) for name in IMPATIENT}
+    os.environ.update({name: value for name, value in IMPATIENT.items() if before[name] is None})
+    try:
+        yield
+    finally:
+        for name in IMPATIENT:
+            if before[name] is None:
+                del os.environ[name]
+
+
+def sqlite_url(file: Path) -> str:
+    """URL of a database in a file, whose name may have signs that a URL has another meaning for."""
+    from sqlalchemy import make_url
+
+    plain, quoted = (f"sqlite:///{name}" for name in (file, str(file).replace("%", "%25").replace("?", "%3F")))
+    return plain if make_url(plain).database == str(file) else quoted
 
 
 def _flat(node: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:

@@ -3,7 +3,11 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from functools import partial
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from time import monotonic
 from typing import Any
 
@@ -14,6 +18,8 @@ from fkl.basics.files import CannotWriteError
 from fkl.config import Run
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import Chunk
+from fkl.loggers.jsonl import JsonLines
+from fkl.loggers.tensorboard import TensorBoard
 from fkl.results.folder import read_summary
 from fkl.results.tables import Tables, rounds_so_far
 from fkl.screen.messages import warning
@@ -21,6 +27,8 @@ from fkl.screen.messages import warning
 EVERY_S = 2.0
 """Minimum pause between two calls of the loggers, and the maximum share of a run's time that they may take."""
 SHARE = 0.1
+LIMIT_S = {"begin": 60.0, "round": 60.0, "end": 600.0, "fail": 600.0}
+"""Maximum duration of a call of a logger; at the end it may send all files."""
 
 
 class Following:
@@ -36,7 +44,10 @@ class Following:
     """
 
     def __init__(self, run: Run, whole: Callable[[], Experiment], tables: Tables) -> None:
-        self._loggers: dict[str, Any] = dict(run.loggers)
+        local = JsonLines, TensorBoard  # write files as the run does
+        self._loggers: dict[str, Any] = {
+            name: logger if isinstance(logger, local) else _InThread(logger) for name, logger in run.loggers.items()
+        }
         self._whole, self._tables = whole, tables
         self._first, self._told = -1, 0
         self._next = monotonic() + EVERY_S
@@ -79,6 +90,43 @@ class Following:
             except Exception as error:  # any error: the run is more important than a log
                 warning(f"logger.{name} gets no more of this run: {with_own_line(error)}")
                 del self._loggers[name]
+
+
+class _InThread:
+    """A logger that is called in a thread of its own, for which the run waits no longer than `LIMIT_S`."""
+
+    def __init__(self, logger: Any) -> None:
+        self._logger, self._works = logger, True
+        self._told: SimpleQueue[tuple[str, tuple[Any, ...]] | None] = SimpleQueue()
+        self._ended: SimpleQueue[BaseException | None] = SimpleQueue()
+        Thread(target=copy_context().run, args=(self._follow,), daemon=True).start()
+
+    def __getattr__(self, method: str) -> Callable[..., None]:
+        return partial(self._call, method)
+
+    def _call(self, method: str, *told: Any) -> None:
+        if not self._works:  # an interruption has come while the run waited for it
+            return
+        self._works = False
+        self._told.put((method, told))
+        try:
+            error = self._ended.get(timeout=LIMIT_S[method])
+        except Empty:
+            error = TimeoutError(f"no answer in {LIMIT_S[method]:g} s")
+        self._works = error is None and method not in ("end", "fail")
+        if not self._works:
+            self._told.put(None)
+        if error is not None:
+            raise error
+
+    def _follow(self) -> None:
+        while call := self._told.get():
+            method, told = call
+            try:
+                getattr(self._logger, method)(*told)
+                self._ended.put(None)
+            except BaseException as error:  # raised where the logger was called
+                self._ended.put(error)
 
 
 @contextmanager

@@ -52,7 +52,7 @@ class WandB:
             dir=outputs,
             mode="online" if self.online else "offline",
             reinit="create_new",  # independent of other runs of the calling program
-            settings=wandb.Settings(silent=True, console="off", disable_git=True, disable_code=True),
+            settings=wandb.Settings(silent=True, init_timeout=20, console="off", disable_git=True, disable_code=True),
         )
         self._theirs.define_metric("*", step_metric="round")  # the rounds start again for other replicates
 

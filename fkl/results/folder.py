@@ -183,7 +183,7 @@ def workspace(run: Run) -> Iterator[Path]:
     """The folder in which a run is made; `finish` moves it to its place. The caller must hold the lock, see `locked`.
 
     Files of another process that was killed are reused. The folder remains if it has a checkpoint from which the run
-    can resume: after an interruption, or with a full disk.
+    can resume: after an interruption, at a cluster's time limit, or with a full disk.
     """
     folder = _hidden_neighbour(_resolve_links(run.folder), "partial")
     usable = not folder.is_symlink() and (not folder.exists() or folder.is_dir())
@@ -199,12 +199,10 @@ def workspace(run: Run) -> Iterator[Path]:
     try:
         _write_provenance(folder, UNDER_WAY, run.digest)
         yield folder
-    except (CannotWriteError, KeyboardInterrupt, SystemExit):
-        if not any((folder / name).exists() for name in (CHECKPOINT, CHECKPOINTS)):
+    except BaseException as error:
+        refused = isinstance(error, FklError) and not isinstance(error, CannotWriteError)
+        if refused or not any((folder / name).exists() for name in (CHECKPOINT, CHECKPOINTS)):
             shutil.rmtree(folder, ignore_errors=True)
-        raise
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
         raise
 
 

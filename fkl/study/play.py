@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 from hydra.core.hydra_config import HydraConfig
@@ -26,6 +25,7 @@ from fkl.study.plan import Plan
 from fkl.study.registered import note_judgement
 from fkl.study.results import stages
 from fkl.sweeps.hydra import OF_HYDRA, JobLoader, NoCallbacks, composed_node
+from fkl.sweeps.launchers import Launcher
 
 JOBS = "jobs.csv"
 COLUMNS = ("dataset", "method", "seed", "state", "metric", "error", "values", "reason", "seconds", "folder")
@@ -45,14 +45,16 @@ class StudyLoader(JobLoader):
         return config
 
 
-def do_job(config: DictConfig) -> None:
-    """Do one job, in this process or in a launcher's worker."""
+def do_job(config: DictConfig, lost: FklError | None = None) -> None:
+    """Do one job, in this process or in a launcher's worker; if that has been lost, say which and why."""
     os.chdir(str(config.cwd))
     plan = Plan.read(Path(str(config.study)))
     plan = plan.as_pilot() if config.pilot else plan.last_stage if config.last else plan
     dataset, method = plan.datasets[int(config.dataset)], plan.all_methods[int(config.method)]
     wave = None if config.wave is None else int(config.wave)
     job = Job(plan, dataset, method, int(config.seed), wave)
+    if lost is not None:
+        raise FklError(f"{dataset.name}, {method.name}, seed {job.seed}: {lost}; the same command goes on") from lost
     if job.note is None:
         job.do()
         if wave is None:
@@ -107,7 +109,7 @@ def _as_overrides(job: Job) -> list[str]:
     return [f"{key}={value}" for key, value in {**numbers, **which, **paths}.items()]
 
 
-def _launcher(plan: Plan, words: Sequence[str]) -> Any:
+def _launcher(plan: Plan, words: Sequence[str]) -> Launcher:
     """The launcher chosen by these words."""
     config = composed_node(words)
     with open_dict(config):
@@ -116,7 +118,8 @@ def _launcher(plan: Plan, words: Sequence[str]) -> Any:
         config.hydra.job.id = "???"
     HydraConfig.instance().set_config(config)
     context = HydraContext(config_loader=StudyLoader(()), callbacks=NoCallbacks())  # type: ignore[arg-type]
-    return Plugins.instance().instantiate_launcher(hydra_context=context, task_function=do_job, config=config)
+    made = Plugins.instance().instantiate_launcher(hydra_context=context, task_function=do_job, config=config)
+    return Launcher(made)
 
 
 @contextmanager

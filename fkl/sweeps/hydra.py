@@ -33,6 +33,7 @@ from fkl.sweeps.closing_list import listed
 from fkl.sweeps.count import count_jobs, first_job
 from fkl.sweeps.job import run_job
 from fkl.sweeps.launcher_keys import require_allowed, require_folder
+from fkl.sweeps.launchers import Launcher
 
 OF_HYDRA = re.compile(r"[+~]*hydra(?![\w])")
 KEYS = re.compile(r"\+{0,2}hydra(/launcher|/sweeper(/sampler)?|\.sweep\.dir|\.launcher\..+|\.sweeper\.(?!params).+)")
@@ -141,6 +142,7 @@ def sweep(
             made.setup(hydra_context=context, task_function=run_job, config=config)
         else:
             made = Plugins.instance().instantiate_sweeper(hydra_context=context, task_function=run_job, config=config)
+        made.launcher = Launcher(made.launcher)
         made.sweep(of_runs)
 
 

@@ -10,6 +10,7 @@ import time
 import traceback
 from contextlib import suppress
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -122,8 +123,14 @@ def _metric_and_mean(run: Run) -> dict[str, Any]:
     return judged
 
 
-def run_job(config: DictConfig) -> float | None:
+def run_job(config: DictConfig, lost: FklError | None = None) -> float | None:
     """Do one job of a sweep, Hydra's task function, print a line about it, and write a note of how it ended.
+
+    Parameters
+    ----------
+    config : DictConfig
+    lost : FklError, optional
+        Why the process that did the job ended; the job then fails with it.
 
     Returns
     -------
@@ -131,7 +138,9 @@ def run_job(config: DictConfig) -> float | None:
         Value of `objective`, for a sweeper that searches; infinity if the run failed.
     """
     from hydra.core.hydra_config import HydraConfig
+    from tqdm import tqdm
 
+    tqdm.set_lock(RLock())  # instead of a semaphore, which Python reports at its end if a worker was killed
     hydra = HydraConfig.get()
     sweep, number = Path(hydra.sweep.dir), int(hydra.job.num)
     plain: Any = OmegaConf.to_container(config, resolve=False)
@@ -147,6 +156,8 @@ def run_job(config: DictConfig) -> float | None:
     else:
         try:
             run = load(plain, words)
+            if lost is not None:
+                raise lost
             note |= {"state": FINISHED if _execute(run, plan["progress"]) else SKIPPED, "folder": str(run.folder)}
             value = _objective(run)
             note |= _metric_and_mean(run)

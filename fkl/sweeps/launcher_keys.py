@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from fkl.basics.errors import FklError, require
 
 SAMPLER = re.compile(r"optuna\.samplers\.[A-Za-z]+Sampler")
-FOLDERS = ("submitit_folder", "temp_folder")
+FOLDERS = ("submitit_folder",)
 AT_LEAST_0 = r"\d+", "an integer >= 0"
 AT_LEAST_1 = r"[1-9]\d*", "an integer >= 1"
 AT_LEAST_1_OR_NULL = r"[1-9]\d*", "an integer >= 1, or null"
@@ -23,24 +23,13 @@ SUBMITIT = {
     **dict.fromkeys(("signal_delay_s", "max_num_timeout"), AT_LEAST_0),
 }
 JOBLIB = {
-    "n_jobs": (
-        r"-?([1-9]\d{0,2}|[1-3]\d{3}|40[0-8]\d|409[0-6])",
-        "an integer from 1 to 4096, or -1 for all cores",
-    ),
-    "backend": ("loky", "null, loky"),
-    "prefer": ("processes", "processes"),
-    "require": (r"(?!)", "null"),
-    "verbose": AT_LEAST_0,
-    "timeout": (r"(?!0\.0$)\d[\d.e+-]*|inf", "seconds > 0, or null"),
-    # joblib evaluates this value as Python
-    "pre_dispatch": (
-        r"all|[1-9]\d{0,8}( ?\* ?n_jobs)?",
-        "all, an integer >= 1, or that times n_jobs, for example 2*n_jobs",
-    ),
-    "batch_size": (r"auto|[1-9]\d{0,8}", "auto or an integer >= 1"),
-    "max_nbytes": (r"\d{1,15}[KMG]?", "bytes, for example 1M, or null"),
-    "mmap_mode": (r"[rc]|[rw]\+", "r, r+, w+, c, null"),
+    "n_jobs": (r"-?([1-9]\d{0,2}|[1-3]\d{3}|40[0-8]\d|409[0-6])", "an integer from 1 to 4096, or -1 for all cores"),
 }
+OF_JOBLIB_ALONE = (
+    *("backend", "prefer", "require", "verbose", "timeout"),
+    *("pre_dispatch", "batch_size", "temp_folder", "max_nbytes", "mmap_mode"),
+)
+"""Keys of Hydra's launcher that are about pools of joblib, which fkl does not use; see `fkl.sweeps.launchers`."""
 RAY = {
     "ray.init.address": (r"auto|local|(ray://)?[\w.-]+:\d+", "auto, local, HOST:PORT or ray://HOST:PORT, or null"),
     "ray.init.num_cpus": AT_LEAST_1_OR_NULL,
@@ -103,6 +92,8 @@ def require_allowed(hydra: DictConfig) -> None:
         inside = {limit.partition(".")[0] for limit in limits if "." in limit}
         known = sorted({*map(str, schemas[name])} - inside | {*limits})
         for key, value in _entries(node, limits):
+            if name == "joblib" and key in OF_JOBLIB_ALONE:
+                require(value == schemas[name][key], f"hydra.{kind}.{key}", value, "left out; fkl takes n_jobs alone")
             _require_value(f"hydra.{kind}.{key}", value, known, limits.get(key))
 
 

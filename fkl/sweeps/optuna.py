@@ -20,6 +20,7 @@ from fkl.config.words import parsed
 from fkl.screen.messages import warning
 
 if TYPE_CHECKING:
+    import optuna
     from optuna.distributions import BaseDistribution
     from optuna.samplers import BaseSampler
 
@@ -42,7 +43,8 @@ class SearchKeys:
     Parameters
     ----------
     sampler : Sampler
-        Sampler of optuna.samplers; further keys are added as ``+hydra.sweeper.sampler.multivariate=true``.
+        Sampler of optuna.samplers; further keys are added as ``+hydra.sweeper.sampler.multivariate=true``. A search
+        that continues a study draws from the seed and the number of trials that are there.
     direction : str
         ``minimize`` or ``maximize`` the objective.
     storage : str or None
@@ -108,6 +110,7 @@ class Search(Sweeper):
         ]
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         study = optuna.create_study(**self.study, load_if_exists=True)  # type: ignore[arg-type]
+        self._draw_anew(study)
         worst = math.inf if self.study["direction"] == "minimize" else -math.inf
         for begun in range(0, self.n_trials, self.n_jobs):
             trials = [study.ask(space) for _ in range(min(self.n_jobs, self.n_trials - begun))]
@@ -116,6 +119,17 @@ class Search(Sweeper):
                 study.tell(trial, _value_of_run(ended, worst))
         best = {"name": "optuna", "best_params": study.best_trial.params, "best_value": study.best_value}
         write_text(folder / BEST, yaml.safe_dump(best, sort_keys=False))
+
+    def _draw_anew(self, study: "optuna.Study") -> None:
+        """Let a seeded sampler draw other values than before in a study that already has trials."""
+        import numpy as np
+        from hydra.utils import instantiate
+        from optuna.samplers import QMCSampler
+
+        keys, known = self.config.hydra.sweeper.sampler, len(study.trials)
+        if known and keys.seed is not None and not isinstance(study.sampler, QMCSampler):  # that counts in the study
+            seed = int(np.random.SeedSequence([keys.seed, known]).generate_state(1)[0])
+            study.sampler = instantiate(keys, seed=seed)
 
 
 def _value_of_run(ended: JobReturn, worst: float) -> float:

@@ -2,10 +2,13 @@
 
 import json
 import math
+import os
 import sqlite3
 import sys
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from types import ModuleType
 
 import numpy as np
@@ -280,6 +283,97 @@ def test_a_logger_of_one_s_own_and_one_that_breaks(fkl, tmp_path):
     expected = [f"{t} [0, 1, 2] {mse:.3f}" for t, mse in table["mse"].items()]
     last = f"{pd.read_csv(folder / 'summary.csv')['mse'].mean():.3f}"
     assert (tmp_path / "mine.txt").read_text().splitlines() == ["begin POF-MKL", *expected, last]
+
+
+HANGS = """
+import time
+from dataclasses import dataclass
+
+@dataclass
+class Hangs:
+    at: str
+
+    def begin(self, run):
+        self.wait("begin")
+
+    def round(self, t, replicates, metrics):
+        self.wait("round")
+
+    def end(self, folder, summary):
+        self.wait("end")
+
+    def fail(self, why):
+        self.wait("fail")
+
+    def wait(self, method):
+        while method == self.at:
+            time.sleep(1)
+"""
+
+
+@pytest.mark.parametrize("at", ["begin", "round", "end", "fail"])
+def test_a_logger_that_does_not_come_back_holds_up_no_run(fkl, tmp_path, monkeypatch, at):
+    """As one whose server does not answer; another logger goes on."""
+    monkeypatch.setattr(following, "LIMIT_S", dict.fromkeys(following.LIMIT_S, 5.0) | {at: 0.1})
+    (tmp_path / "own_logger.py").write_text(OWN)
+    (tmp_path / "hangs.py").write_text(HANGS)
+    own = ("+logger.mine._target_=own_logger.Mine", "+logger.lost._target_=hangs.Hangs", f"+logger.lost.at={at}")
+    answer = fkl(*RUN, *own, *(["algo.eta=1e30"] if at == "fail" else []))
+    assert answer.code == (2 if at == "fail" else 0), answer.err
+    assert answer.err.count("gets no more of this run") == 1
+    assert "warning: logger.lost gets no more of this run: TimeoutError: no answer in 0.1 s\n" in answer.err
+    assert (tmp_path / "mine.txt").exists()
+
+
+@pytest.fixture
+def busy_server():
+    """The address of a server that is always too busy, and the requests that it has got."""
+    asked = []
+
+    class Busy(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_error(503)
+
+        do_POST = do_GET
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Busy) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+
+
+@pytest.mark.parametrize("by", ["key", "variable"])
+def test_an_mlflow_server_that_is_away_is_asked_twice(fkl, monkeypatch, busy_server, by):
+    """MLflow alone would ask for minutes. Its address is the key's, or that of MLflow's own variable."""
+    address, asked = busy_server
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", address if by == "variable" else "http://127.0.0.1:9")
+    answer = fkl(*RUN, "logger=mlflow", *([f"logger.mlflow.uri={address}"] if by == "key" else []))
+    assert answer.code == 0
+    assert answer.err.count("warning: logger.mlflow gets no more of this run: MlflowException: ") == 1
+    assert len(asked) == 2
+    assert "MLFLOW_HTTP_REQUEST_MAX_RETRIES" not in os.environ
+
+
+def test_a_database_of_mlflow_that_cannot_be_opened_is_tried_once(fkl, tmp_path):
+    (tmp_path / "here.db").mkdir()
+    answer = fkl(*RUN, "logger=mlflow", f"logger.mlflow.uri=sqlite:///{tmp_path}/here.db")
+    assert answer.code == 0
+    assert "warning: logger.mlflow gets no more of this run: OperationalError: " in answer.err
+    assert "retried" not in answer.err
+
+
+def test_mlflow_s_database_is_in_the_outputs_and_says_nothing(fkl, tmp_path, monkeypatch):
+    """Whatever signs their name has; nothing is left beside them."""
+    name = "50% q?x=1 a%20b ü #&"
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    answer = fkl(*RUN, "logger=mlflow", f"paths.outputs='sp/{name}'")
+    assert (answer.code, "mlflow" in answer.err) == (0, False), answer.err
+    assert [path.name for path in (tmp_path / "sp").iterdir()] == [name]
+    assert (tmp_path / "sp" / name / "mlflow.db").is_file()
 
 
 def test_a_divergence_is_told_with_the_rounds_before_it(fkl, tmp_path):

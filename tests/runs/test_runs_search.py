@@ -40,7 +40,7 @@ def test_what_a_sweep_s_words_are_drawn_from(values, drawn_from):
     assert search.distribution(parsed(f"algo.x={values}")) == drawn_from
 
 
-def searched(folder, objective, sampler, n_jobs=1, direction="minimize", n_trials=12):
+def searched(folder, objective, sampler, n_jobs=1, direction="minimize", n_trials=12, storage=None):
     """Words of the jobs of a search over x and z, and the file with the best, where a job is a function of both."""
     launched = []
 
@@ -51,8 +51,9 @@ def searched(folder, objective, sampler, n_jobs=1, direction="minimize", n_trial
         pairs = [[word.partition("=")[2] for word in words[:2]] for words in batch]
         return [SimpleNamespace(return_value=objective(float(x), z)) for x, z in pairs]
 
-    sweeper = search.Search(sampler, direction, None, None, n_trials, n_jobs, {"x": "interval(0.0,1.0)"})
-    sweeper.config = OmegaConf.create({"hydra": {"sweep": {"dir": str(folder)}}})
+    sweeper = search.Search(sampler, direction, storage, "one", n_trials, n_jobs, {"x": "interval(0.0,1.0)"})
+    keys = {"_target_": f"optuna.samplers.{type(sampler).__name__}", "seed": 5}
+    sweeper.config = OmegaConf.create({"hydra": {"sweep": {"dir": str(folder)}, "sweeper": {"sampler": keys}}})
     sweeper.hydra_context = SimpleNamespace(config_loader=None)
     sweeper.launcher = SimpleNamespace(launch=launch)
     sweeper.sweep(["z=a,b", "algo=dkla"])
@@ -74,6 +75,23 @@ def test_a_search_is_optuna_s_own(tmp_path, sampler):
         study.tell(trial, distance(**trial.params))
     assert launched == [[f"x={one.params['x']}", f"z={one.params['z']}", "algo=dkla"] for one in study.trials]
     assert best == {"name": "optuna", "best_params": study.best_params, "best_value": study.best_value}
+
+
+@pytest.mark.filterwarnings("ignore:.*is experimental")
+@pytest.mark.parametrize("name", ["TPESampler", "RandomSampler", "QMCSampler"])
+def test_a_seeded_search_that_goes_on_proposes_other_values(tmp_path, name):
+    """Than those it has, also if it was killed in a trial; its first call proposes what it does without a storage."""
+    storage = f"sqlite:///{tmp_path}/search.db"
+
+    def call(where=storage):
+        return searched(tmp_path, distance, getattr(optuna.samplers, name)(seed=5), n_trials=4, storage=where)[0]
+
+    first = call()
+    assert first == call(None)
+    study = optuna.load_study(study_name="one", storage=storage, sampler=optuna.samplers.RandomSampler(seed=5))
+    study.ask({"x": FloatDistribution(0, 1)})  # and is killed, so that it is under way for ever
+    proposed = [*first, *call(), *call()]
+    assert len({words[0] for words in proposed}) == len(proposed) == 12
 
 
 def test_as_many_are_launched_at_once_as_it_says(tmp_path):

@@ -15,6 +15,7 @@ from conftest import SMALL, Answer
 from processes import Command
 
 from fkl.basics.files import CannotWriteError, whole_file
+from fkl.engines import rounds as rounds_module
 from fkl.results import folder as results_folder
 from fkl.results.folder import damage, forget_failed, write_failed
 
@@ -71,7 +72,7 @@ def test_of_two_processes_with_the_same_run_one_waits(
     first = Command(tmp_path, *RUN, before=HELD.format(str(go)))
     wait_for_output(first, "round/s")
     second = Command(tmp_path, *RUN)
-    wait_for_output(second, "another process is at it")
+    wait_for_output(second, "another process works on it")
     if killed:
         first.kill()
     else:
@@ -315,6 +316,31 @@ def test_a_full_disk_keeps_the_checkpoint(
     assert fkl(*words, "out=whole").code == 0
     for name in ("rounds.csv", "clients.csv", "mse.png"):
         assert Path("here", name).read_bytes() == Path("whole", name).read_bytes()
+
+
+def test_an_unexpected_error_keeps_the_checkpoint(
+    fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same command goes on from it, so a job that needs more time than a cluster gives it ends some time."""
+    words, saved = ("run", *SMALL, "kernels.N=5", "checkpoint_s=0"), rounds_module._save_if_due
+    rounds: list[object] = []
+
+    def save(*about: object) -> None:
+        saved(*about)
+        rounds.append(about)
+        if len(rounds) == 60:
+            raise RuntimeError  # as submitit at the time limit of a job
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rounds_module, "_save_if_due", save)
+        assert fkl(*words, "out=here").code == 1
+    assert (tmp_path / ".here.partial" / results_folder.CHECKPOINT).exists()
+    before = len(rounds)
+    monkeypatch.setattr(rounds_module, "_save_if_due", lambda *about: (saved(*about), rounds.append(about)))
+    assert fkl(*words, "out=here").code == 0
+    assert len(rounds) - before < 60
+    assert fkl(*words, "out=whole").code == 0
+    assert Path("here/rounds.csv").read_bytes() == Path("whole/rounds.csv").read_bytes()
 
 
 def test_what_is_called_finished_is_on_the_disk(fkl: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,13 @@ def contents(folder: Path) -> dict[str, str]:
     return tables
 
 
+def _without_workers_of_another_test(launcher: tuple[str, str]) -> None:
+    """Ray keeps its workers, in the folder of the test that started them."""
+    if launcher[0].endswith("ray"):
+        pytest.importorskip("hydra_plugins.hydra_ray_launcher", reason="needs hydra-ray-launcher")
+        pytest.importorskip("ray").shutdown()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "launcher",
@@ -48,14 +55,55 @@ def contents(folder: Path) -> dict[str, str]:
     ids=["joblib", "submitit_local", "ray"],
 )
 def test_results_do_not_depend_on_who_runs_the_jobs(fkl, tmp_path, launcher):
-    if launcher[0].endswith("ray"):
-        pytest.importorskip("hydra_plugins.hydra_ray_launcher", reason="needs hydra-ray-launcher")
+    _without_workers_of_another_test(launcher)
     assert fkl(*SWEEP, "paths.outputs=serial").code == 0
     answer = fkl(*SWEEP, "paths.outputs=workers", *launcher)
     assert answer.code == 0, answer.err
     assert "2 runs: 2 finished" in answer.out
     assert len(contents(tmp_path / "serial")) == 6
     assert contents(tmp_path / "workers") == contents(tmp_path / "serial")
+
+
+KILLER = """
+import os
+from dataclasses import dataclass
+
+@dataclass
+class Killer:
+    def begin(self, run):
+        if run.settings.seed == 1:
+            os.kill(os.getpid(), 9)
+    def round(self, t, replicates, metrics): ...
+    def end(self, folder, summary): ...
+    def fail(self, why): ...
+"""
+"""A logger that takes the process of one job away, as the kernel does where memory is short."""
+KILLED = "its process was killed (signal 9; out of memory?)"
+SUBMITIT = ("hydra/launcher=submitit_local", "hydra.launcher.timeout_min=10")
+RAY = ("hydra/launcher=ray", "+hydra.launcher.ray.init.num_cpus=2")
+
+
+@pytest.mark.parametrize(
+    ("launcher", "said"),
+    [
+        pytest.param(("hydra/launcher=joblib", "hydra.launcher.n_jobs=1"), KILLED, id="joblib"),
+        pytest.param(("hydra/launcher=joblib", "hydra.launcher.n_jobs=2"), KILLED, id="two", marks=pytest.mark.slow),
+        pytest.param(SUBMITIT, "its process ended without a result (state: ", id="submitit", marks=pytest.mark.slow),
+        pytest.param(RAY, "its process ended without a result (", id="ray", marks=pytest.mark.slow),
+    ],
+)
+def test_a_job_whose_process_is_killed_fails_alone(fkl, tmp_path, launcher, said):
+    """Each time that it is tried; the sweep plays the others, names it, and ends with 2."""
+    _without_workers_of_another_test(launcher)
+    (tmp_path / "killer.py").write_text(KILLER)
+    sweep = ("run", "-m", *SMALL, "kernels.N=5", "seed=0,1,2", "figures=none", *launcher, "hydra.sweep.dir=sweep")
+    for state in ("finished", "finished already"):
+        answer = fkl(*sweep, "+logger.killer._target_=killer.Killer")
+        table = pd.read_csv(tmp_path / "sweep" / "jobs.csv", keep_default_na=False)
+        assert (answer.code, table["state"].tolist()) == (2, [state, "failed", state]), answer.err
+        assert table["message"][1].startswith(said)
+        assert f"1 failed: seed=1, 1 of 1: {said}" in answer.err
+        assert f"FklError: {said}" in (tmp_path / table["folder"][1] / "error.txt").read_text()
 
 
 @pytest.mark.parametrize(

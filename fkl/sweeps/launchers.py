@@ -1,0 +1,132 @@
+"""Launching of jobs: a job whose process is killed fails, and the others go on."""
+
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
+from itertools import count, islice
+from typing import Any
+
+from hydra.core.singleton import Singleton
+from hydra.core.utils import JobReturn
+from omegaconf import open_dict
+
+from fkl.basics.errors import FklError
+
+SIGNAL, STATE = re.compile(r"\(-(\d+)\)"), re.compile(r"state: [^)\n]+")
+"""How joblib and submitit describe the end of a process."""
+
+
+class Launcher:
+    """One of Hydra's launchers, which goes on when the process of a job is killed.
+
+    Parameters
+    ----------
+    launcher : hydra.plugins.launcher.Launcher
+        Of jobs whose task takes `lost`, an error, if the process that did the job has ended without a result.
+    """
+
+    def __init__(self, launcher: Any) -> None:
+        self._launcher = launcher
+        self._idle: list[Any] = []
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+        """Play these jobs, and return their results in this order."""
+        kind = type(self._launcher).__module__.rpartition(".")[2]
+        if kind == "joblib_launcher":
+            return self._in_workers(job_overrides, initial_job_idx)
+        if kind == "submitit_launcher":
+            return self._asked_by(import_module("submitit").Job, "results", job_overrides, initial_job_idx)
+        if kind == "ray_launcher":
+            with open_dict(self._launcher.ray_cfg):  # Ray repeats a job that needs too much memory without end
+                self._launcher.ray_cfg.remote.max_retries = 0
+            return self._asked_by(import_module("ray"), "get", job_overrides, initial_job_idx)
+        return self._launcher.launch(job_overrides, initial_job_idx=initial_job_idx)  # type: ignore[no-any-return]
+
+    def _in_workers(self, jobs: Sequence[Sequence[str]], first: int) -> list[JobReturn]:
+        """Play jobs with joblib: each worker is a pool, because all workers of a pool end with the first."""
+        from joblib import effective_n_jobs
+        from joblib.externals.loky import FIRST_COMPLETED, BrokenProcessPool, wait
+
+        workers = effective_n_jobs(self._launcher.joblib["n_jobs"])
+        left = enumerate(jobs)
+        running: dict[Any, tuple[Any, int]] = {}
+        ended: dict[int, JobReturn] = {}
+        try:
+            while len(ended) < len(jobs):
+                for at, words in islice(left, workers - len(running)):
+                    worker, future = self._given(workers, self._job(first + at, words))
+                    running[future] = worker, at
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    worker, at = running.pop(future)
+                    try:
+                        ended[at] = future.result()
+                        self._idle.append(worker)
+                    except BrokenProcessPool as error:
+                        ended[at] = self._lost(first + at, jobs[at], error)
+        except BaseException:
+            for worker, _ in running.values():
+                worker.shutdown(kill_workers=True)
+            raise
+        return [ended[at] for at in range(len(jobs))]
+
+    def _given(self, workers: int, job: tuple[Any, ...]) -> tuple[Any, Any]:
+        """An idle worker, or a new one with its share of the cores, that has been given a job, and the job's future."""
+        from joblib import cpu_count
+        from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
+        from joblib.parallel import LokyBackend
+
+        while self._idle:
+            worker = self._idle.pop()
+            with suppress(BrokenProcessPool):  # killed since its last job
+                return worker, worker.submit(*job)
+        share = str(max(1, cpu_count() // workers))
+        worker = ProcessPoolExecutor(
+            1, env={name: os.environ.get(name, share) for name in LokyBackend.MAX_NUM_THREADS_VARS}
+        )
+        return worker, worker.submit(*job)
+
+    def _asked_by(self, owner: Any, name: str, jobs: Sequence[Sequence[str]], first: int) -> Sequence[JobReturn]:
+        """Play jobs with a launcher that asks for one result after another by this function, and ends at an error."""
+        asked, number = getattr(owner, name), count()
+
+        def result(job: Any) -> Any:
+            at = next(number)
+            try:
+                return asked(job)
+            except Exception as error:  # any error: the job has no result
+                lost = self._lost(first + at, jobs[at], error)
+                return [lost] if name == "results" else lost
+
+        setattr(owner, name, result)
+        try:
+            return self._launcher.launch(jobs, initial_job_idx=first)  # type: ignore[no-any-return]
+        except FklError:
+            raise
+        except Exception as error:  # any error: the cluster does not take the jobs
+            raise FklError(f"hydra/launcher: {type(error).__name__}: {' '.join(str(error).split())}") from error
+        finally:
+            setattr(owner, name, asked)
+
+    def _job(self, number: int, words: Sequence[str], **how: Any) -> tuple[Any, ...]:
+        """A function that plays a job, and its arguments."""
+        from hydra_plugins.hydra_joblib_launcher._core import execute_job
+
+        launcher = self._launcher
+        task = partial(launcher.task_function, **how)
+        return execute_job, number, words, launcher.hydra_context, launcher.config, task, Singleton.get_state()
+
+    def _lost(self, number: int, words: Sequence[str], error: Exception) -> JobReturn:
+        """The result of a job whose process has ended without one."""
+        said = str(error)
+        if signal := SIGNAL.search(said):
+            why = f"was killed (signal {signal[1]}{'; out of memory?' * (signal[1] == '9')})"
+        else:
+            state = STATE.search(said)
+            why = f"ended without a result ({state[0] if state else ' '.join(said.split())})"
+        lost = FklError(f"its process {why}")
+        lost.__cause__ = error
+        play, *job = self._job(number, words, lost=lost)
+        return play(*job)  # type: ignore[no-any-return]
