@@ -35,9 +35,10 @@ def days(cell: object, date_format: str) -> float:
     A cell that is a date already needs no format.
     """
     try:
-        dated = isinstance(cell, date)  # as those of pandas are, also its NaT
-        text = cell.isoformat() if dated else str(cell).strip()
-        moment = datetime.fromisoformat(text) if dated else datetime.strptime(text, date_format)
+        if isinstance(cell, date):  # as those of pandas are, also its NaT
+            moment = datetime.fromisoformat(cell.isoformat())
+        else:
+            moment = datetime.strptime(str(cell).strip(), date_format)
     except (ValueError, re.error):  # the latter of a format that names a part twice
         return float("nan")
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) / timedelta(days=1)
