@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 from conftest import ALGORITHMS, SMALL
 
@@ -88,6 +89,24 @@ def test_every_command_has_help(fkl: Callable) -> None:
         assert answer.code == 0 and answer.err == ""
         assert answer.out.startswith(f"Usage: {' '.join(('fkl', *path))}")
         assert fkl("help", *path).out == fkl(*path, "-h").out == answer.out
+
+
+def test_help_shows_every_default_and_every_action() -> None:
+    def required(command: click.Command, parent: click.Context | None = None) -> None:
+        context = click.Context(command, parent, command.name)
+        shown = command.get_help(context)
+        for option in command.params:
+            default = option.to_info_dict()["default"]
+            if isinstance(option, click.Option) and default not in (None, False, ()):
+                assert f"[default: {default}]" in " ".join(shown.split()), (command.name, option.name)
+        if isinstance(command, click.Group):
+            actions = command.list_commands(context)
+            usage = command.subcommand_metavar or ""
+            assert "COMMAND" in usage or usage.startswith("|".join(actions)), command.name
+            for name in actions:
+                required(command.get_command(context, name), context)
+
+    required(commands)
 
 
 def test_version_is_the_package_s(fkl: Callable) -> None:

@@ -88,7 +88,7 @@ def own_lines(error: BaseException) -> list[traceback.FrameSummary]:
 def with_own_line(error: BaseException) -> str:
     """An error of the user's own code in one line: ``my_module.py, line 12: ValueError: its text``.
 
-    Raise the error of fkl that quotes it ``from`` it, so that the whole traceback is kept.
+    Raise the error that quotes it ``from`` it, which keeps the traceback.
     """
     return own_place(error) + " ".join(f"{type(error).__name__}: {error}".removesuffix(": ").split())
 

@@ -431,7 +431,7 @@ def _tell(action: str, states: "Iterable[FileState]") -> None:
         raise FklError(f"data {action}: {plural(wrong, 'file')} not as they should be")
 
 
-@commands.group(cls=Actions, subcommand_metavar="init DIR --sites K [KEY=VALUE ...]")
+@commands.group(cls=Actions, subcommand_metavar="init|site|try ...")
 def flower() -> None:
     """Real sites under Flower, each with rows of its own: docs/flower.md."""
 
@@ -440,7 +440,14 @@ def flower() -> None:
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("words", nargs=-1, metavar="[KEY=VALUE ...]")
 @click.option("--sites", type=int, required=True, metavar="K", help="How many sites there are.")
-@click.option("--clients-per-site", type=int, default=1, metavar="B", help="Rows that a round learns from at a site.")
+@click.option(
+    "--clients-per-site",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="B",
+    help="Rows that a round learns from at a site.",
+)
 def flower_init(folder: Path, words: tuple[str, ...], sites: int, clients_per_site: int) -> None:
     """Write a project that `flwr run` starts, with this configuration."""
     from fkl.engines.flower.project import init
@@ -465,7 +472,7 @@ def flower_site(server: str, number: int, rows: Path, certificates: Path | None,
 @flower.command("try")
 @click.argument("project", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("rows", metavar="ROWS ...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), default=Path("tried"), help="Folder of its files: tried.")
+@click.option("--out", type=click.Path(path_type=Path), default="tried", show_default=True, help="Folder of its files.")
 def flower_try(project: Path, rows: tuple[Path, ...], out: Path) -> None:
     """Play a project on this machine: a server, and a site for each file of rows."""
     with requires_extra("flower", "flower"):

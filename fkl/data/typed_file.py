@@ -120,7 +120,7 @@ def _convert_column(path: str, name: str, values: "Series[Any]") -> Column:
         return Column(values.to_numpy(), holes, numbers, text=False)
     cells = values.astype(object).to_numpy()
     kinds = {type(cell) for cell, hole in zip(cells, holes, strict=True) if not hole}
-    if kinds in ({Decimal}, {bool}):  # booleans of which some are missing
+    if kinds in ({Decimal}, {bool}):  # also booleans, where some are missing
         return Column(
             cells,
             holes,

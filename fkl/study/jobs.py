@@ -72,7 +72,7 @@ class Job:
 
     @property
     def file(self) -> Path:
-        """Its note; a display name has no part in it, so that it may change, and may have any letters."""
+        """Its note; a display name has no part in it: it may change, and may have any letters."""
         judged = "sealed" if self.plan.before else "judged"
         stage = judged if self.wave is None else f"search{self.wave}"
         words = self.plan.words_of(self.dataset, self.method)

@@ -4,6 +4,7 @@ import json
 import math
 import time
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from fkl.engines.flower.masks import residues
 from fkl.engines.flower.progress import unfinished
 from fkl.engines.flower.records import read_packets, write_packets
 from fkl.engines.flower.site import client_app
+from fkl.engines.flower.trial import GOES_ON
 from fkl.results.model import load as load_model
 from fkl.wire.numbers import to_bits
 from fkl.wire.packets import Packet
@@ -219,7 +221,7 @@ def test_a_site_without_its_memory_stays_out(tmp_path: Path) -> None:
     away.comes_back = without_its_file  # type: ignore[method-assign]
     hub, _, said = played(words, files, fails=away)
     assert not present(hub)[5:, 2].any()
-    line = "node 200 is not taken in: site 2 has lost its memory of 5 rounds, and stays out"
+    line = "site 2 (node 200) is not taken in: it has lost its memory of 5 rounds, and stays out"
     assert line in said
 
 
@@ -480,7 +482,10 @@ def test_answers_that_no_site_would_give_end_in_a_line(tmp_path: Path) -> None:
                 attacks += attacker.attacks
         missed = int((~present(hub)[:17, 1]).sum())
         assert present(hub)[:, [0, 2]].all()
-        assert sum("site 1: " in line or "node 101 is not taken in" in line for line in said) >= min(missed, 1)
+        assert sum(
+            "site 1: " in line or "node 101) is not taken in" in line or "node 101 is not taken in" in line
+            for line in said
+        ) >= min(missed, 1)
         assert np.isfinite([hub.now.book.last_errors[k].squared_error for k in (0, 2)]).all()
     assert diverged < number / 2
 
@@ -552,7 +557,7 @@ def test_what_the_server_and_its_sites_leave(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_refused_in_a_line(
     change: Any, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """At its site: the line may quote a cell. The server goes on waiting."""
+    """At its site: the line may quote a cell. A site whose file is mended at once is taken in."""
     files = write_files(tmp_path)
     good = files[1].rename(tmp_path / "good.csv")
     change(pd.read_csv(good)).to_csv(files[1], index=False)
@@ -563,12 +568,94 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_line(
     hub._poll_sites()
     assert list(hub.members) == [0, 2]
     [refused] = [one for one in said if "is not taken in" in one]
-    assert refused.endswith("it cannot answer, and its own log says why")
+    assert refused == (
+        "site 1 (node 101) is not taken in: it cannot answer; the output of its fkl flower site says why"
+    )
     assert line in capsys.readouterr().err
     good.rename(files[1])
     time.sleep(0.5)
     hub._poll_sites()
     assert sorted(hub.members) == [0, 1, 2]
+
+
+def trained(hub: Hub) -> FklError:
+    """The error with which a run ends; one that waits for ever is a fault, and stays behind as a daemon."""
+    ended: list[BaseException] = []
+
+    def train() -> None:
+        try:
+            hub.train()
+        except BaseException as error:
+            ended.append(error)
+
+    thread = Thread(target=train, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive(), "the server waits for ever"
+    [error] = ended
+    assert isinstance(error, FklError), error
+    return error
+
+
+CANNOT_BEGIN = "the run cannot begin: site 1 cannot take part: {}; once that is mended, start the run again"
+
+
+@pytest.mark.parametrize(
+    ("change", "per_site", "reason"),
+    [
+        (lambda table: table.assign(a="word"), 1, "it cannot answer; the output of its fkl flower site says why"),
+        (lambda table: table.head(0), 1, "it cannot answer; the output of its fkl flower site says why"),
+        (lambda table: table.drop(columns="y"), 1, "it cannot answer; the output of its fkl flower site says why"),
+        (
+            lambda table: table.rename(columns={"a": "z"}),
+            1,
+            "its features are z, b, c, where the first site has a, b, c",
+        ),
+        (lambda table: table.head(3), 4, "clients-per-site=4: must be at most 3, the rows of the site"),
+    ],
+)
+def test_a_run_with_a_site_that_cannot_take_part_ends(change: Any, per_site: int, reason: str, tmp_path: Path) -> None:
+    """It does not wait for ever, and its last line names the site and the reason."""
+    files, said = write_files(tmp_path), []
+    change(pd.read_csv(files[1])).to_csv(files[1], index=False)
+    given = configuration(*words_of("pof_mkl")) | {"clients-per-site": per_site}
+    grid = InProcess(client_app(), given, files)
+    hub = Hub(run_of(given["configuration"]), grid, given | {"timeout-s": 0.5}, tmp_path / RUN, said.append)
+    assert str(trained(hub)) == CANNOT_BEGIN.format(reason)
+    assert f"site 1 (node 101) is not taken in: {reason}" in said
+
+
+def test_a_round_that_needs_a_site_which_cannot_come_back_ends(tmp_path: Path) -> None:
+    """Of a secure sum three must take part; the third one has lost its memory."""
+    files, said = write_files(tmp_path), []
+    given = configuration(*words_of("vm_kofl"), *SECURE) | {"timeout-s": 0.5}
+
+    def fails(node: int, message: Message) -> bool:
+        if node == 102 and message.content["about"].get("round") == 5 and 200 not in grid.nodes:
+            (tmp_path / f"site2.site2.{RUN}" / "memory").unlink()
+            grid.nodes[200] = grid.context(200, 2, files[2])
+        return node == 102 and 200 in grid.nodes
+
+    grid = InProcess(client_app(), given, files, fails)
+    hub = Hub(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append)
+    reason = "site 2 cannot take part: it has lost its memory of 5 rounds, and stays out"
+    line = f"round 6 needs 1 more site with rows left: {reason}; once that is mended, {GOES_ON}"
+    assert str(trained(hub)) == line
+
+
+def test_a_server_that_waits_says_for_whom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Again and again, until the site is there."""
+    monkeypatch.setattr("fkl.engines.flower.hub.WORD_S", 0.05)
+    files, said = write_files(tmp_path), list[str]()
+    given = configuration(*words_of("pof_mkl")) | {"timeout-s": 0.2}
+
+    def fails(node: int, message: Message) -> bool:
+        return node == 102 and said.count("waiting for site 2") < 3
+
+    grid = InProcess(client_app(), given, files, fails)
+    Hub(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append).train()
+    assert said.count("waiting for site 2") >= 3
+    assert "site 2 is there, 20 rows" in said
 
 
 @pytest.mark.parametrize(
@@ -632,7 +719,7 @@ def test_sites_must_have_the_same_features(tmp_path: Path) -> None:
     grid = InProcess(client_app(), given, files)
     hub = Hub(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append)
     hub._poll_sites()
-    assert "node 101 is not taken in: its features are z, b, c, where the first site has a, b, c" in said
+    assert "site 1 (node 101) is not taken in: its features are z, b, c, where the first site has a, b, c" in said
     assert list(hub.members) == [0, 2]
 
 

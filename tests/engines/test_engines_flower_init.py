@@ -118,3 +118,83 @@ def test_a_site_that_cannot_join_says_why_in_a_line(
     told = fkl("flower", "site", "127.0.0.1:1", "--number", "0", *words)
     assert (told.code, told.err.count("\n")) == (2, 1)
     assert told.err.startswith(line)
+
+
+GOOD_ROWS = "a,b,y\n1,2,3\n4,5,6\n7,8,10\n"
+BATCHES = ("algo=one_shot_ridge", "algo.test_on=last", "dataset=file", "dataset.target=y", "replicates=1")
+BAD_ROWS = {
+    "header only": ("a,b,y\n", "0 rows where at least 2 are needed"),
+    "empty": ("", "empty; must be a table of at least 2 rows"),
+    "other columns": (GOOD_ROWS.replace("a", "z"), "its features are z, b, where the first site has a, b"),
+    "one column more": (
+        "a,b,c,y\n1,2,3,4\n5,6,7,8\n9,1,2,3\n",
+        "its features are a, b, c, where the first site has a, b",
+    ),
+    "no target": ("a,b\n1,2\n3,4\n", "dataset.target=y: must be a column of "),
+    "ids": ("a,b,y\nP1,2,3\nP2,5,6\n", "line 2, column a: 'P1' is not a number"),
+    "no number": ("a,b,y\n1,2,3\n4,five,6\n", "line 3, column b: 'five' is not a finite number"),
+    "missing cell": ("a,b,y\n1,2,3\n4,,6\n", "line 3, column b: '' is missing"),
+    "no text": (b"\xff\xfe\x00\x01", "byte 0xff is not text in UTF-8"),
+    "no file": (None, "must be the file of the site's rows"),
+    "too few rows": ("a,b,y\n1,2,3\n4,5,6\n", "clients-per-site=3: must be at most 2, the rows of the site"),
+}
+
+
+@pytest.fixture
+def trial(fkl: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable:
+    """`fkl flower try` of a project for three sites; a process that it starts is a fault."""
+    from fkl.engines.flower import trial
+
+    def started(*_: object) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(trial, "Deployment", started)
+    assert fkl("flower", "init", "wards", "--sites", "3", "--clients-per-site", "3", *BATCHES).code == 0
+    for name in "abc":
+        (tmp_path / f"{name}.csv").write_text(GOOD_ROWS)
+    return lambda *words: fkl("flower", "try", "wards", *words)
+
+
+@pytest.mark.parametrize("fault", BAD_ROWS)
+@pytest.mark.parametrize("site", [1, 2])
+def test_a_trial_names_the_site_whose_file_cannot_be_used(
+    fault: str, site: int, trial: Callable, tmp_path: Path
+) -> None:
+    """In one line, before any process is started."""
+    content, said = BAD_ROWS[fault]
+    bad = tmp_path / "bad.csv"
+    if content is not None:
+        bad.write_bytes(content if isinstance(content, bytes) else content.encode())
+    files = ["a.csv", "b.csv", "c.csv"]
+    files[site] = "bad.csv"
+    told = trial(*files)
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert told.err.startswith(f"error: site {site} (bad.csv): ") and said in told.err
+    assert not (tmp_path / "tried").exists()
+
+
+@pytest.mark.parametrize("files", [("a.csv",), ("a.csv", "b.csv"), ("a.csv", "b.csv", "c.csv", "a.csv")])
+def test_a_trial_has_a_file_for_each_site(files: tuple[str, ...], trial: Callable) -> None:
+    told = trial(*files)
+    there = "is 1 file" if len(files) == 1 else f"are {len(files)} files"
+    line = f"error: there {there} of rows, and wards is for 3 sites: give one file for each, site 0's first\n"
+    assert (told.code, told.err) == (2, line)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("sites = 3", ""), ("[tool.flwr.app.config]", "[tool.flwr.app.configuration]"), ("[", "[[")]
+)
+def test_a_trial_of_a_project_that_was_changed_says_so(old: str, new: str, trial: Callable, tmp_path: Path) -> None:
+    file = tmp_path / "wards" / "pyproject.toml"
+    file.write_text(file.read_text().replace(old, new))
+    told = trial("a.csv", "b.csv", "c.csv")
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert told.err.startswith("error: wards/pyproject.toml: is not as fkl flower init writes it (")
+
+
+def test_what_all_sites_together_cannot_have_is_told_before_a_trial(trial: Callable, tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.csv").write_text("a,b,y\n1,2,3\n4,5,3\n7,8,3\n")
+    told = trial("a.csv", "b.csv", "c.csv")
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert told.err.startswith("error: all sites")

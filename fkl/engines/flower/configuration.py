@@ -26,6 +26,8 @@ from fkl.data.table_file import TableFile
 from fkl.engines.base import why_not_at_sites
 from fkl.network import Network
 
+MOST_ROUNDS = 1_000_000
+
 
 @cache
 def run_of(configuration: str) -> Run:
@@ -241,7 +243,10 @@ def method_of(run: Run) -> Any:
     return wrap(run.algo, run.conditions)
 
 
-def require_columns(columns: Sequence[str], first: Sequence[str]) -> None:
-    """Refuse a site with other features than the first site's; their order may differ."""
+def require_site(rows: int, columns: Sequence[str], first: Sequence[str], clients_per_site: int) -> None:
+    """Refuse a site with too few or too many rows, or other features than the first site's; their order may differ."""
+    require(clients_per_site <= rows, "clients-per-site", clients_per_site, f"at most {rows}, the rows of the site")
+    most = clients_per_site * MOST_ROUNDS
+    require(rows <= most, "rows", rows, f"at most {most}, or a larger clients-per-site")
     if sorted(columns) != sorted(first):
         raise FklError(f"its features are {', '.join(columns)}, where the first site has {', '.join(first)}")

@@ -27,14 +27,14 @@ from fkl.conditions.privacy import Central
 from fkl.config import Run
 from fkl.contract.lone_party import LoneServer
 from fkl.engines.flower.clients import kind_of
-from fkl.engines.flower.configuration import Ends, Known, common_scale, method_of, noise_of, require_columns, run_of
+from fkl.engines.flower.configuration import Ends, Known, common_scale, method_of, noise_of, require_site, run_of
 from fkl.engines.flower.masks import LEAST_OF_SUM, PHASES, Sum, without_padding
 from fkl.engines.flower.memory import read, to_arrays, to_bytes
 from fkl.engines.flower.post import GONE, Post, Words, words_of_answer
 from fkl.engines.flower.progress import SEALED, Member, Progress, project_of, unfinished
 from fkl.engines.flower.records import NotFiniteError, read_packets, require_like, write_packets
 from fkl.engines.flower.tables import Book, Errors, Traffic
-from fkl.engines.flower.trial import MARK
+from fkl.engines.flower.trial import GOES_ON, MARK
 from fkl.engines.flower.words import words_of
 from fkl.wire.packets import Packet
 
@@ -44,11 +44,14 @@ ASK_S = 2.0
 """Seconds between two identity requests to a node that plays no site, or does not answer."""
 LOOK_S = 1.0
 """Between two looks for nodes that are new."""
+WORD_S = 30.0
+"""Between two lines about what is waited for."""
 TABLES_S = 5.0
 """Seconds between two writes of the tables."""
-MOST_ROUNDS = 1_000_000
 BROKEN = (NotPlainError, KeyError, ValueError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError)
 """Errors caused by an answer that does not come from one of our sites."""
+SECURE = "secure sums: the server saw sums over sites, and no site's own message"
+OPEN = "no secure sums: the server saw each site's messages; secure=pairwise hides them"
 MEND = "its steps are too large, or a site has sent numbers that are"
 
 
@@ -78,6 +81,8 @@ class Hub:
         self._asked: dict[str, int] = {}  # nodes that were asked who they are and have not said yet, by message
         self._again: dict[int, float] = {}  # when a node is asked again
         self._refused: dict[int, str] = {}
+        self._out: dict[int, str] = {}  # sites that were refused twice for the same reason, which is kept
+        self._next_word = 0.0
         self._nodes, self._next_look = list[int](), 0.0
         self._ends: dict[int, Ends] = {}
         self._columns: list[str] = []
@@ -107,7 +112,13 @@ class Hub:
             self._say(line)
 
     def _begin(self) -> Progress:
-        """Wait until all sites have reported their identity, and find the common facts; or continue a run."""
+        """Wait until all sites have reported their identity, and find the common facts; or continue a run.
+
+        Raises
+        ------
+        fkl.basics.errors.FklError
+            If a new run has a site that cannot take part.
+        """
         now = read(self._folder / SEALED, Progress)
         if now is not None:
             self._columns, self.members = list(now.known.columns), now.members
@@ -116,12 +127,15 @@ class Hub:
             t = now.book.rounds  # the interrupted round: its sums may have been seen
             for number in (c for k, one in now.members.items() for c in self._kind.present(now.known, k, one.rows, t)):
                 now.summed[number] = now.summed.get(number, 0) + method_of(self._run).exchanges
-        until = np.inf if now is None else time.monotonic() + self._timeout
-        while time.monotonic() < until and (
-            len(self.members) < self._sites or any(one.away for one in self.members.values())
-        ):
+        until, self._next_word = np.inf if now is None else time.monotonic() + self._timeout, time.monotonic() + WORD_S
+        while missing := [k for k in range(self._sites) if k not in self.members or self.members[k].away]:
+            if now is None and self._out:
+                reasons = self._reasons(sorted(self._out))
+                raise FklError(f"the run cannot begin: {reasons}; once that is mended, start the run again")
+            if {*missing} <= {*self._out} or time.monotonic() >= until:
+                break
             self._poll_sites()
-            time.sleep(PAUSE_S)
+            self._pause(f"waiting for {_names_of_sites(missing)}")
         if now is None:
             ends = [self._ends[k] for k in sorted(self._ends)]
             scale = common_scale(ends, self._run.settings.scaling)
@@ -152,32 +166,36 @@ class Hub:
 
     def _admit_site(self, node: int, about: dict[str, Any]) -> None:
         """Process a node's report on itself."""
+        k = -1
         try:
+            if "site" in about or "refused" not in about:
+                k = int(about["site"])
+                require(0 <= k < self._sites, "site", k, f"a number from 0 to {self._sites - 1}")
             if "refused" in about:
                 raise FklError(str(about["refused"]))
-            k, rows, columns = int(about["site"]), int(about["rows"]), list(about["columns"])
-            require(0 <= k < self._sites, "site", k, f"a number from 0 to {self._sites - 1}")
-            enough = f"at most {rows}, the rows of site {k}"
-            require(self._clients_per_site <= rows, "clients-per-site", self._clients_per_site, enough)
-            require_columns(columns, self._columns or columns)
+            rows, columns = int(about["rows"]), list(about["columns"])
+            require_site(rows, columns, self._columns or columns, self._clients_per_site)
             low, high = (tuple(map(float, about[name])) for name in ("low", "high"))
             ends = Ends(tuple(map(str, columns)), low, high, float(about["norm"]))
             ends.require_finite()
             session, before = str(about["session"]), self.members.get(k, Member(node, rows, away=True))
             if k in self.members and not before.away and before.node != node:
                 raise FklError(f"site {k} is node {before.node}, which is still there")
-            most = self._clients_per_site * MOST_ROUNDS
-            require(rows <= most, "rows", rows, f"at most {most}, or a larger clients-per-site")
             if rows != before.rows:
-                raise FklError(f"site {k} has {rows} rows, and had {before.rows}")
+                raise FklError(f"it has {rows} rows, and had {before.rows}")
             if before.heard not in (int(about["heard"]), int(about["played"])):
-                raise FklError(f"site {k} has lost its memory of {plural(before.heard + 1, 'round')}, and stays out")
+                raise FklError(f"it has lost its memory of {plural(before.heard + 1, 'round')}, and stays out")
         except (FklError, *BROKEN) as error:
             line = str(error) if isinstance(error, FklError) else f"its answer is not one of fkl ({error})"
+            of_ours = 0 <= k < self._sites
             if self._refused.get(node) != line:  # it is asked again, and may say the same
-                self._say(f"node {node} is not taken in: {line}")
+                self._say(f"{f'site {k} (node {node})' if of_ours else f'node {node}'} is not taken in: {line}")
+            elif of_ours and isinstance(error, FklError) and (k not in self.members or self.members[k].away):
+                self._out[k] = line
             self._refused[node] = line
             return
+        self._refused.pop(node, None)
+        self._out.pop(k, None)
         if (before.node, before.session, before.away) == (node, session, False):
             return  # it is at work
         self._columns, self._ends[k] = self._columns or columns, ends
@@ -185,17 +203,37 @@ class Hub:
         self.members[k] = Member(node, rows, session, before.heard)
 
     def _await_sites(self, t: int) -> list[int]:
-        """Sites that play round t; waits while too few of those that have a row left are there."""
-        said = False
+        """Sites that play round t; waits while too few of those that have a row left are there.
+
+        Raises
+        ------
+        fkl.basics.errors.FklError
+            If too many of these cannot take part any more.
+        """
+        self._next_word = 0.0
         while True:
             self._poll_sites()
-            here = sorted(k for k, one in self.members.items() if not one.away and self._present(k, t))
+            able = sorted(k for k in self.members if self._present(k, t))
+            here = [k for k in able if not self.members[k].away]
             if len(here) >= self._least:
                 return here
-            if not said:
-                self._say(f"round {t + 1}: waiting for {plural(self._least - len(here), 'more site')} with rows left")
-            said = True
-            time.sleep(PAUSE_S)
+            wanted = f"{plural(self._least - len(here), 'more site')} with rows left"
+            out = [k for k in able if k in self._out]
+            if len(able) - len(out) < self._least:
+                reasons = self._reasons(out)
+                raise FklError(f"round {t + 1} needs {wanted}: {reasons}; once that is mended, {GOES_ON}")
+            self._pause(f"round {t + 1}: waiting for {wanted}")
+
+    def _reasons(self, sites: list[int]) -> str:
+        """Why these sites cannot take part."""
+        return "; ".join(f"site {k} cannot take part: {self._out[k]}" for k in sites)
+
+    def _pause(self, waiting: str) -> None:
+        """Pause between two looks, with a line about what is waited for from time to time."""
+        if time.monotonic() >= self._next_word:
+            self._say(waiting)
+            self._next_word = time.monotonic() + WORD_S
+        time.sleep(PAUSE_S)
 
     def _present(self, k: int, t: int) -> list[int]:
         """Clients of a site that play round t."""
@@ -396,7 +434,8 @@ class Hub:
             f"{book.seconds.sum():.1f} s in {plural(book.rounds, 'round')}, "
             f"of which the slowest site computed {book.played.sum():.1f} s"
         )
-        yield f"files: {self._folder}"
+        yield SECURE if "secure" in self._run.conditions else OPEN
+        yield f"files: {self._folder.resolve()}"
 
     def _privacy_spent(self) -> str:
         """Epsilon of all messages of a client: one mechanism for each sum, or for each message."""

@@ -201,9 +201,11 @@ def _answering(answer: Callable[[Site, Words], Words]) -> Callable[[Message, Con
     def reply(message: Message, context: Context) -> Message:
         try:
             given = dict(message.content[ABOUT])
-            words = answer(Site(context, given), given)
+            words: Words = answer(Site(context, given), given)
         except FklError as error:
-            words = {"refused": "it cannot answer, and its own log says why"}
+            words = {"refused": "it cannot answer; the output of its fkl flower site says why"}
+            if isinstance(number := context.node_config.get("site"), int):
+                words["site"] = number
             refuse(error)
         return Message(RecordDict({ABOUT: ConfigRecord(words)}), reply_to=message)
 

@@ -8,13 +8,15 @@ import ctypes
 import errno
 import os
 import secrets
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -25,8 +27,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from fkl.basics.errors import FklError, require
+from fkl.basics.errors import FklError, in_one_line, plural, require
 from fkl.basics.files import writing
+from fkl.data.problem import Table
+from fkl.engines.flower.clients import kind_of
+from fkl.engines.flower.configuration import Ends, Known, common_scale, in_order, own_table, require_site, run_of
 from fkl.screen.messages import say
 
 HERE = "127.0.0.1"
@@ -53,22 +58,83 @@ def play(project: Path, files: Sequence[Path], folder: Path) -> int:
     int
         Exit status of the run.
     """
-    require((project / "pyproject.toml").is_file(), "project", project, "a folder that fkl flower init has written")
-    for file in files:
-        require(file.is_file(), "rows", file, "the file of a site's rows")
+    require_sites(project, files)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all processes are ended on the way out
-    said: list[str] = []
+    ended = ""  # the server's last line: where its files are, or its error
 
     def heard(line: str) -> None:
-        if _is_ours(line):
-            said.append(line)
+        nonlocal ended
+        if line.startswith(("files: ", "error: ")):
+            ended = line
+        elif _is_ours(line) and not ended:  # after an error Flower tells where it was raised
             say(line)
 
     with Deployment(folder, files) as deployment:
         deployment.run(project, heard)
-        if deployment.status == 0 and not any(line.startswith("files: ") for line in said):  # its last line
-            raise FklError(f"the server has ended early: see {deployment.folder / 'superlink.log'}; {GOES_ON}")
-        return deployment.status
+        kind, _, told = ended.partition(": ")
+        if kind == "error":
+            raise FklError(told, help=deployment.reasons())
+        if kind != "files":
+            log = folder / ("run.log" if deployment.status else "superlink.log")
+            raise FklError(f"the server has ended early: see {log}; {GOES_ON}", help=deployment.reasons())
+    for line in _what_is_left(folder / "flower" / Path(told).name, files):
+        say(line)
+    return deployment.status
+
+
+def require_sites(project: Path, files: Sequence[Path]) -> None:
+    """Read what each site will read, and refuse whatever it or the server would refuse, before any process starts.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        Names the site and its file.
+    """
+    toml = project / "pyproject.toml"
+    require(toml.is_file(), "project", project, "a folder that fkl flower init has written")
+    try:
+        given = tomllib.loads(toml.read_text(encoding="utf-8"))["tool"]["flwr"]["app"]["config"]
+        sites, clients, configuration = (given[name] for name in ("sites", "clients-per-site", "configuration"))
+    except (ValueError, KeyError, TypeError) as error:
+        raise FklError(f"{toml}: is not as fkl flower init writes it ({in_one_line(error)})") from error
+    if len(files) != sites:
+        there = f"there {'is' if len(files) == 1 else 'are'} {plural(len(files), 'file')} of rows"
+        raise FklError(f"{there}, and {project} is for {plural(sites, 'site')}: give one file for each, site 0's first")
+    run = run_of(configuration)
+    tables: list[Table] = []
+    for k, file in enumerate(files):
+        with _named(k, file):
+            require(file.is_file(), "rows", file, "the file of the site's rows")
+            tables.append(table := own_table(run, str(file)))
+            require_site(len(table.y), table.feature_names, tables[0].feature_names, clients)
+    scale = common_scale([Ends.from_table(table, run.settings.scaling) for table in tables], run.settings.scaling)
+    rounds = kind_of(run).rounds(run, max(len(table.y) for table in tables), clients)
+    known = Known("", sites, clients, rounds, tables[0].feature_names, scale)
+    for k, (file, table) in enumerate(zip(files, tables, strict=True)):
+        with _named(k, file):
+            kind_of(run)(run, known, in_order(table, known.columns), k)
+
+
+@contextmanager
+def _named(k: int, file: Path) -> Iterator[None]:
+    """Name the site that an error in this block is about."""
+    try:
+        yield
+    except FklError as error:
+        raise FklError(f"site {k} ({file}): {str(error).removeprefix(f'{file}: ')}", help=error.help) from error
+
+
+def _what_is_left(server: Path, files: Sequence[Path]) -> Iterator[str]:
+    """Where the files of the server and of each site are, and how to predict with a site's model."""
+    yield f"server: {server}"
+    model: Path | None = None
+    for k, file in enumerate(files):
+        own = file.with_name(f"{file.stem}.site{k}.{server.name}")
+        files_of_site = [name for name in ("predictions.csv", "model.npz") if (own / name).is_file()]
+        yield f"site {k}: rows of {file}; {' and '.join(files_of_site) or 'no file'} in {own}"
+        model = model or (own / "model.npz" if "model.npz" in files_of_site else None)
+    if model is not None:
+        yield f"to predict: fkl predict {shlex.quote(str(model))} NEW_ROWS.csv"
 
 
 def _is_ours(line: str) -> bool:
@@ -100,6 +166,7 @@ class Deployment:
         self._database = database
         self.folder, self.files, self.status = folder.resolve(), [file.resolve() for file in files], 0
         self._running: dict[str, subprocess.Popen[str]] = {}
+        self._begins: dict[str, int] = {}  # where this deployment's part of a log begins
         home = self.folder / "home"
         with writing(home):
             home.mkdir(parents=True, exist_ok=True)
@@ -147,6 +214,7 @@ class Deployment:
     def start(self, name: str, *words: str) -> None:
         """Start a process in a new process group, with its output in NAME.log."""
         with (self.folder / f"{name}.log").open("a") as log:
+            self._begins.setdefault(name, log.tell())
             self._running[name] = subprocess.Popen(
                 words,
                 cwd=self.folder,
@@ -213,7 +281,18 @@ class Deployment:
             if name == "superlink" and not self._is_listening():
                 ended = ended or "is about to end"  # once the stream of the log has ended, up to a minute later
             if name != "run" and ended:
-                raise FklError(f"{name} {ended}: see {self.folder / name}.log; {GOES_ON}")
+                raise FklError(f"{name} {ended}: see {self.folder / name}.log; {GOES_ON}", help=self.reasons())
+
+    def reasons(self) -> list[str]:
+        """The last error of each site in its log, with the file of its rows."""
+        found = []
+        for k, file in enumerate(self.files):
+            log = self.folder / f"site{k}.log"
+            with suppress(OSError), log.open(errors="replace") as stream:
+                stream.seek(self._begins.get(f"site{k}", 0))
+                errors = [line.strip().removeprefix("error: ") for line in stream if line.startswith("error: ")]
+                found += [f"site {k} ({file}): {line.removeprefix(f'{file}: ')}; {log}" for line in errors[-1:]]
+        return found
 
     def _flwr(self, *words: str) -> None:
         """Run a command of Flower's."""
