@@ -18,10 +18,9 @@ from omegaconf import OmegaConf
 from fkl import conf_folder
 from fkl.basics.errors import FklError
 from fkl.config import experiments
-from fkl.config.choices import GROUPS, Choices, files
+from fkl.config.choices import GROUPS, REQUIRED, Choices, files
 from fkl.config.compose import compose
 from fkl.config.interpolation import resolved
-from fkl.config.settings import NODES
 from fkl.config.words import PLAIN, each_value, read_words
 from fkl.papers import PAPERS
 from fkl.papers.jobs import jobs
@@ -106,7 +105,7 @@ def test_a_command_line_is_composed_as_by_hydra(line: str, papers: Path) -> None
     assert list(composed.items()) == list(by_hydra(first, *own, papers).items())
 
 
-@pytest.mark.parametrize("group", sorted({*GROUPS} - {*NODES}))
+@pytest.mark.parametrize("group", sorted({*GROUPS} - {*REQUIRED}))
 def test_null_is_the_choice_of_nothing_in_every_group_that_may_be_empty(group: str) -> None:
     """So that a sweep over null and a choice plays with and without it; the choice's keys wait for it."""
     assert compose(f"{group}=null") == compose(f"~{group}") == compose(f"{group}=null", f"{group}.key=1")

@@ -16,7 +16,9 @@ CONDITIONS: tuple[str, ...] = (
     "participation", "aggregate", "audit", "privacy", "attack", "compression", "secure", "late", "links",
 )  # fmt: skip
 """Groups of network conditions, which are all optional; those on messages apply in this order."""
-GROUPS = ("algo", "dataset", "partition", "kernels", "topology", *CONDITIONS, "intervals", "logger")
+REQUIRED: tuple[str, ...] = ("algo", "dataset", "partition")
+"""Groups that no run can do without."""
+GROUPS = (*REQUIRED, "kernels", "topology", *CONDITIONS, "intervals", "logger")
 """Folders of the configuration, with one YAML file per choice."""
 PATH = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
 """Path of a group or a choice; it cannot leave its folder."""

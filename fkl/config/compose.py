@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fkl.basics.errors import BadValue, FklError, in_one_line
-from fkl.config.choices import CONDITIONS, GROUPS, Choice, Choices, no_such_key
+from fkl.config.choices import CONDITIONS, GROUPS, REQUIRED, Choice, Choices, no_such_key
 from fkl.config.experiments import NO_CONFIGURATION
-from fkl.config.settings import NODES
 from fkl.config.words import Word, read_words
 
 MOST_FILES = 1000
@@ -142,7 +141,7 @@ class _ChosenFiles:
             self.left_out[group] = _Chosen(value, word.text)
             return True
         names = value if isinstance(value, list) else [value]
-        may_be_null = group in GROUPS and group not in NODES
+        may_be_null = group in GROUPS and group not in REQUIRED
         if not (value is None and may_be_null) and not all(isinstance(name, str) for name in names):
             raise BadValue(group, value, f"the name of a choice{', or null for none' * may_be_null}")
         if word.sign == "+":

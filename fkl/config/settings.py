@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from fkl.basics.errors import BadValue, require
-from fkl.config.choices import CONDITIONS
+from fkl.config.choices import CONDITIONS, REQUIRED
 from fkl.data.dealt_rows import require_part
 from fkl.data.normalise import SCALINGS
 from fkl.screen.columns import meaning
@@ -14,7 +14,7 @@ LEARNERS = ("federated", "alone", "pooled")
 """Who learns together: the clients as in the method, each by itself, or one learner with all samples."""
 NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 STOP_WHEN = re.compile(r"\s*(\w+)\s*([<>])\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*", re.ASCII)
-NODES: tuple[str, ...] = ("algo", "dataset", "partition", "network")
+NODES: tuple[str, ...] = (*REQUIRED, "network")
 OPTIONAL_NODES = ("kernels", "topology", *CONDITIONS, "intervals")
 ENGINES = {
     "numba": "fkl.engines.local.Numba",
