@@ -163,4 +163,4 @@ def _learn(theta, sines, cosines):
             theta[1, j] -= step * cosines[b, j]
 
 
-# Compiled with parts of other modules: 9077188f, see tests/test_compiled.py
+# Compiled with parts of other modules: 7a961e3b, see tests/test_compiled.py

@@ -6,6 +6,8 @@ This is a separate file because its import compiles these loops; other methods n
 import numpy as np
 from numba import njit
 
+from fkl.kernels.cached_njit import njit_cached
+
 _CONTRACT = {"contract", "nsz"}  # FMA allowed; no reassociation, which would undo the range reduction
 
 _F = np.float32
@@ -27,11 +29,10 @@ def _cosine(x):
     return -c if (np.int32(halves) & 1) != 0 else c
 
 
-@njit(
+@njit_cached(
     "void(float32[:, ::1], float32[::1], float32[::1], float64, float64[::1])",  # compiled here, not inside a clock
     fastmath=_CONTRACT | {"reassoc"},
     nogil=True,
-    cache=True,
 )
 def add_cosines(angle, phase, alpha, factor, out):
     """out[i] <- factor out[i] + sum_k alpha[k] cos(angle[i, k] + phase[k]), in place.
@@ -50,11 +51,10 @@ def add_cosines(angle, phase, alpha, factor, out):
         out[i] = factor * out[i] + total
 
 
-@njit(
+@njit_cached(
     "void(float32[::1], int32[::1], int64[::1], float32[:, ::1], float32[::1], float32[::1], float64, float64[::1])",
     fastmath=_CONTRACT | {"reassoc"},
     nogil=True,
-    cache=True,
 )
 def add_sparse_cosines(data, indices, indptr, w, phase, alpha, factor, out):
     """As `add_cosines`, with angles computed here from sparse rows: the angles of a row stay in the innermost cache.

@@ -17,10 +17,11 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 import fkl
-from fkl.basics.errors import FklError, printable, require
+from fkl.basics.errors import FklError, library_error, printable, require
 from fkl.basics.files import CannotWriteError, write_text
 from fkl.config import Run, load
 from fkl.engines.divergence import DivergedError
+from fkl.screen.streams import streams
 from fkl.sweeps.closing_list import DIVERGED, FAILED, FINISHED, NOT_RUN, NOTES, PLAN, SKIPPED, WRONG, read_notes
 
 
@@ -47,6 +48,8 @@ def run_single(config: dict[str, Any], words: tuple[str, ...], verbose: bool = F
     try:
         played = _execute(run, progress=not quiet)
     except Exception as error:
+        if (of_library := library_error(error)) is not None:
+            raise of_library from None
         if not isinstance(error, FklError):
             folder = write_traceback(error, run.failed_folder, config, run.digest)
             # Lines of the user's own modules, not of fkl, Python or an installed library
@@ -117,6 +120,7 @@ def _metric_and_mean(run: Run) -> dict[str, Any]:
     return judged
 
 
+@streams()  # in a launcher's worker, they are the worker's own
 def run_job(config: DictConfig) -> float | None:
     """Do one job of a sweep, Hydra's task function, print a line about it, and write a note of how it ended.
 
@@ -132,7 +136,7 @@ def run_job(config: DictConfig) -> float | None:
     plain: Any = OmegaConf.to_container(config, resolve=False)
     words = tuple(hydra.overrides.task)
     notes = sweep / NOTES
-    plan = json.loads((notes / PLAN).read_text())
+    plan = json.loads((notes / PLAN).read_text(encoding="utf-8"))
     note = {"job": number, "overrides": " ".join(words), "folder": "", "message": ""}
     start = time.time()
     value: float | None = math.inf
@@ -155,6 +159,7 @@ def run_job(config: DictConfig) -> float | None:
                     outputs = Path(str(config.paths.outputs))
                 folder = outputs / "failed" / f"{sweep.name}-{number}"
             folder = write_traceback(error, folder, plain, run.digest if run is not None else "")
+            error = library_error(error) or error
             said = str(error) if isinstance(error, FklError) else f"{type(error).__name__}: {error}".splitlines()[0]
             note |= {"state": state, "message": printable(said), "folder": str(folder)}
     note["seconds"] = round(time.time() - start, 1)
