@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -124,8 +125,16 @@ def test_a_reader_that_goes_away_ends_it_quietly(words: tuple[str, ...]) -> None
     """As `head` does once it has its lines."""
     reading, writing = os.pipe()
     os.close(reading)
-    assert _into(writing, *words).stderr == ""
+    ended = _into(writing, *words)
+    assert (ended.returncode, ended.stderr) == (0, "")
     os.close(writing)
+
+
+def test_a_run_needs_no_stdout_and_no_stderr(tmp_path: Path) -> None:
+    """As `fkl run >&- 2>&-` and some cron jobs start it: no file of the run takes their descriptors."""
+    shell = f"exec {sys.executable} -m fkl run {' '.join(SMALL)} figures=none out=here >&- 2>&-"
+    assert subprocess.run(["sh", "-c", shell], cwd=tmp_path, check=False).returncode == 0
+    assert (tmp_path / "here" / "summary.csv").is_file()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
@@ -134,7 +143,52 @@ def test_output_that_cannot_be_written_is_one_line(words: tuple[str, ...]) -> No
     full = os.open("/dev/full", os.O_WRONLY)
     ended = _into(full, *words)
     os.close(full)
-    assert (ended.returncode, ended.stderr) == (2, "error: No space left on device\n")
+    assert (ended.returncode, ended.stderr) == (2, "error: stdout: cannot be written (No space left on device)\n")
+
+
+NOT_LOADED = {
+    "raise MemoryError": "error: out of memory: free some, raise the limit",
+    "raise ImportError('x.so: failed to map segment from shared object')": "error: out of memory (x.so: failed to map",
+    "raise AttributeError('numpy has no x')": "error: the library pandas cannot be loaded (AttributeError: numpy has",
+    "import no_such_library": "error: the library pandas cannot be loaded (ModuleNotFoundError: No module named",
+}
+
+
+LOADING = [("run", *SMALL), ("run", "-m", *SMALL, "seed=1,2"), ("data", "describe", SMALL[0])]
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [*((code, LOADING[0]) for code in NOT_LOADED), *(("raise MemoryError", one) for one in LOADING[1:])],
+)
+def test_a_library_that_cannot_be_loaded_is_one_line(tmp_path: Path, code: str, words: tuple[str, ...]) -> None:
+    """Because it is damaged, or because of the memory."""
+    (tmp_path / "pandas.py").write_text(code)
+    found = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    command = [sys.executable, "-m", "fkl", *words]
+    ended = subprocess.run(command, cwd=tmp_path, env=found, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2 and NOT_LOADED[code].removeprefix("error: ") in ended.stderr, ended.stderr
+    assert "Traceback" not in ended.stderr and ended.stderr.count("\n") == 1
+
+
+REFUSED_BY_A_LIBRARY = {
+    "NUMBA_THREADING_LAYER=abc": "NUMBA_THREADING_LAYER=abc: ",
+    "NUMBA_NUM_THREADS=0": "the library numba cannot be loaded (ValueError: Number of threads",
+    "MPLBACKEND=abc": "the library matplotlib cannot be loaded (ValueError: Key backend: 'abc'",
+    "TQDM_NCOLS=abc": "the library tqdm cannot be loaded (ValueError: ",
+}
+
+
+@pytest.mark.parametrize("variable", REFUSED_BY_A_LIBRARY)
+def test_a_variable_that_a_library_refuses_is_one_line(tmp_path: Path, variable: str) -> None:
+    name, _, value = variable.partition("=")
+    command = [sys.executable, "-m", "fkl", "run", *SMALL]
+    environment = os.environ | {name: value}
+    ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    *bar, last = re.split("[\r\n]+", ended.stderr.strip())
+    assert ended.returncode == 2 and last.startswith(f"error: {REFUSED_BY_A_LIBRARY[variable]}"), ended.stderr
+    assert all("round/s" in line or not line.strip() for line in bar)
+    assert not (tmp_path / "outputs").exists()
 
 
 def test_an_interruption_while_the_command_is_imported_is_one_line(tmp_path: Path) -> None:

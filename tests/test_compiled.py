@@ -81,6 +81,11 @@ def test_fast_sums_use_nothing_that_is_shared() -> None:
     assert not [found for function in fast for found in shared(function, without)]
 
 
+def test_no_function_needs_a_cache() -> None:
+    """Numba refuses ``cache=True`` where no folder can be written; njit_cached does not."""
+    assert [file.name for file in FILES if "cache=True" in file.read_text()] == []
+
+
 @pytest.mark.parametrize("file", [file for file in FILES if called(file)], ids=lambda file: file.stem)
 def test_a_change_in_another_module_is_compiled(file: Path) -> None:
     """Numba's cache of a module lasts until the module's own file changes, also if a function that it calls does."""

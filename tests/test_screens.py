@@ -1,5 +1,6 @@
 """What every command shows: no line is wider than a terminal of 80 columns, and a pipe gets no escape code."""
 
+import ast
 import fcntl
 import json
 import os
@@ -13,11 +14,14 @@ from io import StringIO
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import SMALL
 from rich.cells import cell_len
 from rich.console import Console
 
+import fkl
+from fkl.cli.commands import commands
 from fkl.screen.tables import show_table
 
 ROWS, COLUMNS = 24, 80
@@ -48,15 +52,20 @@ COMMANDS = {
     "no such paper": ("table", "pof_mlk/1"),
 }
 REFUSED = {"no such method", "too many", "no such paper"}
-PLAYER = f"""
+BEGIN = """
 import json, sys
 from dataclasses import replace
+from pathlib import Path
 import blank
 from fkl import cli
 from fkl.data import readers
 blank.begin()
 published = readers.data_file
 readers.data_file = lambda *given: replace(published(*given), sha256=None, size=None)
+"""
+"""Data files are stand-ins."""
+PLAYER = f"""
+{BEGIN}
 for name, words in json.loads(sys.argv[1]).items():
     sys.argv = ["fkl", *words]
     code = 0
@@ -67,7 +76,64 @@ for name, words in json.loads(sys.argv[1]).items():
         code = stop.code
     print("\\n{MARKER}ended " + str(code), flush=True)
 """
-"""Plays all commands in one process, since it takes a while to start one; data files are stand-ins."""
+"""Plays all commands in one process, since it takes a while to start one."""
+IN_A_LAUNCHER = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "hydra.sweep.dir=swept", "seed=1,2,3")
+STUDY = """
+question: Größer?
+methods: [ofmkl_avg, pooled_raker]
+datasets: [diabetes]
+judge: {seeds: 3}
+set: [kernels.D=4, kernels.N=2, kernels.laplacians=0, "kernels.smallest=0.5", "kernels.largest=2.0"]
+"""
+EVERY_COMMAND = COMMANDS | {
+    "in a launcher": ("run", "-m", *SMALL, *IN_A_LAUNCHER),
+    "of any name": ("run", *SMALL, "out=größe", "save_model=true"),
+    "not there": ("run", "dataset=file", "dataset.path=größe.csv"),
+    "help of a command": ("run", "--help"),
+    "configuration": ("run", "--cfg", "job", "out=größe"),
+    "replay": ("replay", "größe"),
+    "bound": ("bound", "größe"),
+    "predict": ("predict", "größe", "größe.csv"),
+    "figure": ("figure", "pof_mkl/2"),
+    "study": ("study", "größe.yaml"),
+    "how far": ("study", "größe.yaml", "--status"),
+    "verify": ("data", "verify", "a9a"),
+    "schema": ("describe", "--format", "schema"),
+    "site": ("reproduce", "pof_mkl", "--site"),
+    "flower": ("flower", "init", "größe", "--sites", "2"),
+    "bench": ("bench", "größe"),
+    "completion": ("completion", "bash"),
+}
+NOT_DONE = REFUSED | {"not there", "verify", "flower", "bench", "predict"}
+RECORDER = f"""
+{BEGIN}
+import os
+codes, every, streams = {{}}, *map(json.loads, sys.argv[1:])
+for stream in streams:
+    if stream == "closed":
+        given = os.dup(1), os.dup(2)
+        reading, writing = os.pipe()
+        os.close(reading)
+        os.dup2(writing, 1)
+        os.dup2(writing, 2)
+    else:
+        os.environ["PYTHONIOENCODING"] = stream  # of a launcher's workers
+        sys.stdout.reconfigure(encoding=stream)
+        sys.stderr.reconfigure(encoding=stream)
+    codes[stream] = {{}}
+    for name, words in every.items():
+        sys.argv = ["fkl", *words]
+        try:
+            cli.main()
+            codes[stream][name] = 0
+        except BaseException as error:
+            codes[stream][name] = error.code if isinstance(error, SystemExit) else repr(error)
+    if stream == "closed":
+        os.dup2(given[0], 1)
+        os.dup2(given[1], 2)
+Path("codes.json").write_text(json.dumps(codes))
+"""
+"""Plays all commands for each kind of stream, and writes nothing of its own on stdout or stderr."""
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +195,43 @@ def test_no_line_is_wider_than_the_terminal(tmp_path: Path, naval: Path) -> None
             assert cell_len(line.rstrip()) <= COLUMNS, (name, line)
     for name in ("run", "sweep", "data list", "table", "audit", *REFUSED):
         assert "\x1b[" in shown[name], name
+
+
+def test_no_stream_changes_how_a_command_ends(tmp_path: Path, naval: Path) -> None:
+    """Whether nobody reads it any more, or it cannot hold the signs that fkl prints.
+
+    Files are in UTF-8 all the same: Python warns of a file that is opened without a word about it.
+    """
+    (tmp_path / "größe.yaml").write_text(STUDY, encoding="utf-8")
+    (tmp_path / "größe.csv").write_text("größe\n1\n", encoding="utf-8")
+    assert {words[0] for words in EVERY_COMMAND.values()} - {"--help"} == {*commands.commands}
+    streams = ["closed", "ascii", "latin-1"]
+    command = [sys.executable, "-c", RECORDER, json.dumps(EVERY_COMMAND), json.dumps(streams)]
+    variables = environment(naval) | {"PYTHONWARNDEFAULTENCODING": "1"}
+    ended = subprocess.run(command, cwd=tmp_path, env=variables, stdout=-1, stderr=-1, check=False)
+    assert ended.returncode == 0, ended.stderr
+    codes = json.loads((tmp_path / "codes.json").read_text())
+    expected = {name: 2 if name in NOT_DONE else 0 for name in EVERY_COMMAND}
+    for stream in streams:
+        assert codes[stream] == expected, stream
+    assert not (tmp_path / "outputs" / "failed").exists()
+    assert set(pd.read_csv(tmp_path / "swept" / "jobs.csv").state) == {"finished already"}
+    said = (ended.stdout + ended.stderr).decode("latin-1")
+    assert "\n+ " in said and "R^2" in said and "R²" in said
+    assert {*re.findall(r"\\x..|\\u....", said)} == {r"\xf6", r"\xdf"}, "only letters of a name have no likeness"
+    assert not re.search(rf"{Path(fkl.__file__).parent}.*EncodingWarning", said)
+
+
+def test_every_sign_has_a_likeness_in_ascii() -> None:
+    """All of fkl's sources and choices: whatever is printed comes from there, or from the user."""
+    modules = (ast.parse(file.read_text(encoding="utf-8")) for file in Path(fkl.__file__).parent.rglob("*.py"))
+    texts = [str(node.value) for module in modules for node in ast.walk(module) if isinstance(node, ast.Constant)]
+    texts += [file.read_text(encoding="utf-8") for file in fkl.conf_folder().rglob("*.yaml")]
+    signs = {sign for text in texts for sign in text if not sign.isascii() and (sign.isprintable() or sign.isspace())}
+    assert {"✓", "▲", "✗", "±", "\u00a0"} <= signs
+    told = {sign: sign.encode("ascii", "fkl.signs").decode() for sign in signs}
+    assert {sign for sign, ascii in told.items() if ascii.startswith("\\") and not sign.isalpha()} == set()
+    assert "R² × 10⁻³".encode("ascii", "fkl.signs") == b"R^2 x 10^-3"
 
 
 def _read(descriptor: int) -> bytes:

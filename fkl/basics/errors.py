@@ -4,10 +4,13 @@ import sysconfig
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from opcode import opname
 from pathlib import Path
 
 TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded")
 """Beginning of numpy's message about an array that is too large for any memory."""
+NO_ROOM = "failed to map segment from shared object"
+"""Part of the system's message about a library for which there is no memory."""
 LETTERS_SHOWN = 200
 """Most letters of a value in a message: enough for a file name, but not for a number of a thousand digits."""
 
@@ -148,3 +151,25 @@ def require(condition: bool, key: str, value: object, allowed: str) -> None:
     """Raise `BadValue` unless the condition holds."""
     if not condition:
         raise BadValue(key, value, allowed)
+
+
+def library_error(error: BaseException) -> FklError | None:
+    """The error about a library that fkl cannot load, or about memory, in one line; None for any other error."""
+    if isinstance(error, MemoryError) or NO_ROOM in str(error):
+        why = f" ({in_one_line(error)})" if str(error) else ""
+        return FklError(f"out of memory{why}: free some, raise the limit of this process (ulimit -v), or ask for less")
+    library = getattr(error, "name", None) if isinstance(error, ImportError) else None
+    at, importing = error.__traceback__, False
+    while at is not None:
+        code, module = at.tb_frame.f_code, str(at.tb_frame.f_globals.get("__name__")).partition(".")[0]
+        if not code.co_filename.startswith("<frozen importlib"):
+            if importing and module != "fkl":
+                library = module
+                break
+            importing = module == "fkl" and opname[code.co_code[at.tb_lasti]].startswith("IMPORT_")
+        at = at.tb_next
+    if not importing or library is None or library.partition(".")[0] == "fkl":
+        return None
+    said = in_one_line(f"{type(error).__name__}: {error}")
+    why = "it is damaged or missing, or does not accept a variable of the environment"
+    return FklError(f"the library {library} cannot be loaded ({said}): {why}")

@@ -109,7 +109,7 @@ def limited_to_free_memory(most: int = sys.maxsize) -> Iterator[None]:
 def _free_in_machine() -> int:
     """Free memory of the machine; its total memory if that is unknown, and no limit if both are unknown."""
     with suppress(OSError):
-        for line in (PROC / "meminfo").read_text().splitlines():
+        for line in (PROC / "meminfo").read_text(encoding="utf-8").splitlines():
             name, _, size = line.partition(":")
             if name == "MemAvailable":
                 return int(size.split()[0]) * 1024
@@ -121,7 +121,7 @@ def _free_in_machine() -> int:
 def _bytes_in_statm(column: int) -> int | None:
     """Bytes of address space (column 0) or own data (5) of this process; None where the system does not count them."""
     try:
-        return int((PROC / "self" / "statm").read_text().split()[column]) * resource.getpagesize()
+        return int((PROC / "self" / "statm").read_text(encoding="utf-8").split()[column]) * resource.getpagesize()
     except OSError:
         return None
 
@@ -130,12 +130,12 @@ def _free_in_cgroups(proc: Path) -> Iterator[int]:
     """The remainder in each memory cgroup of this process, its own and its parents."""
     with suppress(OSError, ValueError):
         paths = {}
-        for line in (proc / "self" / "cgroup").read_text().splitlines():
+        for line in (proc / "self" / "cgroup").read_text(encoding="utf-8").splitlines():
             number, controllers, path = line.split(":", 2)
             if number == "0" or "memory" in controllers.split(","):
                 paths["cgroup2" if number == "0" else "cgroup"] = PurePosixPath(path)
         # Mount points of the cgroups of either version: the group at the root, and the folder
-        for line in (proc / "self" / "mountinfo").read_text().splitlines():
+        for line in (proc / "self" / "mountinfo").read_text(encoding="utf-8").splitlines():
             of_place, _, of_system = line.partition(" - ")
             kind, _, options = of_system.split(" ", 2)
             has_memory = kind == "cgroup2" or (kind == "cgroup" and "memory" in options.split(" ")[-1].split(","))
@@ -151,11 +151,13 @@ def _free_in_nested(kind: str, root: PurePosixPath, place: Path, path: PurePosix
         limits = []
         for name in LIMITS[kind]:
             with suppress(OSError, ValueError):  # there is no such file, or it holds max
-                limits.append(int((group / name).read_text()))
+                limits.append(int((group / name).read_text(encoding="utf-8")))
         limits = [limit for limit in limits if limit < 2**62]  # nearly 2^63 means max in the first version
         with suppress(OSError, ValueError):
             if limits:  # otherwise skip the kernel's count, which takes milliseconds
-                used = int((group / USED[kind]).read_text())
-                stat = dict(line.split(" ") for line in (group / "memory.stat").read_text().splitlines())
+                used = int((group / USED[kind]).read_text(encoding="utf-8"))
+                stat = dict(
+                    line.split(" ") for line in (group / "memory.stat").read_text(encoding="utf-8").splitlines()
+                )
                 free = int(stat.get(FILE_CACHE[kind], 0)) - used
                 yield from (limit + free for limit in limits)

@@ -109,7 +109,7 @@ def environment(folder: Path, package: str) -> Path | None:
         return python
     note(f"{package} is installed in {folder}")
     for command in ([sys.executable, "-m", "venv", str(folder)], [str(python), "-m", "pip", "install", package]):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
         if done.returncode != 0:
             note(f"{package} is left out, as it cannot be installed: {_last_line(done.stderr)}")
             return None
@@ -128,7 +128,7 @@ def played_by(peer: Peer, python: Path | None, problem: Problem, rounds: int) ->
         words = os.environ | one_thread | {"FKL_BENCH_WORK": folder, "PYTHONSAFEPATH": ""}  # scripts import `work`
         try:
             command, how = [str(python), str(script)], {"timeout": TIMEOUT_S, "env": words, "check": False}
-            done = subprocess.run(command, capture_output=True, text=True, **how)  # type: ignore[call-overload]
+            done = subprocess.run(command, capture_output=True, encoding="utf-8", **how)  # type: ignore[call-overload]
             made = np.load(Path(folder) / "made.npz")
         except subprocess.TimeoutExpired:
             return None, f"{rounds} rounds took more than {TIMEOUT_S} s"

@@ -39,7 +39,7 @@ def _commit() -> str:
     """The commit of this checkout, marked if files differ from it; the version without a checkout."""
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=8", "--exclude=*"]
     with suppress(OSError):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
         if done.returncode == 0:
             return done.stdout.strip()
     return __version__

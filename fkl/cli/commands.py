@@ -5,19 +5,19 @@ A command is a short function below. It imports what it needs inside, so help an
 
 import gc
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fkl import __version__
-from fkl.basics.environment import variable
-from fkl.basics.errors import FklError, in_one_line, plural, requires_extra
+from fkl.basics.environment import require_address_space, variable
+from fkl.basics.errors import FklError, in_one_line, library_error, plural, requires_extra
 from fkl.screen.similar import did_you_mean
+from fkl.screen.streams import require_written, streams
 
 if TYPE_CHECKING:
     from fkl.data.registry import FileState
@@ -35,6 +35,12 @@ SECTIONS = {
     "Deploy": ["flower", "completion"],
 }
 """Commands in the order of the help."""
+LIBRARIES_MIB = {
+    **dict.fromkeys(("fkl list", "fkl describe", "fkl completion"), 0),
+    **dict.fromkeys((f"fkl {name}" for name in ("run", "study", "plan", "bound", "audit", "bench", "replay")), 1536),
+    **dict.fromkeys(("fkl reproduce", "fkl flower try", "fkl flower site"), 1536),
+}
+"""Address space that the libraries of a command need, where it is not that of tables: none, or that of a run."""
 EXAMPLES = [
     ("fkl run algo=pof_mkl dataset=naval", "one run: files in outputs/runs"),
     ("fkl run -m algo=pof_mkl,vm_kofl seed=0,1", "four runs, and a table of them"),
@@ -44,38 +50,33 @@ EXAMPLES = [
 def main() -> None:
     """Entry point: exit code 2 and one line for every error that the user can correct."""
     gc.set_threshold(50_000)  # 700 would collect garbage hundreds of times during imports
-    try:
-        _require_text(sys.argv)
-        with suppress(click.exceptions.Exit), commands.make_context("fkl", _words(*sys.argv[1:])) as context:
-            commands.invoke(context)
-        print(end="", flush=True)  # flush here, because an error can still be reported
-    except FklError as error:
-        sys.exit(_refuse(error))
-    except click.ClickException as error:
-        sys.exit(_refuse(FklError(error.format_message())))
-    except KeyboardInterrupt:
-        print("error: interrupted; the same command continues from where it was", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:  # the reader of our output has closed the pipe, as `head` does
-        _forget_output()
-    except OSError as error:
+    with streams():
         try:
-            sys.stdout.flush()
-        except OSError:  # otherwise Python would flush again when it ends, and end with another exit code
-            _forget_output()
-        where = f"{in_one_line(error.filename)}: " if error.filename else ""
-        sys.exit(_refuse(FklError(f"{where}{error.strerror or error}")))
+            _require_text(sys.argv)
+            with suppress(click.exceptions.Exit), commands.make_context("fkl", _words(*sys.argv[1:])) as context:
+                commands.invoke(context)
+            require_written()
+        except FklError as error:
+            sys.exit(_refuse(error))
+        except click.ClickException as error:
+            sys.exit(_refuse(FklError(error.format_message())))
+        except KeyboardInterrupt:
+            print("error: interrupted; the same command continues from where it was", file=sys.stderr)
+            sys.exit(130)
+        except Exception as error:
+            refused = library_error(error)
+            if refused is None and isinstance(error, OSError):
+                where = f"{in_one_line(error.filename)}: " if error.filename else ""
+                refused = FklError(f"{where}{error.strerror or error}")
+            if refused is None:
+                raise
+            sys.exit(_refuse(refused))
 
 
 def _refuse(error: FklError) -> int:
     from fkl.screen.messages import refuse
 
     return refuse(error)
-
-
-def _forget_output() -> None:
-    """Discard the rest of the output."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _words(command: str = "help", *rest: str) -> list[str]:
@@ -96,6 +97,11 @@ class Command(click.Command):
     """A command that refuses an unknown word with one of fkl's messages."""
 
     allow_extra_args = True
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Do the command, if there is memory for its libraries."""
+        require_address_space(LIBRARIES_MIB.get(ctx.command_path, 512))
+        return super().invoke(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words, and refuse the remaining ones."""

@@ -122,10 +122,10 @@ def _classes(of: Table | Problem, y: NDArray[np.float64]) -> tuple[list[str], ND
 
 def _drawn(run: Run, given: Problem) -> str:
     """The picture's files: numbers of samples of clients, by site, and their targets."""
+    from fkl.report.figures import canvas, rendered, shade  # isort: skip  its package sets what matplotlib says
+
     import matplotlib
     from matplotlib.ticker import MaxNLocator
-
-    from fkl.report.figures import canvas, rendered, shade
 
     names, of = _classes(given, _raw_y(given)[given.present])
     counts = np.zeros((given.clients, len(names)))

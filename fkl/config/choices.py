@@ -22,6 +22,8 @@ GROUPS = (*REQUIRED, "kernels", "topology", *CONDITIONS, "intervals", "logger")
 """Folders of the configuration, with one YAML file per choice."""
 PATH = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
 """Path of a group or a choice; it cannot leave its folder."""
+LONGEST = 250
+"""Maximum number of bytes of such a path, with which its file still has a name that file systems allow."""
 MOST_LISTED = 16
 """Maximum number of names that an error about an unknown name lists completely."""
 PACKAGE = re.compile(r"_global_|\w+(\.\w+)*")
@@ -60,14 +62,14 @@ class Choices:
 
     def names(self, group: str) -> list[str]:
         """Names directly in a group."""
-        if not PATH.fullmatch(group):
+        if not _is_path(group):
             return []
         files = (file.stem for folder in self.folders for file in (folder / group).glob("*.yaml"))
         return sorted({*files, *experiments.choices().get(group, ())})
 
     def is_group(self, path: str) -> bool:
         """Whether there is a group with this name, or one that contains other groups."""
-        if not PATH.fullmatch(path):
+        if not _is_path(path):
             return False
         return experiments.is_group(path) or any((folder / path).is_dir() for folder in self.folders)
 
@@ -82,7 +84,7 @@ class Choices:
         if (node := experiments.choice(path)) is not None:
             config = dict(node)
             return Choice(path, "_global_", config.pop("defaults", []), config, is_paper_s=True)
-        files = [folder / f"{path}.yaml" for folder in self.folders] if PATH.fullmatch(path) else []
+        files = [folder / f"{path}.yaml" for folder in self.folders] if _is_path(path) else []
         found = next((file for file in files if file.is_file()), None)
         if found is None:
             raise not_known(path, self.names(path.rpartition("/")[0]))
@@ -103,6 +105,10 @@ class Choices:
                     raise FklError(f"{found}: @package {package}: must be _global_ or keys with dots between them")
                 break
         return Choice(path, package, defaults, config)
+
+
+def _is_path(text: str) -> bool:
+    return len(text.encode()) <= LONGEST and PATH.fullmatch(text) is not None
 
 
 def tuned_keys(method: str, folders: Iterable[Path] = ()) -> dict[str, Any]:

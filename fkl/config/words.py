@@ -1,10 +1,11 @@
 """Words of a command line, KEY=VALUE, in Hydra's grammar; most are simple and do not need an import of Hydra."""
 
 import re
+import shlex
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from fkl.basics.errors import FklError, in_one_line
+from fkl.basics.errors import LETTERS_SHOWN, FklError, in_one_line
 
 LONGEST = 8192
 """Maximum length of a word; Hydra's parser takes seconds for longer ones."""
@@ -36,6 +37,9 @@ PIECE = re.compile(
 INTERPOLATION = re.compile(r"\$\{[^}]*+\}")
 ESCAPED = re.compile(r"\\([\\()\[\]{}:=, \t])")
 AROUND = re.compile(r"^[ \t]+|(?<!\\)[ \t]+$")
+TAKEN = frozenset("=[]{}")
+"""Characters of lists, mappings and keys, which text has only in quotes."""
+KEY = re.compile(r"[+~]{0,2}[A-Za-z_][\w.]*(/\w+)*")
 ODD = re.compile(r"[^A-Za-z0-9_/\-\\+.$%*@?|:= \t]")
 """Characters that text without quotes must not contain."""
 
@@ -78,11 +82,11 @@ def read_words(words: Iterable[str]) -> list[Word]:
             continue
         [override] = parsed([word])
         if not override.key_or_group:
-            raise FklError(f"{word}: not understood; write KEY=VALUE")
+            raise _not_understood(word)
         if override.package is not None:
             raise FklError(f"{word}: a group is named without @")
         if override.is_sweep_override():
-            several = "several values are for fkl run -m, a run for each; a list is written [1,2]"
+            several = "several values are for fkl run -m, a run for each; a list is written [1,2], text '\"a,b\"'"
             raise FklError(f"{in_one_line(word)}: {several}")
         sign = override.get_key_element().removesuffix(override.key_or_group)
         read.append(Word(sign, override.key_or_group, override.value(), word))
@@ -116,14 +120,27 @@ def parsed(words: Iterable[str]) -> list[Any]:
     found = []
     for word in words:
         if len(word) > LONGEST:
-            raise FklError(f"{in_one_line(word)}: longer than {LONGEST} letters")
+            many = "numbers in a row are written range(FIRST,END), and other long lists are given in parts"
+            raise FklError(f"{in_one_line(word)}: longer than {LONGEST} letters; {many}")
         try:
             found += parser.parse_overrides([quoted(word)])
         except (HydraException, RecursionError):
-            raise FklError(f"{in_one_line(word)}: not understood; write KEY=VALUE") from None
+            raise _not_understood(word) from None
         except ValueError as error:  # a number of 5000 digits
             raise FklError(f"{in_one_line(word)}: {error}") from None
     return found
+
+
+def _not_understood(word: str) -> FklError:
+    """The error about a word, with its value in quotes if it may be meant as text."""
+    key, _, value = word.partition("=")
+    may_be = ""
+    if set(value) & TAKEN and KEY.fullmatch(key):
+        from hydra.core.override_parser.types import Quote, QuotedString
+
+        in_quotes = shlex.quote(QuotedString(value, Quote.double).with_quotes())
+        may_be = f", or {key}={in_quotes} if it is text" if len(word) <= LETTERS_SHOWN else ""
+    return FklError(f"{in_one_line(word)}: not understood; write KEY=VALUE{may_be}")
 
 
 def quoted(word: str) -> str:

@@ -8,8 +8,10 @@ from fkl.conformance import promises
 from fkl.conformance.promises import PROMISES, Conformance
 from fkl.conformance.swarm import swarm
 from fkl.screen.messages import refuse
+from fkl.screen.streams import streams
 
 
+@streams()
 def main() -> None:
     """Check the algorithm that the command line chooses; exit code 1 if a promise is broken, 2 for bad input."""
     parser = ArgumentParser(prog="python -m fkl.conformance", description=promises.__doc__.split("\n")[0])

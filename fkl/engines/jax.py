@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fkl.basics.errors import FklError, requires_extra
+from fkl.basics.errors import FklError, in_one_line, requires_extra
 from fkl.conditions import OnMessages
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
@@ -85,6 +85,9 @@ def device_name() -> str:
     """Name of the device with the arrays, or of several of a kind."""
     import jax
 
-    [found, *others] = jax.devices()
+    try:
+        [found, *others] = jax.devices()
+    except RuntimeError as error:  # such as a JAX_PLATFORMS that this machine does not have
+        raise FklError(f"engine=jax: no device: {in_one_line(error)}") from None
     several = f"{len(others) + 1} x " if others else ""
     return f"{several}{found.platform} ({found.device_kind})"

@@ -13,6 +13,7 @@ import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded h
 from numba import njit
 from numpy.typing import NDArray
 
+from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.client_tiles import CLIENT_TILE
 
 KERNEL_RUN = 8
@@ -209,7 +210,7 @@ def _predict_tile(x, few, clients, r, rho, scale, phase, theta, norm, first, out
             out[k, i] = norm * f[k]
 
 
-@njit(nogil=True, cache=True)
+@njit_cached(nogil=True)
 def predict(begin, end, x, few, rho, scale, phase, theta, norm, out):
     """out[r, k, i] = norm * theta[r, i]' z_i(x_k) for every client, for some replicates and runs of kernels.
 
@@ -261,7 +262,7 @@ def _accumulate_tile(x, few, start, r, b, rho, scale, phase, update, share, norm
                 out[m, q] += norm * total[q]
 
 
-@njit(nogil=True, cache=True)
+@njit_cached(nogil=True)
 def accumulate(begin, end, x, few, rho, scale, phase, update, share, norm, like, out):
     """out[r, i] = norm * sum_k share_k update[r, k, i] z_i(x_k), reading only clients with a non-zero update.
 
@@ -325,7 +326,7 @@ def _product_and_square(z, theta):
     return product, square
 
 
-@njit(nogil=True, cache=True)
+@njit_cached(nogil=True)
 def descend(begin, end, x, few, y, share, rho, scale, phase, norm, step, lam, theta, out, size):
     """Let every client take one gradient step on its own copy of every kernel; return the values before it.
 

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded here to let threads be capped
 from numba import njit
 
+from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.compiled_bank import feature_map
 
 ROW_TILE = 256
@@ -55,7 +56,7 @@ def _add_tile(x, y, weight, rho, scale, phase, norm, like, gram, pull):
                 gram[j, k] += product[j, k]
 
 
-@njit(nogil=True, cache=True)
+@njit_cached(nogil=True)
 def moments(begin, end, x, y, weight, rho, scale, phase, norm, like, chosen, gram, pull):
     """gram[r, i] = sum_b weight_b z z', pull[r, i] = sum_b weight_b y_b z of the chosen kernels.
 
@@ -103,7 +104,7 @@ def _gaussian_tile(x, rho, scale, phase, norm, like, theta, root, mean, spread):
         spread[b] = total
 
 
-@njit(nogil=True, cache=True)
+@njit_cached(nogil=True)
 def gaussian(begin, end, x, rho, scale, phase, norm, like, theta, root, mean, spread):
     """mean[r, k, i] = theta[r, i]'z_i(x_k) and spread[r, k, i] = |root[r, i] z_i(x_k)|^2.
 
@@ -167,7 +168,7 @@ def _cholesky_inverse(gram, pull, noise, root, theta):
     return logdet, whole
 
 
-@njit(nogil=True, cache=True)
+@njit_cached(nogil=True)
 def posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
     """For A = gram + noise I = L L': root = L^-1, theta = A^-1 pull, log det A.
 
@@ -192,4 +193,4 @@ def posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
         logdet[r, i], whole[r, i] = _cholesky_inverse(gram[r, i], pull[r, i], noise[r, i], root[r, i], theta[r, i])
 
 
-# Compiled with parts of other modules: f5143541, see tests/test_compiled.py
+# Compiled with parts of other modules: d303ce2f, see tests/test_compiled.py

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded here to let threads be capped
 from numba import njit
 
+from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.compiled_bank import feature_map
 
 _SUM = {"reassoc", "contract", "nsz"}  # sums may use vector lanes
@@ -59,7 +60,7 @@ def _follow_one_kernel(x, omega, phase, norm, y, eta, lam, theta, f, squared_nor
         descend(theta, z, b, pull, decay)
 
 
-@njit(nogil=True, cache=True)
+@njit_cached(nogil=True)
 def follow(begin, end, x, omega, first, phase, norm, y, eta, lam, theta, f, squared_norm):
     """Kernels first, first + 1, ... of every replicate follow the stream; see `FeatureBank.follow`.
 
@@ -87,4 +88,4 @@ def follow(begin, end, x, omega, first, phase, norm, y, eta, lam, theta, f, squa
         )
 
 
-# Compiled with parts of other modules: f5143541, see tests/test_compiled.py
+# Compiled with parts of other modules: d303ce2f, see tests/test_compiled.py

@@ -6,6 +6,7 @@ This is a separate file because its import compiles these loops; other methods n
 import numpy as np
 from numba import njit
 
+from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.compiled_bank import _FAR
 
 _CONTRACT = {"contract", "nsz"}  # FMA allowed; no reassociation, which would undo the range reduction
@@ -38,11 +39,10 @@ def _sum_with_far(angle, phase, alpha):
     return total
 
 
-@njit(
+@njit_cached(
     "void(float32[:, ::1], float32[::1], float32[::1], float64, float64[::1])",  # compiled here, not inside a clock
     fastmath=_CONTRACT | {"reassoc"},
     nogil=True,
-    cache=True,
 )
 def add_cosines(angle, phase, alpha, factor, out):
     """out[i] <- factor out[i] + sum_k alpha[k] cos(angle[i, k] + phase[k]), in place.
@@ -65,11 +65,10 @@ def add_cosines(angle, phase, alpha, factor, out):
         out[i] = factor * out[i] + total
 
 
-@njit(
+@njit_cached(
     "void(float32[::1], int32[::1], int64[::1], float32[:, ::1], float32[::1], float32[::1], float64, float64[::1])",
     fastmath=_CONTRACT | {"reassoc"},
     nogil=True,
-    cache=True,
 )
 def add_sparse_cosines(data, indices, indptr, w, phase, alpha, factor, out):
     """As `add_cosines`, with angles computed here from sparse rows: the angles of a row stay in the innermost cache.
@@ -109,4 +108,4 @@ def add_sparse_cosines(data, indices, indptr, w, phase, alpha, factor, out):
         out[i] = factor * out[i] + total
 
 
-# Compiled with parts of other modules: f5143541, see tests/test_compiled.py
+# Compiled with parts of other modules: d303ce2f, see tests/test_compiled.py

@@ -4,6 +4,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
+from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.dictionary import FAMILIES, Dictionary
 from fkl.kernels.threads import wake_for
 
@@ -100,7 +101,7 @@ def _weighted_kernel_sum(family, rate, separation, a):
     return total
 
 
-@njit(parallel=True, cache=True)
+@njit_cached(parallel=True)
 def _substitute(family, rate, x, y, eta, a, f):
     """`substitute` for the kernels of one family."""
     B, N = f.shape

@@ -3,15 +3,14 @@
 For matrices larger than the processor's inner caches, reading them takes most of the time.
 """
 
-from numba import njit
+from fkl.kernels.cached_njit import njit_cached
 
 
-@njit(
+@njit_cached(
     "void(int64, int64, float64[:, ::1], float64[:, ::1], float64[:, ::1])",  # compiled here, not inside a clock
     fastmath={"reassoc", "contract", "nsz"},  # sums may be taken in vector lanes
     error_model="numpy",
     nogil=True,
-    cache=True,
 )
 def symmetric_products(begin, end, half, v, out):
     """out[b] = matrix[b] v[b].

@@ -12,6 +12,8 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
+from fkl.basics.errors import FklError, in_one_line
+
 ELEMENTS_A_THREAD = 250_000
 """Features per thread that make another thread worthwhile: about 0.2 ms of work, far more than waking a thread."""
 
@@ -31,11 +33,15 @@ def at_most(threads: int | None) -> Iterator[None]:
     before, available = _limit, numba.config.NUMBA_NUM_THREADS
     _limit = min(threads or available, available)
     try:
+        try:
+            numba.set_num_threads(available)  # starts them
+        except ValueError as error:
+            raise FklError(f"NUMBA_THREADING_LAYER={numba.config.THREADING_LAYER}: {in_one_line(error)}") from None
         with _thread_libraries(len(sys.modules)).limit(limits=1, user_api="blas"):
             yield
+        numba.set_num_threads(available)
     finally:
         _limit = before
-        numba.set_num_threads(available)
 
 
 @lru_cache(maxsize=1)

@@ -227,7 +227,7 @@ def finish(run: Run, folder: Path, notes: dict[str, Any]) -> None:
         commit = ""
         with suppress(OSError):  # git is missing
             command = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "HEAD"]
-            commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+            commit = subprocess.run(command, capture_output=True, encoding="utf-8", check=False).stdout.strip()
         environment = {
             "fkl": __version__,
             "commit": commit or None,
@@ -376,7 +376,7 @@ def _write_provenance(folder: Path, state: str, digest: str, more: dict[str, Any
 def processor_name() -> str:
     """Name of the processor, if the system reports it."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.processor()
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")

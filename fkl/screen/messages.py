@@ -8,7 +8,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from contextvars import ContextVar
 from functools import partial
 from io import StringIO
@@ -119,7 +119,13 @@ def refuse(error: FklError) -> int:
 
 
 def _print(out: Console, text: Text) -> None:
-    """Print a line; wrapped lines are aligned with the text after the label."""
+    """Print a line, not inside a progress bar's; wrapped lines are aligned with the text after the label."""
+    bars = sys.modules.get("tqdm")
+    with nullcontext() if bars is None else bars.tqdm.external_write_mode(out.file):
+        _print_aligned(out, text)
+
+
+def _print_aligned(out: Console, text: Text) -> None:
     if cell_len(text.plain) <= out.width or "\n" in text.plain:
         out.print(text)
         return

@@ -92,7 +92,9 @@ def _folder_of_notes(folder: Path) -> Iterator[Path]:
     from fkl.results.folder import created, release
 
     with created(folder), writing(folder):
-        ours = not table.exists() or table.read_text(errors="replace").startswith(",".join(FIRST_COLUMNS))
+        ours = not table.exists() or table.read_text(encoding="utf-8", errors="replace").startswith(
+            ",".join(FIRST_COLUMNS)
+        )
         known = table.exists() or notes.exists() or not composed.exists()
         allowed = f"a folder without a {LIST} or {COMPOSED} that no sweep has written"
         require(ours and known, "hydra.sweep.dir", folder, allowed)
@@ -127,5 +129,5 @@ def _delete_notes(notes: Path) -> None:
 
 def read_notes(notes: Path) -> list[dict[str, Any]]:
     """Notes of the finished jobs, in order."""
-    found = [json.loads(file.read_text()) for file in notes.glob("job-*.json")]
+    found = [json.loads(file.read_text(encoding="utf-8")) for file in notes.glob("job-*.json")]
     return sorted(found, key=lambda note: note["job"])

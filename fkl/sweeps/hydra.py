@@ -148,7 +148,9 @@ def sweep(
 
 def of_jobs(words: Sequence[str], folders: Sequence[Path]) -> tuple[list[str], dict[str, str], list[Override]]:
     """Words of a sweep's jobs: the given words, the sweep of an experiment in them, and both together."""
-    of_runs = [quoted(word) for word in words if not OF_HYDRA.match(word)]
+    given = [word for word in words if not OF_HYDRA.match(word)]
+    parsed(given)  # an error names a word as it was given
+    of_runs = [quoted(word) for word in given]
     chosen = [str(one.input_line) for one in parsed(of_runs) if not one.is_sweep_override()]
     params = {key: quoted(f"={value}")[1:] for key, value in sweep_of(read_words(chosen), folders).items()}
     return of_runs, params, optuna.merged(params, of_runs)

@@ -16,10 +16,11 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fkl.basics.errors import FklError, own_lines, printable, require, with_own_line
+from fkl.basics.errors import FklError, library_error, own_lines, printable, require, with_own_line
 from fkl.basics.files import CannotWriteError, write_text
 from fkl.config import Run, load
 from fkl.engines.divergence import DivergedError
+from fkl.screen.streams import streams
 from fkl.sweeps.closing_list import DIVERGED, FAILED, FINISHED, NOT_RUN, NOTES, PLAN, SKIPPED, WRONG, read_notes
 
 
@@ -52,6 +53,8 @@ def run_single(config: dict[str, Any], words: tuple[str, ...], verbose: bool = F
             _show_own_lines(error.__cause__)
         raise
     except Exception as error:
+        if (of_library := library_error(error)) is not None:
+            raise of_library from None
         shown = _show_own_lines(error)
         if run is not None:
             folder = write_traceback(error, run.failed_folder, config, run.digest)
@@ -123,6 +126,7 @@ def _metric_and_mean(run: Run) -> dict[str, Any]:
     return judged
 
 
+@streams()  # in a launcher's worker, they are the worker's own
 def run_job(config: DictConfig, lost: FklError | None = None) -> float | None:
     """Do one job of a sweep, Hydra's task function, print a line about it, and write a note of how it ended.
 
@@ -146,7 +150,7 @@ def run_job(config: DictConfig, lost: FklError | None = None) -> float | None:
     plain: Any = OmegaConf.to_container(config, resolve=False)
     words = tuple(hydra.overrides.task)
     notes = sweep / NOTES
-    plan = json.loads((notes / PLAN).read_text())
+    plan = json.loads((notes / PLAN).read_text(encoding="utf-8"))
     note = {"job": number, "overrides": " ".join(words), "folder": "", "message": ""}
     start = time.time()
     value: float | None = math.inf
@@ -171,6 +175,7 @@ def run_job(config: DictConfig, lost: FklError | None = None) -> float | None:
                     outputs = Path(str(config.paths.outputs))
                 folder = outputs / "failed" / f"{sweep.name}-{number}"
             folder = write_traceback(error, folder, plain, run.digest if run is not None else "")
+            error = library_error(error) or error
             said = str(error) if isinstance(error, FklError) else with_own_line(error)
             note |= {"state": state, "message": printable(said), "folder": str(folder)}
     note["seconds"] = round(time.time() - start, 1)

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,8 @@ def require_folder(key: str, folder: Any) -> None:
     if folder is None:
         return
     absolute = Path(folder).absolute()
-    nearest = next(parent for parent in (absolute, *absolute.parents) if parent.exists())
-    fits = str(folder).strip() != "" and nearest.is_dir() and os.access(nearest, os.W_OK)
+    fits = False
+    with suppress(OSError):  # a name that is too long
+        nearest = next(parent for parent in (absolute, *absolute.parents) if parent.exists())
+        fits = str(folder).strip() != "" and nearest.is_dir() and os.access(nearest, os.W_OK)
     require(fits, key, folder, "a folder that can be written to")

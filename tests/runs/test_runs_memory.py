@@ -1,5 +1,6 @@
 """Peak memory of runs in a process of their own, what limits do to them, and chunks that change nothing."""
 
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from broken.refusal import require_refused
 from conftest import SMALL, Answer, small
 
 from fkl.basics import memory
+from fkl.cli.commands import commands
 from fkl.conformance import scenario
 from fkl.engines.memory_fit import FEW_CLIENTS, fitting, rehearse
 from fkl.runs.prepare import prepare
@@ -66,6 +68,28 @@ def test_a_limit_on_the_process_is_told_before_it_is_reached(tmp_path: Path) -> 
         tmp_path,
         r"out of memory: .* at least [\d.]+ GiB, and [\d.]+ [GM]iB is free; lower kernels\.D=3000000",
     )
+
+
+@pytest.mark.parametrize("command", sorted({*commands.commands} - {"list", "describe", "completion"}))
+def test_no_command_begins_without_room_for_its_libraries(
+    fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    words = {"data": ["list"], "predict": ["a", "b"], "study": ["a.yaml"], "flower": ["try", "a", "b"]}
+    words |= {"bound": ["a"], "replay": ["a"]}
+    for kind, name in ((resource.RLIMIT_AS, "-v"), (resource.RLIMIT_DATA, "-d")):
+        limits = {kind: (2 * 10**8, 2 * 10**8)}
+        monkeypatch.setattr(resource, "getrlimit", lambda asked, limits=limits: limits.get(asked, (-1, -1)))
+        said = (
+            rf"ulimit {name}: allows 190 MiB of memory, and the libraries alone need \d+ MiB: raise it to \d+ at least"
+        )
+        require_refused(fkl(command, *words.get(command, [])), tmp_path, said)
+
+
+@pytest.mark.parametrize("limit", [100, 300, 500, 700])
+def test_a_sweep_without_room_for_its_libraries_is_refused_before_it_begins(tmp_path: Path, limit: int) -> None:
+    """They end the process without a word, or hang, once they find no memory."""
+    ended = limited(tmp_path, limit * 10**6, "-m", *SMALL, "seed=1,2")
+    require_refused(Answer(ended.returncode, ended.stdout, ended.stderr), tmp_path, "ulimit -v: allows")
 
 
 def test_what_fits_into_the_limit_runs(tmp_path: Path) -> None:

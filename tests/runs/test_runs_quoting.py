@@ -1,5 +1,7 @@
 """Values in any alphabet, and with signs that Hydra's grammar has no place for, simply work."""
 
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +11,7 @@ from conftest import SMALL, Answer
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from numpy.random import default_rng
 
-from fkl.config.words import quoted
+from fkl.config.words import quoted, read_words
 
 VALUES = {
     "größe.csv": "größe.csv",
@@ -97,3 +99,49 @@ def test_a_sweep_has_names_in_any_alphabet(fkl: Callable[..., Answer], tmp_path:
     assert answer.code == 0, answer.err
     assert "3 runs: 3 finished" in answer.out
     assert all((tmp_path / name / "summary.csv").is_file() for name in ("größe", "日本", "plain"))
+
+
+NAMES = ("eq=ual", "br{ace}", "br[ack]", "it's={x}", 'say "x"=[y', "a=b\\", "=", "{", "ö]")
+
+
+@pytest.mark.parametrize("command", [("run",), ("run", "-m"), ("plan",)])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_value_that_needs_quotes_is_told_with_them(
+    fkl: Callable[..., Answer], name: str, command: tuple[str, ...]
+) -> None:
+    """The line has the word as a shell takes it, and this word is understood."""
+    refused = fkl(*command, f"out={name}", *SMALL)
+    told = re.search("not understood; write KEY=VALUE, or (.*) if it is text\n", refused.err)
+    assert refused.code == 2 and refused.err.count("\n") == 1 and told is not None, refused.err
+    [word] = shlex.split(told[1])
+    [read] = read_words([word])
+    assert (read.key, read.value) == ("out", name)
+
+
+def test_a_comma_in_text_is_told(fkl: Callable[..., Answer]) -> None:
+    assert "text '\"a,b\"'" in fkl("run", "dataset=file", "dataset.path=a,b.csv").err
+    [read] = read_words(['dataset.path="a,b.csv"'])
+    assert read.value == "a,b.csv"
+
+
+def test_a_list_that_is_too_long_is_told_the_short_form(fkl: Callable[..., Answer]) -> None:
+    refused = fkl("run", "-m", "seed=" + ",".join(map(str, range(3000))))
+    assert refused.code == 2 and "numbers in a row are written range(FIRST,END)" in refused.err
+
+
+LONG = "a" * 300
+TOO_LONG = {
+    (f"metrics.{LONG}=x.y",): f"metrics.{LONG}=x.y: must be the import path",
+    ("-m", "seed=1,2", f"{LONG}=x"): f"{LONG}: no such key",
+    (f"algo={LONG}",): f"algo={LONG}: no such choice",
+    (f"dataset={'ö' * 130}",): f"dataset={'ö' * 130}: no such choice",
+    (f"+experiment={LONG}",): f"experiment={LONG}: no such choice",
+    (f"+{LONG}/b=c",): f"{LONG}/b: no such key",
+    ("-m", f"hydra.sweep.dir={LONG}", "seed=1,2"): "hydra.sweep.dir=aaa",
+}
+
+
+@pytest.mark.parametrize("words", TOO_LONG)
+def test_a_name_that_is_too_long_for_a_file_names_its_key(fkl: Callable[..., Answer], words: tuple[str, ...]) -> None:
+    refused = fkl("run", *words)
+    assert refused.code == 2 and TOO_LONG[words] in refused.err and "too long" not in refused.err, refused.err

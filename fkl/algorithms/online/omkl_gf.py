@@ -20,6 +20,7 @@ from fkl.algorithms.online.selection import (
 )
 from fkl.basics.errors import require
 from fkl.kernels.bank import read_only
+from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.threads import share
 
@@ -106,7 +107,7 @@ class OmklGf(Selective):
         return self.mixtures(world, state.theta, state.log_w, _chosen_kernels(t, eta, late, *known, *drawn))
 
 
-@njit(nogil=True, cache=True)
+@njit_cached(nogil=True)
 def _play_replicates(
     begin, end, block, first, theta, log_w, pi, A, graph_draws, node_draws, floor, frozen, late, y_hat, squared_norm
 ):
@@ -121,7 +122,7 @@ def _play_replicates(
             y_hat[r, b], squared_norm[r, b] = learn_chosen_kernels(block, r, b, S, q, theta[r], log_w[r])
 
 
-@njit(nogil=True, cache=True)
+@njit_cached(nogil=True)
 def _chosen_kernels(t, eta, late, log_w, pi, A, graph_draws, node_draws):
     """Kernels (R, N) that round t chooses; writes pi and A."""
     S = np.empty(log_w.shape, np.bool_)
@@ -196,4 +197,4 @@ def _probability_reached(p, A, floor):
     return np.maximum(q, floor)
 
 
-# Compiled with parts of other modules: 8b70b267, see tests/test_compiled.py
+# Compiled with parts of other modules: db2a5dfb, see tests/test_compiled.py

@@ -21,6 +21,7 @@ from fkl.algorithms.online.selection import (
     uniform_numbers,
 )
 from fkl.basics.errors import require
+from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.kernel_similarity import log_inner_products
@@ -145,7 +146,7 @@ class OmklSfg(Selective):
         return np.where(np.arange(rounds.start, rounds.stop) < self.exploring, DRAWN, settled)
 
 
-@njit(nogil=True, cache=True)
+@njit_cached(nogil=True)
 def _play_replicates(
     begin, end, block, first, theta, log_w, log_u, A, D, draws, ways, late, certain, q_floor, p_floor, y_hat,
     squared_norm,
@@ -158,7 +159,7 @@ def _play_replicates(
             )  # fmt: skip
 
 
-@njit(nogil=True, cache=True)
+@njit_cached(nogil=True)
 def _chosen_kernels(eta, way, late, log_u, A, D, draws):
     """Kernels (R, N) chosen in a round."""
     S = np.empty(log_u.shape, np.bool_)
@@ -200,4 +201,4 @@ def play_round(block, r, b, theta, log_w, log_u, A, D, u, way, late, certain, q_
     return y_hat, squared_norm
 
 
-# Compiled with parts of other modules: 8b70b267, see tests/test_compiled.py
+# Compiled with parts of other modules: db2a5dfb, see tests/test_compiled.py

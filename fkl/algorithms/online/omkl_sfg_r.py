@@ -16,6 +16,7 @@ from fkl.algorithms.online.feedback_graph import divergence_ranks
 from fkl.algorithms.online.omkl_sfg import OmklSfg, play_round, take_node
 from fkl.algorithms.online.selection import relative_weights
 from fkl.basics.errors import require
+from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.threads import share
@@ -86,7 +87,7 @@ class OmklSfgR(OmklSfg):
         return self.mixtures(world, state.theta, state.log_w, S)
 
 
-@njit(nogil=True, cache=True)
+@njit_cached(nogil=True)
 def _play_replicates(
     begin, end, block, first, theta, log_w, log_u, A, ranks, refined, good, draws, rank, ways, late, certain, q_floor,
     p_floor, y_hat, squared_norm,
@@ -100,7 +101,7 @@ def _play_replicates(
             )  # fmt: skip
 
 
-@njit(nogil=True, cache=True)
+@njit_cached(nogil=True)
 def _chosen_kernels(eta, way, late, rank, log_u, A, ranks, refined, good, draws):
     """Kernels (R, N) chosen in a round; writes refined and good."""
     S = np.empty(log_u.shape, np.bool_)
@@ -128,4 +129,4 @@ def _refine_graph(u, A, ranks, rank, refined, good):
             refined[farthest[i], i] = True
 
 
-# Compiled with parts of other modules: 3be4e702, see tests/test_compiled.py
+# Compiled with parts of other modules: 8abe09fd, see tests/test_compiled.py

@@ -13,6 +13,8 @@ import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded h
 from numba import njit
 from numpy.typing import NDArray
 
+from fkl.kernels.cached_njit import njit_cached
+
 Array = NDArray[np.float64]
 
 NODES_PER_SAMPLE = 4
@@ -57,7 +59,7 @@ class Kernel(NamedTuple):
     columns: int
 
 
-@njit(cache=True, fastmath=_SUM)
+@njit_cached(fastmath=_SUM)
 def factor(points, x, width, out):
     """Write exp(-||x_n - s_p||^2 / (2 w^2)) in some of the coordinates, eq. (37).
 
@@ -362,7 +364,7 @@ def _write_alpha_bar(kernel, coefficients, z, room):
         np.dot(scaled.T, same, block[w])
 
 
-@njit(nogil=True, cache=True)
+@njit_cached(nogil=True)
 def evaluate(kernel, coefficients, gamma, f, alpha):
     """Write alpha of eq. (8) and the function f at the samples, eq. (11).
 
@@ -379,7 +381,7 @@ def evaluate(kernel, coefficients, gamma, f, alpha):
     _write_function(kernel, coefficients, gamma, f, alpha, _scratch_memory(kernel))
 
 
-@njit(nogil=True, cache=True)
+@njit_cached(nogil=True)
 def smoothness(kernel):
     """Upper bound of the largest eigenvalue of the integral of k(x_n, s; w) k(x_m, s; w).
 
@@ -450,7 +452,7 @@ def ascend(
     return _take_all_steps(kernel, held, by_gram, sign, start, per_slack, level, gamma, steps, tolerance, accelerated)
 
 
-@njit(nogil=True, cache=True)
+@njit_cached(nogil=True)
 def _take_all_steps(kernel, held, by_gram, sign, start, per_slack, level, gamma, steps, tolerance, accelerated):
     """All steps of `ascend`; no sample state is held if steps do not use the Gram matrix."""
     lam, point, momentum = start.copy(), start.copy(), 1.0

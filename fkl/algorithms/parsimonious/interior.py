@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from fkl.algorithms.parsimonious.active import Samples, without_gamma
+from fkl.kernels.cached_njit import njit_cached
 
 Array = NDArray[np.float64]
 
@@ -131,7 +132,7 @@ def _share_let_through(z: float, gamma: float, t: float) -> tuple[float, float]:
     return (low, high) if below > 0 else (high, low)
 
 
-@njit(cache=True, fastmath=_SUM, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit_cached(fastmath=_SUM, error_model="numpy")
 def _write_smooth_threshold(z: Array, gamma: float, t: float, alpha: Array, slope: Array) -> None:
     """Write the smoothed alpha of eq. (8) and its slope in z."""
     for m in range(len(z)):
@@ -140,7 +141,7 @@ def _write_smooth_threshold(z: Array, gamma: float, t: float, alpha: Array, slop
         slope[m] = passed * (1 + z[m] * z[m] / (t / passed + t * passed / (stopped * stopped)))
 
 
-@njit(cache=True, fastmath=_SUM, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit_cached(fastmath=_SUM, error_model="numpy")
 def _slope_of_nodes(z: Array, along: Array, length: float, weights: Array, gamma: float, t: float) -> float:
     """Slope of the nodes' part of the barrier function at this step length."""
     pull = 0.0

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from fkl.algorithms.vertical.ciphers import Operations
 from fkl.algorithms.vertical.messages import Array, Integers
+from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.functions import Trees
 
 FRACTION_BITS = 40
@@ -141,7 +141,7 @@ def coded_statistics(y: Array, f: Array) -> NDArray[np.int64]:
     return np.rint(np.stack([p - (y > 0), p * (1 - p)], axis=1) / UNIT).astype(np.int64)
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@njit_cached(nogil=True)
 def best_split(
     histogram: NDArray[np.int64],
     starts: NDArray[np.int64],
@@ -170,7 +170,7 @@ def best_split(
     return feature, edge
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@njit_cached(nogil=True)
 def _leaf_of_rows(
     x: Array,
     rows: Integers,

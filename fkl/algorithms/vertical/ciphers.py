@@ -5,10 +5,10 @@ from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, require
+from fkl.kernels.cached_njit import njit_cached
 
 Integers = NDArray[np.integer]
 MOST_KEY_BITS = 16384
@@ -319,7 +319,7 @@ class _PaillierKeys(OneByOne):
         return int(self.private.decrypt(ciphertext))
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@njit_cached(nogil=True)
 def binned_sums(
     pairs: NDArray[np.int64], rows: Integers, bins: Integers, starts: Integers
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -340,7 +340,7 @@ def binned_sums(
     return total, members
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@njit_cached(nogil=True)
 def _sums_of_few(
     pairs: NDArray[np.int64],
     rows: Integers,

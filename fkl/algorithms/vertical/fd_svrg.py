@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
 from fkl.algorithms.vertical.messages import Array, Count, Integers, Letter
 from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
@@ -17,6 +16,7 @@ from fkl.algorithms.vertical.sums import gather_at_root, pass_down_tree
 from fkl.basics.errors import require
 from fkl.basics.memory import require_memory
 from fkl.kernels import functions
+from fkl.kernels.cached_njit import njit_cached
 
 SQUARE, LOGISTIC, SMOOTH_HINGE = range(3)
 LOSSES = {"square": SQUARE, "logistic": LOGISTIC, "smooth_hinge": SMOOTH_HINGE}
@@ -194,7 +194,7 @@ class FdSvrg(Learning):
         return Linear(w, bias)
 
 
-@njit(cache=True, fastmath=False)  # type: ignore[untyped-decorator]
+@njit_cached(fastmath=False)
 def _slope_of_loss(f: float, y: float, loss: int) -> float:
     """L'(f, y) of (f - y)^2, of log(1 + exp(-yf)), and of the smooth hinge."""
     if loss == SQUARE:
@@ -205,7 +205,7 @@ def _slope_of_loss(f: float, y: float, loss: int) -> float:
     return -y * min(max(1 - z, 0.0), 1.0)
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@njit_cached(nogil=True)
 def _slopes_of_loss(f: Array, y: Array, loss: int) -> Array:
     slopes = np.empty(len(f))
     for i in range(len(f)):
@@ -213,7 +213,7 @@ def _slopes_of_loss(f: Array, y: Array, loss: int) -> Array:
     return slopes
 
 
-@njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})  # type: ignore[untyped-decorator]
+@njit_cached(nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def _descend_compiled(
     x: Array,
     y: Array,

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.libsvm_svc import require_two_classes
@@ -21,6 +20,7 @@ from fkl.algorithms.vertical.sums import round_the_ring
 from fkl.basics.errors import require
 from fkl.basics.memory import require_memory
 from fkl.kernels import FeatureBank
+from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.functions import OnFeatures
 
@@ -172,7 +172,7 @@ class FeatureRidge(Learning):
         return equations.solve(self.lam)
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@njit_cached(nogil=True)
 def _turns_of_angles(angle: Array) -> NDArray[np.uint32]:
     """Angles (n, D) as multiples of 2^-32 turns, modulo one turn."""
     words = np.empty(angle.shape, np.uint32)
@@ -183,7 +183,7 @@ def _turns_of_angles(angle: Array) -> NDArray[np.uint32]:
     return words
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "nsz"})  # type: ignore[untyped-decorator]
+@njit_cached(nogil=True, fastmath={"contract", "nsz"})
 def _cosines_of_angles(angle: Array) -> Array:
     """Features (n, 2 D) of angles (n, D), in double precision, as Cephes' sin.c and cos.c.
 

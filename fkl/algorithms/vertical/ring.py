@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.messages import Array, Count, Groups, Letter
+from fkl.kernels.cached_njit import njit_cached
 
 FRACTION_BITS = 40
 LARGEST = 2.0 ** (62 - FRACTION_BITS)
@@ -63,7 +63,7 @@ def to_fixed_point(numbers: Array) -> NDArray[np.uint64]:
     return words.view(np.uint64).reshape(numbers.shape)
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@njit_cached(nogil=True)
 def _write_fixed_point(numbers: Array, words: NDArray[np.int64]) -> None:
     """One pass over the memory that both share."""
     for i in range(len(numbers)):

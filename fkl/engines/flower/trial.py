@@ -165,7 +165,7 @@ class Deployment:
     def __init__(self, folder: Path, files: Sequence[Path], database: str = ":flwr-in-memory:") -> None:
         self._database = database
         self.folder, self.files, self.status = folder.resolve(), [file.resolve() for file in files], 0
-        self._running: dict[str, subprocess.Popen[str]] = {}
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._begins: dict[str, int] = {}  # where this deployment's part of a log begins
         home = self.folder / "home"
         with writing(home):
@@ -175,11 +175,13 @@ class Deployment:
             free.bind((HERE, 0))
             self.link = int(free.getsockname()[1])
         connection = f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "{HERE}:{self.link}"\n'
-        (home / "config.toml").write_text(f'{connection}root-certificates = "{self.folder / "ca.crt"}"\n')
+        with_certificate = f'{connection}root-certificates = "{self.folder / "ca.crt"}"\n'
+        (home / "config.toml").write_text(with_certificate, encoding="utf-8")
         self.environment = os.environ | {
             "FLWR_TELEMETRY_ENABLED": "0",
             "FLWR_DISABLE_UPDATE_CHECK": "1",
             "FLWR_HOME": str(home),
+            "PYTHONIOENCODING": "utf-8",  # of the logs, whatever the terminal's
             MARK: f"{os.getpid()}-{secrets.token_hex(16)}",
             "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.1",  # s until the server of a run starts
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -213,7 +215,7 @@ class Deployment:
 
     def start(self, name: str, *words: str) -> None:
         """Start a process in a new process group, with its output in NAME.log."""
-        with (self.folder / f"{name}.log").open("a") as log:
+        with (self.folder / f"{name}.log").open("ab") as log:
             self._begins.setdefault(name, log.tell())
             self._running[name] = subprocess.Popen(
                 words,
@@ -221,7 +223,6 @@ class Deployment:
                 env=self.environment,
                 stdout=log,
                 stderr=log,
-                text=True,
                 start_new_session=True,
                 preexec_fn=_ends_with_the_trial(),
             )
@@ -260,7 +261,7 @@ class Deployment:
         begin = log.stat().st_size if log.exists() else 0
         self.start("run", "flwr", "run", str(project.resolve()), "here", "--stream")
         process = self._running["run"]
-        with log.open() as stream:
+        with log.open(encoding="utf-8", errors="replace") as stream:
             stream.seek(begin)
             while True:
                 ended = process.poll() is not None
