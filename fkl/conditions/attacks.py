@@ -47,7 +47,7 @@ class Attack(OnMessages):
 
     def require_samples(self, problem: Any) -> None:
         """Refuse an attack that never happens."""
-        n, T = problem.present.shape[1], len(problem.present)
+        n, T = problem.everyone, len(problem.present)
         allowed = f"0, or at least 1/{n}: rounded down, it is none of {n} clients"
         require(self.share == 0 or int(self.share * n + ROUNDING) > 0, "attack.share", self.share, allowed)
         require(self.from_round <= T, "attack.from_round", self.from_round, f"at most {T}, the last round")

@@ -58,7 +58,7 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
             "the steps ended before the duality gap was as small as asked for, see the columns converged and gap"
         )
     ways = [f"{way}_bytes" for way in ("uplink", "broadcast", "link") if f"{way}_bytes" in summary]
-    alone = problem.clients < 2 or run.settings.learners != "federated"
+    alone = whole.topology is None or run.settings.learners != "federated"
     if ways and not alone and not summary[ways].to_numpy().any():
         warnings.append("nothing was sent in any round: each client learned alone")
     error = next((name for name in ("mse", "train_mse", "test_mse") if name in summary), None)

@@ -66,7 +66,7 @@ def test_the_paper_s_dictionary(dimension: int) -> None:
 
     Divergences as float64 give another graph where d is 8 (concrete) or 17 (naval): 525 of its 760 edges.
     """
-    dictionary = Dictionary(N=76, laplacians=25)
+    dictionary = Dictionary(N=76, laplacians=25, bandwidth_convention="variance")
     log_inner = log_inner_products(dictionary.families, dictionary.scales, dimension)
     delta = divergences(dictionary.families, dictionary.scales.tolist(), dimension, DIGITS)
     adjacency = similarity_graph(log_inner, 10)

@@ -84,7 +84,7 @@ def test_its_root_is_a_distance(kernels: list[tuple[str, float]], dimension: int
 @pytest.mark.parametrize("dimension", [1, 8, 17])
 def test_totals_have_the_order_of_exact_arithmetic(dimension: int) -> None:
     """76 kernels, totals over random sets of them; sums of float64 do not: they tie from d = 8 on."""
-    dictionary = Dictionary(N=76, laplacians=25)
+    dictionary = Dictionary(N=76, laplacians=25, bandwidth_convention="variance")
     families, scales = dictionary.families, dictionary.scales
     delta = divergences(families, scales.tolist(), dimension, DIGITS)
     log_inner = log_inner_products(families, scales, dimension)
@@ -104,7 +104,7 @@ def test_totals_have_the_order_of_exact_arithmetic(dimension: int) -> None:
 
 def test_nothing_overflows_in_hundreds_of_dimensions() -> None:
     """520 features of UJI's: the logarithms are d times the line's."""
-    dictionary = Dictionary(N=76, laplacians=25)
+    dictionary = Dictionary(N=76, laplacians=25, bandwidth_convention="variance")
     line = log_inner_products(dictionary.families, dictionary.scales, 1)
     far = log_inner_products(dictionary.families, dictionary.scales, 520)
     np.testing.assert_allclose(far, 520 * line, rtol=1e-15)
