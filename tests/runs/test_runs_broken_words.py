@@ -48,7 +48,10 @@ SIGNS = {
 
 
 @pytest.mark.parametrize("words", CASES)
-def test_words_are_refused(fkl: Callable[..., Answer], tmp_path: Path, words: str) -> None:
+def test_words_are_refused(
+    fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    monkeypatch.setenv("PATH", "")  # there is no sbatch
     upon, more, said = CASES[words]
     require_refused(fkl(*upon, *shlex.split(more)), tmp_path, re.escape(said), words)
 
