@@ -22,6 +22,7 @@ def require_address_space(needed: int) -> None:
     Raises
     ------
     fkl.basics.errors.FklError
+        Names the shell's command, and the least limit.
     """
     for limit, name, least in ((resource.RLIMIT_AS, "-v", needed), (resource.RLIMIT_DATA, "-d", needed // 2)):
         allowed, _ = resource.getrlimit(limit)

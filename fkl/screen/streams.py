@@ -100,6 +100,7 @@ def require_written() -> None:
     Raises
     ------
     fkl.basics.errors.FklError
+        Names the stream, for example if it is on a full disk.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)

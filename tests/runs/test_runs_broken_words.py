@@ -42,7 +42,7 @@ SIGNS = {
     ("run", "seed=" + "9" * 5000): "Exceeds the limit",
     ("run", "algo.M=" + "1," * 3000 + "1"): "several values are for fkl run -m",
     ("run", "algo.M=" + "[" * 3000): "not understood",
-    ("run", "algo." * 1000 + "M=1"): "algo.algo.algo.algo",
+    ("run", "algo." * 1000 + "M=1"): "algo.algo: no such key",
 }
 """Words that would write to the terminal, are no text, or too much of it."""
 
