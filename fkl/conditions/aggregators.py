@@ -143,12 +143,11 @@ class Tolerant(Aggregator):
         """The number f of n clients."""
         return int(self.byzantine * n + ROUNDING)
 
-    def require_samples(self, problem: Any) -> None:
-        """Also refuse a share that never makes one client of those present false."""
-        super().require_samples(problem)
+    def idle(self, problem: Any) -> str:
+        """Say so if the share never makes one client of those present false."""
         n = int(problem.together.max())
-        allowed = f"0, or at least 1/{n}: rounded down, it is none of {n} clients"
-        require(self.byzantine == 0 or self.false_ones(n) > 0, "aggregate.byzantine", self.byzantine, allowed)
+        none = self.byzantine > 0 and not self.false_ones(n)
+        return f"aggregate.byzantine={self.byzantine}: rounded down, it is none of {n} clients" if none else ""
 
     def require_at_least(self, n: int, times: int) -> None:
         """Refuse less than `times` f + 3 of n clients."""

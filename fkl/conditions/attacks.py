@@ -45,12 +45,14 @@ class Attack(OnMessages):
         require(0 <= self.share <= 1, "share", self.share, "a share from 0 to 1")
         require(self.from_round >= 1, "from_round", self.from_round, "an integer >= 1")
 
-    def require_samples(self, problem: Any) -> None:
-        """Refuse an attack that never happens."""
+    def idle(self, problem: Any) -> str:
+        """Say so if the attack never happens."""
         n, T = problem.everyone, len(problem.present)
-        allowed = f"0, or at least 1/{n}: rounded down, it is none of {n} clients"
-        require(self.share == 0 or int(self.share * n + ROUNDING) > 0, "attack.share", self.share, allowed)
-        require(self.from_round <= T, "attack.from_round", self.from_round, f"at most {T}, the last round")
+        if self.share > 0 and not int(self.share * n + ROUNDING):
+            return f"attack.share={self.share}: rounded down, it is none of {n} clients"
+        return (
+            f"attack.from_round={self.from_round}: the last round is {T}" if self.share and self.from_round > T else ""
+        )
 
     def count(self, common: Common, t: int) -> int:
         """Number of attackers in a round."""

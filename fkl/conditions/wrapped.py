@@ -54,6 +54,10 @@ class OnMessages:
     def require_samples(self, problem: Any) -> None:
         """Refuse data with a `BadValue`."""
 
+    def idle(self, problem: Any) -> str:
+        """Why the condition does nothing to a run on these data; empty if it does something."""
+        return ""
+
     def client_plays(
         self, common: Common, play: Callable[[Any, Any], Any], client: Any, memory: Any, samples: Any, turn: Turn
     ) -> tuple[Any, Any, Any, Any]:

@@ -57,6 +57,8 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
         warnings.append(
             "the steps ended before the duality gap was as small as asked for, see the columns converged and gap"
         )
+    idle = [why for one in run.conditions.values() if hasattr(one, "idle") and (why := one.idle(problem))]
+    warnings += [f"{why}: as without it" for why in idle]
     ways = [f"{way}_bytes" for way in ("uplink", "broadcast", "link") if f"{way}_bytes" in summary]
     alone = whole.topology is None or run.settings.learners != "federated"
     if ways and not alone and not summary[ways].to_numpy().any():
