@@ -177,7 +177,8 @@ def _models() -> list[bytes]:
     def number(value: float) -> Any:
         return np.array(value)
 
-    learned = Learned(Linear(np.arange(2.0), number(1.0)), Scale(np.zeros(2), np.ones(2), number(0.0), number(1.0)))
+    scale = Scale(np.zeros(2), np.ones(2), number(0.0), number(1.0))
+    learned = Learned(Linear(np.arange(2.0), number(1.0)), scale, np.ones(1, np.bool_))
     encoder = Encoder(("width", "colour"), {"colour": ("red", "blue")}, dates={})
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / model.FILE
