@@ -277,7 +277,7 @@ def test_a_client_that_took_part_in_no_round_has_no_function() -> None:
 
 @pytest.mark.parametrize(
     "algo",
-    ["fedavg", "fedavg_batches", "scaffold_batches", "ditto", "ditto_batches", "perfedavg", "one_shot_ridge", "em_kofl",
+    ["fedavg", "fedavg_batches", "scaffold_batches", "ditto", "ditto_batches", "perfedavg", "one_shot_ridge",
      "pof_mkl", "vm_kofl", "rf_gp", "nco_oms", "fed_poe", "cta", "odkla"],
 )  # fmt: skip
 def test_no_model_has_the_function_of_a_client_that_was_never_reached(algo: str, tmp_path: Path) -> None:

@@ -171,13 +171,12 @@ class EmKofl(Descent):
         return self.weight_factor * self.rate(world.problem.rounds) * (share[:, None] * outcome.loss).sum(axis=1)
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """The kernel drawn in round t: its mean over all clients that took part, or each client's own copy."""
-        reached = world.problem.reached(slice(0, t))
+        """The kernel drawn in round t: its mean over all clients, or each client's own copy."""
         drawn: Any = self.broadcast(world.common, state.server, Turn(t, 0, world.streams, range(1)))
         learned = []
         for r, i in enumerate(drawn.index.values):
             copies = state.client.theta[r, i][:, None]  # (K, 1, P)
-            theta = copies[reached].mean(axis=0, keepdims=True) if self.predictor == "average" else copies
+            theta = copies.mean(axis=0, keepdims=True) if self.predictor == "average" else copies
             learned.append(OnFeatures.from_bank(world.bank, r, theta, np.ones((len(theta), 1)), np.array([i])))
         return tuple(learned)
 
