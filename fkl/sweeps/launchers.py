@@ -2,11 +2,12 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from itertools import count, islice
+from types import SimpleNamespace
 from typing import Any
 
 from hydra.core.singleton import Singleton
@@ -38,11 +39,13 @@ class Launcher:
         if kind == "joblib_launcher":
             return self._in_workers(job_overrides, initial_job_idx)
         if kind == "submitit_launcher":
-            return self._asked_by(import_module("submitit").Job, "results", job_overrides, initial_job_idx)
+            owner = import_module("submitit").Job
+            return self._asked_by(owner, "results", owner.results, job_overrides, initial_job_idx)
         if kind == "ray_launcher":
+            owner = import_module("hydra_plugins.hydra_ray_launcher._core")
             with open_dict(self._launcher.ray_cfg):  # Ray repeats a job that needs too much memory without end
                 self._launcher.ray_cfg.remote.max_retries = 0
-            return self._asked_by(import_module("ray"), "get", job_overrides, initial_job_idx)
+            return self._asked_by(owner, "ray", owner.ray.get, job_overrides, initial_job_idx)
         return self._launcher.launch(job_overrides, initial_job_idx=initial_job_idx)  # type: ignore[no-any-return]
 
     def _in_workers(self, jobs: Sequence[Sequence[str]], first: int) -> list[JobReturn]:
@@ -88,19 +91,29 @@ class Launcher:
         )
         return worker, worker.submit(*job)
 
-    def _asked_by(self, owner: Any, name: str, jobs: Sequence[Sequence[str]], first: int) -> Sequence[JobReturn]:
-        """Play jobs with a launcher that asks for one result after another by this function, and ends at an error."""
-        asked, number = getattr(owner, name), count()
+    def _asked_by(
+        self, owner: Any, name: str, asked: Callable[[Any], Any], jobs: Sequence[Sequence[str]], first: int
+    ) -> Sequence[JobReturn]:
+        """Play jobs with a launcher that asks for one result after another by this function, and ends at an error.
+
+        It finds the function in an attribute of `owner`: as a method of submitit's jobs, or as `get` of the module ray.
+        """
+        number, before, inside = count(), getattr(owner, name), False
 
         def result(job: Any) -> Any:
-            at = next(number)
+            nonlocal inside
+            if inside:  # a job of submitit asks for the results of its tasks
+                return asked(job)
+            at, inside = next(number), True
             try:
                 return asked(job)
             except Exception as error:  # any error: the job has no result
                 lost = self._lost(first + at, jobs[at], error)
                 return [lost] if name == "results" else lost
+            finally:
+                inside = False
 
-        setattr(owner, name, result)
+        setattr(owner, name, result if name == "results" else SimpleNamespace(get=result))
         try:
             return self._launcher.launch(jobs, initial_job_idx=first)  # type: ignore[no-any-return]
         except FklError:
@@ -108,7 +121,7 @@ class Launcher:
         except Exception as error:  # any error: the cluster does not take the jobs
             raise FklError(f"hydra/launcher: {type(error).__name__}: {' '.join(str(error).split())}") from error
         finally:
-            setattr(owner, name, asked)
+            setattr(owner, name, before)
 
     def _job(self, number: int, words: Sequence[str], **how: Any) -> tuple[Any, ...]:
         """A function that plays a job, and its arguments."""
