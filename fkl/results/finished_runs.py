@@ -188,9 +188,9 @@ class Collected:
         for run in self.whole:
             newest.pop(run.decisive, None)
             newest[run.decisive] = run
-        return [run for run in newest.values() if run.source == self._sources[run.cell]]
+        sources = self._sources()
+        return [run for run in newest.values() if run.source == sources[run.cell]]
 
-    @property
     def _sources(self) -> dict[str, tuple[str, str]]:
         """Code and data of the newest run of each cell."""
         return {run.cell: run.source for run in self.whole}
@@ -199,13 +199,13 @@ class Collected:
     def of_other_code(self) -> list[EndedRun]:
         """Runs whose seed the newest code, or data, of their cell has not played: they are left out."""
         newest = {run.decisive: run for run in (*self.diverged, *self.whole)}
-        sources = self._sources
+        sources = self._sources()
         return [run for run in newest.values() if run.source != sources.get(run.cell, run.source)]
 
     @property
     def lost(self) -> list[DivergedRun]:
         """The diverged runs, one for each configuration without a complete run."""
-        finished, sources = {run.decisive for run in self.whole}, self._sources
+        finished, sources = {run.decisive for run in self.whole}, self._sources()
         lost = {run.decisive: run for run in self.diverged if run.decisive not in finished}
         return [run for run in lost.values() if run.source == sources.get(run.cell, run.source)]
 

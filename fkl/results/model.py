@@ -283,6 +283,8 @@ class Model:
 
 def _of_reached(weights: NDArray[np.float64], reached: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Weights (K, n or 1) of clients that have learned a function; those of the others go to them."""
+    if reached.all():
+        return weights
     learned = weights * reached[:, None]
     total = learned.sum(axis=0)
     if not total.all():

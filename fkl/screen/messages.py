@@ -44,7 +44,7 @@ class Shown(NamedTuple):
 
 _EVERYTHING = Shown()
 _SHOWN: ContextVar[Shown] = ContextVar("shown", default=_EVERYTHING)
-"""What the current thread shows."""
+"""Messages that the current thread shows."""
 
 
 @contextmanager

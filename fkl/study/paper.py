@@ -48,19 +48,19 @@ def methods_paragraph(answer: Answer) -> str:
             "Methods were tuned on the first half of the rows and judged on the rest, without the block between."
         )
     drawn = [escaped(one.dataset.name) for one in judged if are_drawn(plan, one.dataset)]
-    dealt = [name for one in judged if (name := escaped(one.dataset.name)) not in drawn]
-    blocks = f"blocks of {BLOCK} rows or more, or of a quarter of a site's rows where these are fewer than {4 * BLOCK},"
-    in_ = "in" if drawn else "In"
-    on = f"On {', '.join(dealt)}, " * bool(drawn)
-    if plan.claim != "time" and dealt and plan.once:
-        said.append(
-            f"{on}{'half' if on else 'Half'} of the rows, in {blocks} were for tuning, the other half for judging."
+    divided = [name for one in judged if (name := escaped(one.dataset.name)) not in drawn]
+    if plan.claim != "time" and divided:
+        blocks = (
+            f"blocks of {BLOCK} rows or more, or of a quarter of a site's rows where it has fewer than {4 * BLOCK},"
         )
-    elif plan.claim != "time" and dealt:
-        said.append(
-            f"{on}{in_} each of {'at most ' * bool(plan.looks)}{plan.seeds} seeds, {blocks} were dealt"
-            " anew, half to tuning and half to judging, the same for all methods."
-        )
+        how = f"half of the rows, in {blocks} were for tuning, the other half for judging."
+        if not plan.once:
+            seeds = f"in each of {'at most ' * bool(plan.looks)}{plan.seeds} seeds"
+            how = (
+                f"{seeds}, {blocks} were divided anew, half for tuning and half for judging, the same for all methods."
+            )
+        where = f"on {', '.join(divided)}, {how}" if drawn else how
+        said.append(where[0].upper() + where[1:])
     if drawn:
         said.append(f"On {', '.join(drawn)}, rows were drawn anew for each search and each run that was judged.")
     portions = [escaped(one.dataset.name) for one in judged if one.portions]
