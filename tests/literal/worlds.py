@@ -57,7 +57,7 @@ def make_problem(size: Size, seed: int, absent: float = 0.0, precision: str = "f
 def make_dictionary(size: Size, **options: Any) -> Dictionary:
     """Bandwidths from 0.1 to 10, or the one of 1."""
     ends = {"smallest": 0.1, "largest": 10.0} if size.N > 1 else {"smallest": 1.0, "largest": 1.0}
-    return Dictionary(**{"N": size.N, "D": size.D, **ends, **options})
+    return Dictionary(**{"N": size.N, "D": size.D, "bandwidth_convention": "variance", **ends, **options})
 
 
 def run(
