@@ -112,7 +112,7 @@ def batch(experiment: Experiment, near: float) -> None:
     x, y, client = world.problem.part(False)
     for r, function in enumerate(experiment.algorithm.functions(world, state, T)):
         assert function.is_function_of(world.problem.dimension)
-        f = function.predict(x)[client, np.arange(len(x))]
+        f = function.predict(x)[client if function.clients > 1 else 0, np.arange(len(x))]
         if world.problem.loss == "square":
             wrong, name = (f - y) ** 2, "test_mse"
         else:
