@@ -93,7 +93,8 @@ def test_an_extreme_value_runs_or_is_refused(fkl: Callable[..., Answer], tmp_pat
     give_files(tmp_path)
     key, value = extremes()[number]
     answer = fkl("run", *key.base, f"{key.name}={value}")
-    said = [line for line in lines(answer.err) if not re.search("steps ended before| is not below the |: as without it|nothing was sent in any round", line)]
+    true = "steps ended before| is not below the |: as without it|nothing was sent in any round"
+    said = [line for line in lines(answer.err) if not re.search(true, line)]
     if answer.code == 0:
         assert said == [], (key, value)
         (summary,) = (tmp_path / "outputs" / "runs").glob("*/summary.csv")
