@@ -186,7 +186,7 @@ def test_an_unexpected_error_leaves_its_traceback_and_is_retried(fkl, tmp_path, 
         patch.setattr(records, "_tables_of_chunk", breaks)
         answer = fkl(*SWEEP, "algo=pof_mkl")
     assert answer.code == 2
-    assert "RuntimeError: a bug (see" in answer.err
+    assert "RuntimeError: a bug of two lines (see" in answer.err
     [failed] = tmp_path.glob("outputs/failed/*")
     assert "in breaks" in (failed / "error.txt").read_text()
     again = fkl(*SWEEP, "algo=pof_mkl")
