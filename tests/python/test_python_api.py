@@ -130,7 +130,9 @@ def test_what_a_run_warns_of_is_a_warning_of_python_s(
         "    round = end = fail = begin\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.warns(UserWarning, match="logger.bad gets no more of this run: OSError: away") as told:
+    with pytest.warns(
+        UserWarning, match=r"logger\.bad gets no more of this run: .*bad_logger\.py, line 4: OSError: away"
+    ) as told:
         fkl.run(*WORDS, "+logger.bad._target_=bad_logger.Bad", quiet=quiet)
     assert {one.filename for one in told} == {__file__}
     assert "warning" not in capsys.readouterr().err
