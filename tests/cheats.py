@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fkl.algorithms.decentralized.odkla import Odkla
 from fkl.algorithms.federated.descent import Gradients as Up
 from fkl.algorithms.federated.descent import Parameters
 from fkl.algorithms.federated.descent import Server as Theta
@@ -20,7 +21,7 @@ from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.basics.random_streams import Role, Streams
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common, Outcome, World
-from fkl.wire.payloads import PerClient, Ragged, SameForAll, Size
+from fkl.wire.payloads import PerClient, Ragged, SameForAll, Size, Summable
 
 
 @dataclass(frozen=True)
@@ -485,3 +486,195 @@ class Smuggler:
         f = world.bank.predict(x, state)
         theta = state - 0.1 * world.bank.accumulate(x, 2 * (f - y[:, None]), share)
         return theta, Outcome(f.mean(axis=-1), None, lambda: np.zeros(f.shape[:2]))
+
+
+class Hides(ReadsOthers):
+    """Clients that see each other's samples, and a class that says what only a condition may say."""
+
+    hides_presence: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Yes:
+    """A message of nothing."""
+
+
+@dataclass(frozen=True)
+class No:
+    """Another message of nothing."""
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """The mean, and what is said by a class."""
+
+    mean: SameForAll
+    tag: Yes | No
+
+
+class ByNestedClass(RunningMean):
+    """A server that says a bit of the mean by the class of an empty message."""
+
+    def broadcast(self, common: Common, server: Server, turn: Turn) -> Any:
+        """Whether the third decimal is even."""
+        down = super().broadcast(common, server, turn)
+        return Tagged(down.mean, Yes() if int(1000 * down.mean.values[0]) % 2 else No())
+
+
+@dataclass(frozen=True)
+class WithNote(SameForAll):
+    """An array for all, and a field that is none."""
+
+    note: tuple[float, ...] = ()
+
+
+class ByField(RunningMean):
+    """A server that says the mean in a field that no one books."""
+
+    def broadcast(self, common: Common, server: Server, turn: Turn) -> Any:
+        """The mean of all replicates."""
+        mean = super().broadcast(common, server, turn).mean
+        return Down(WithNote(mean.values, tuple(mean.values)))
+
+
+@dataclass(frozen=True)
+class Several:
+    """Payloads of which one travels."""
+
+    target: tuple[PerClient, ...]
+
+
+class ByPlace(RunningMean):
+    """Clients that say their target by the place of the only payload that travels."""
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """One of sixteen."""
+        client, up, outcome = super().client(common, client, down, samples, turn)
+        y = up.target.values[..., None]
+        place = np.abs(1000 * y).astype(int) % 16
+        return client, Several(tuple(PerClient(y * (place == i), place == i) for i in range(16))), outcome
+
+
+class ByChoice(RunningMean):
+    """Clients that say by which of two entries they send whether their target is large."""
+
+    choices_reveal_data: ClassVar[bool] = False
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """The first or the second."""
+        client, up, outcome = super().client(common, client, down, samples, turn)
+        y = up.target.values
+        chosen = np.stack([y > 0.3, y <= 0.3], axis=-1)
+        return client, Target(PerClient(chosen * y[..., None], chosen)), outcome
+
+    def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
+        """Learn from either."""
+        return Server(server.total + up.target.mean(share).sum(axis=-1), server.count + 1)
+
+
+class SaysOnce(ChangesTheAbsent):
+    """Clients that send the sum of all their targets, and a class that says that each is sent once."""
+
+    uses_sample_once: ClassVar[bool] = True
+    message_of_one_sample: ClassVar[bool] = True
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """All targets so far."""
+        _, up, outcome = RunningMean.client(self, common, client, down, samples, turn)
+        total = client.count + samples.present * up.target.values
+        return Own(total), Target(PerClient(total)), outcome
+
+
+class SavesAnother(OfmklAvg):
+    """A method whose model is not what it has learned."""
+
+    def functions(self, world: World, state: Any, t: int) -> Any:
+        """A fit to everybody's samples."""
+        z = world.bank.features(world.problem.x.reshape(-1, world.problem.dimension))[:, 0]
+        theta = np.stack([np.linalg.lstsq(one.T, world.problem.y.ravel(), rcond=None)[0] for one in z.swapaxes(1, 2)])
+        server = Theta(np.repeat(theta[:, None], world.bank.kernels, axis=1))
+        return super().functions(world, replace(state, server=server), t)
+
+
+class SaysOneForAll(RunningMean):
+    """Clients that all send one array."""
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """The first client's target."""
+        client, up, outcome = super().client(common, client, down, samples, turn)
+        return client, Target(SameForAll(up.target.values[:, 0])), outcome  # type: ignore[arg-type]
+
+
+class MaskOfNumbers(RunningMean):
+    """Clients whose mask is no mask."""
+
+    mask: ClassVar[Any] = np.ones((1, 1, 1))
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """All of it."""
+        client, up, outcome = super().client(common, client, down, samples, turn)
+        y = up.target.values
+        mask = np.broadcast_to(self.mask, (*y.shape, *self.mask.shape[2:]))
+        return client, Target(PerClient(y[..., None], mask)), outcome
+
+
+class MaskOfTwo(MaskOfNumbers):
+    """Clients whose mask is of two entries where there is one."""
+
+    mask = np.ones((1, 1, 2), np.bool_)
+
+
+@dataclass(frozen=True)
+class WithoutMask(Summable):
+    """A payload of one's own, which has no mask."""
+
+    leading: ClassVar[dict[str, str]] = {"values": "RK"}
+
+    values: Array
+
+    def wire_size(self, width: int) -> Size:
+        """One number of each client."""
+        return PerClient(self.values).wire_size(width)
+
+    def packed(self, k: int, width: int) -> Any:
+        """As that of one that has a mask."""
+        return PerClient(self.values).packed(k, width)._replace(kind=WithoutMask)
+
+    @classmethod
+    def from_parts(cls, parts: Any) -> "WithoutMask":
+        """As that of one that has a mask."""
+        return cls(PerClient.from_parts(parts).values)
+
+    def tile_sums(self, share: Array) -> tuple[Array]:
+        """As that of one that has a mask."""
+        return PerClient(self.values).tile_sums(share)
+
+
+class SendsNumbers(Odkla):
+    """Agents that say by numbers whether they send."""
+
+    def send(self, common: Common, own: Any, inbox: Any, samples: Any, turn: Turn) -> Any:
+        """One of them."""
+        own, message, sends = super().send(common, own, inbox, samples, turn)
+        return own, message, sends.astype(np.float64)
+
+
+class OwnPayload(RunningMean):
+    """It does not cheat: its payload has no mask."""
+
+    def client(
+        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome | None]:
+        """The target, in a payload of one's own."""
+        client, up, outcome = super().client(common, client, down, samples, turn)
+        return client, Target(WithoutMask(up.target.values)), outcome  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from fkl.basics.errors import require
 from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Turn
 from fkl.contract.world import Array, Common
-from fkl.wire.payloads import payloads_of, rebuilt, with_axes_of
+from fkl.wire.payloads import chosen_of, payloads_of, rebuilt, with_axes_of
 
 DIGITS = 6
 """Decimals of a score."""
@@ -95,10 +95,11 @@ class Aggregator(OnMessages):
         parts = [np.ascontiguousarray(part.values[:, here], np.float64) for part in dense]  # sums depend on the order
         flat = [part.reshape(*part.shape[:2], -1) for part in parts]
         sent = None
-        if any(part.chosen is not None for part in dense):
+        masks = list(map(chosen_of, dense))
+        if any(mask is not None for mask in masks):
             there = [
-                np.broadcast_to(True if one.chosen is None else with_axes_of(part, one.chosen[:, here]), part.shape)
-                for part, one in zip(parts, dense, strict=True)
+                np.broadcast_to(True if mask is None else with_axes_of(part, mask[:, here]), part.shape)
+                for part, mask in zip(parts, masks, strict=True)
             ]
             sent = np.concatenate([one.reshape(*one.shape[:2], -1) for one in there], axis=2)
         combined = self.combined(np.concatenate(flat, axis=2), sent)

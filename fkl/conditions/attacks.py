@@ -20,7 +20,7 @@ from fkl.conditions.privacy import gaussian
 from fkl.conditions.wrapped import OnMessages
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
-from fkl.wire.payloads import PerClient, payloads_of, rebuilt, with_axes_of
+from fkl.wire.payloads import PerClient, chosen_of, payloads_of, rebuilt, with_axes_of
 
 
 @dataclass(frozen=True)
@@ -208,8 +208,8 @@ class Alie(Attack):
     def _with_false(self, sent: PerClient, attack: NDArray[np.bool_], honest: NDArray[np.bool_]) -> PerClient:
         values = np.ascontiguousarray(sent.values, np.float64)
         known = with_axes_of(values, honest)
-        if sent.chosen is not None:
-            known = known & with_axes_of(values, sent.chosen)
+        if (chosen := chosen_of(sent)) is not None:
+            known = known & with_axes_of(values, chosen)
         count = np.maximum(known.sum(axis=1, keepdims=True), 1)
         mean = np.where(known, values, 0).sum(axis=1, keepdims=True) / count
         spread = np.sqrt((np.where(known, values - mean, 0) ** 2).sum(axis=1, keepdims=True) / count)
@@ -228,7 +228,7 @@ def replaced(honest: PerClient, attack: NDArray[np.bool_], false: Array) -> PerC
     """A payload with other values of attackers (R, K), in the entries that they send."""
     values = honest.values
     there = with_axes_of(values, attack)
-    if honest.chosen is not None:
-        there = there & with_axes_of(values, honest.chosen)
+    if (chosen := chosen_of(honest)) is not None:
+        there = there & with_axes_of(values, chosen)
     # In memory clients come after replicates, however many these are: the rounding of sums depends on it
-    return PerClient(np.ascontiguousarray(np.where(there, false.astype(values.dtype), values)), honest.chosen)
+    return PerClient(np.ascontiguousarray(np.where(there, false.astype(values.dtype), values)), chosen)

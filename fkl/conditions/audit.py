@@ -24,7 +24,7 @@ from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
 from fkl.tasks.task import Panel
-from fkl.wire.payloads import PerClient, payloads_of, rebuilt, with_axes_of
+from fkl.wire.payloads import PerClient, chosen_of, payloads_of, rebuilt, with_axes_of
 
 NORM = 10.0
 """Length of a canary in clipping norms. At 1, an audit could not find a missing clip."""
@@ -324,7 +324,7 @@ class Placed(Canaries):
         """Canaries instead of all messages, their entries, their coins and their signs, (R, K) each."""
         require(len(turn.clients) == common.clients, "audit", "Canaries", "null where clients are in several processes")
         honest = [payload.dense() for payload in payloads_of(message)]
-        every_entry = self.view != "sums" or all(payload.chosen is None for payload in honest)
+        every_entry = self.view != "sums" or all(chosen_of(payload) is None for payload in honest)
         require(every_entry, "audit", "Canaries", "null with secure for clients that send some of their entries")
         place = self._places(common, honest)
         inside, sign = self._coins(common, turn)
@@ -334,7 +334,9 @@ class Placed(Canaries):
         np.put_along_axis(flat, np.maximum(place, 0)[..., None], length[..., None], axis=-1)
         ends = np.cumsum([one.values[0, 0].size for one in honest])[:-1]
         parts = zip(honest, np.split(flat, ends, axis=-1), strict=True)
-        sent = [PerClient(part.reshape(one.values.shape).astype(one.values.dtype), one.chosen) for one, part in parts]
+        sent = [
+            PerClient(part.reshape(one.values.shape).astype(one.values.dtype), chosen_of(one)) for one, part in parts
+        ]
         return rebuilt(message, sent), place, inside, sign
 
     def _coins(self, common: Common, turn: Turn) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
@@ -392,6 +394,6 @@ def _entries(message: Any, place: NDArray[np.intp]) -> NDArray[np.float64]:
 
 def _travels(one: Any) -> NDArray[np.bool_]:
     """Which entries of a payload travel, (R, K, n)."""
-    shape, chosen = one.values.shape, getattr(one, "chosen", None)
+    shape, chosen = one.values.shape, chosen_of(one)
     chosen = np.ones(shape, bool) if chosen is None else with_axes_of(one.values, chosen)
     return np.broadcast_to(chosen, shape).reshape(*shape[:2], -1)

@@ -24,7 +24,7 @@ from fkl.contract.world import Array, Common
 from fkl.kernels.traceable import namespace, stable_order
 from fkl.wire.coded_payloads import OneCodeForAll, Quantised, Sparse
 from fkl.wire.ledger import Direction
-from fkl.wire.payloads import PerClient, SameForAll, kinds, with_axes_of
+from fkl.wire.payloads import PerClient, SameForAll, chosen_of, kinds, with_axes_of
 
 ROUNDINGS = ("stochastic", "nearest")
 FULL = 32
@@ -177,7 +177,7 @@ class Compression(OnMessages):
                 if values.dtype.kind != "f" or values.ndim < 3:
                     continue
                 draws = partial(numbers, values.shape, draw)
-                code = coded(f"{prefix}{kind} {j}", values, getattr(dense, "chosen", None), draws)
+                code = coded(f"{prefix}{kind} {j}", values, chosen_of(dense), draws)
                 new[-1] = OneCodeForAll(code) if isinstance(dense, SameForAll) else code
             short[kind] = tuple(new) if isinstance(getattr(message, kind), tuple) else new[0]
         return replace(message, **short)

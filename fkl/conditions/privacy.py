@@ -20,7 +20,7 @@ from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
 from fkl.kernels.traceable import namespace, normal_quantile
-from fkl.wire.payloads import PerClient, payloads_of, rebuilt, with_axes_of
+from fkl.wire.payloads import PerClient, chosen_of, payloads_of, rebuilt, with_axes_of
 
 PAYLOADS = 256
 """More than the payloads of a message: draws of one exchange and of the next have different numbers."""
@@ -226,7 +226,8 @@ class Local(Noise):
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse methods with censoring: noise on a message does not hide the decision to send it."""
-        allowed = f"null for {method.label}, which reveals its data by what it sends or not, whatever the noise"
+        known = "by what it sends or not, whatever the noise; its class says choices_reveal_data = False if it does not"
+        allowed = f"null for {method.label}, which may reveal its data {known}"
         require(self.noise == 0 or not method.choices_reveal_data, "privacy", type(self).__name__, allowed)
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
@@ -247,9 +248,10 @@ class Local(Noise):
         for j, payload in enumerate(payloads_of(message)):
             dense: Any = payload.dense()
             noise = gaussian(turn, Role.PRIVACY, dense.values[0, 0].size, j).reshape(dense.values.shape)
-            if dense.chosen is not None:  # entries that do not travel stay 0
-                noise *= with_axes_of(noise, dense.chosen)
-            noisy.append(PerClient(dense.values + scale * noise, dense.chosen))
+            chosen = chosen_of(dense)
+            if chosen is not None:  # entries that do not travel stay 0
+                noise *= with_axes_of(noise, chosen)
+            noisy.append(PerClient(dense.values + scale * noise, chosen))
         return rebuilt(message, noisy)
 
 

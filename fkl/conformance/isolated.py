@@ -18,13 +18,14 @@ from fkl.contract.star import Federated
 from fkl.contract.world import World
 
 
-def require_parties_agree(method: Any, world: Callable[[], World], party: Apart) -> None:
+def require_parties_agree(method: Any, world: Callable[[], World], party: Apart) -> str:
     """Compare isolated parties with all of them at once: their results, and the bytes they send.
+
+    Returns why nothing is compared, or an empty text.
 
     Parameters
     ----------
     method : Federated, Decentralized, VerticalMethod or Learner
-        A `Learner` has one client and no server: nothing is compared.
     world : callable
         Makes worlds of one replicate.
     party : PartyObject or PartyProcess
@@ -40,6 +41,9 @@ def require_parties_agree(method: Any, world: Callable[[], World], party: Apart)
         families = "one of fkl.contract's families, or a Learner"
         raise BrokenPromiseError(f"{method.label} is not written as parties that exchange messages: {families}")
     require(method, world, party)
+    if getattr(method, "pooled", False):
+        return "it has no parties"
+    return "it has no server" if require is CHECKS[Learner] else ""
 
 
 CHECKS: dict[type, Callable[[Any, Callable[[], World], Apart], None]] = {

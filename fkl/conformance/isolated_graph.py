@@ -63,7 +63,7 @@ class LoneAgent(LoneParty):
             self._own, message, sends = self._method.send(
                 self._common, own, self._inbox, samples, self._turn_of_party(t)
             )
-        message = received_message(message, {"R": 1, "K": 1, "L": self._inbox.graph.copies}, self._width)
+        message = received_message(message, {"R": 1, "K": 1, "L": self._inbox.graph.copies}, self._width, True)
         with self._unchanged(own := self._own, message, sends):
             self._own = self._method.sent(self._common, own, message, sends)
         messages = self._inbox.graph.copies if on_links(message) else 1

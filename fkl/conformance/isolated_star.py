@@ -1,8 +1,11 @@
 """Isolated server and clients: each with its own samples, and messages as bytes."""
 
+import pickle
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -10,13 +13,17 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance.party_process import Apart
-from fkl.conformance.played import Carrier, Played, play_together, require_equal, samples_of_rounds
+from fkl.conformance.played import Carrier, Played, outcomes, play_together, require_equal, samples_of_rounds
+from fkl.contract.batches import OnBatches
 from fkl.contract.lone_party import LoneBatchClient, LoneClient, LoneServer, Shown, shown_arrays
 from fkl.contract.one_shot import Owned, common_with_classes, owned_samples
 from fkl.contract.star import Federated
 from fkl.contract.world import World
+from fkl.engines.experiment import Experiment, make_world
 from fkl.network.response_times import Times
+from fkl.wire import Channel
 from fkl.wire.ledger import WITH_A_SERVER
+from fkl.wire.packets import packed
 from fkl.wire.payloads import Ragged
 
 
@@ -102,6 +109,55 @@ def play_apart(client: type[LoneStreamClient], method: Federated, world: World, 
             names = ", ".join(sorted(role.name for role in both))
             raise BrokenPromiseError(f"the server draws what the clients draw: {names}")
         return Played(seen, network.by_round, network.by_client)
+
+
+def require_absent_unchanged(experiment: Experiment) -> str:
+    """Let each client hear the messages of rounds that it misses, and compare its state before and after.
+
+    Returns why nothing is compared, or an empty text.
+
+    Raises
+    ------
+    fkl.basics.errors.BrokenPromiseError
+        Names the client and the round.
+    """
+    method: Any = experiment.algorithm
+    world = make_world(experiment, (0,))[0]
+    present = getattr(world.problem, "present", np.ones((1, 1), np.bool_))
+    missing = np.flatnonzero(~present.all(axis=0))
+    if not len(missing):
+        return "no client is absent"
+    if not isinstance(method, Federated) or method.in_turn or type(method).step is not Federated.step:
+        return "fkl keeps it"  # the absent ones do not play
+    kind = DealtBatchClient if isinstance(getattr(method, "innermost", method), OnBatches) else LoneStreamClient
+    common, own = kind.dealt(world)
+    heard = Downlink(world.channel)
+    for _ in outcomes(method, replace(world, channel=heard)):
+        pass
+    for k in missing:
+        client = kind(method, common, int(k), *own[k])
+        for t, messages in groupby(heard.messages, key=itemgetter(0)):
+            here = bool(world.problem.present[t, k])
+            before = pickle.dumps(client.state)
+            for exchange, (_, message, together) in enumerate(messages):
+                client.play(t, exchange, packed(message, int(k), world.channel.width), together, here)
+            if not here and pickle.dumps(client.state) != before:
+                raise BrokenPromiseError(f"the state of client {k} changes in round {t + 1}, which it misses")
+    return ""
+
+
+class Downlink(Channel):
+    """A channel that keeps the server's messages: the round, the message, and how many clients hear it."""
+
+    def __init__(self, channel: Channel) -> None:
+        vars(self).update(vars(channel))
+        self.messages: list[tuple[int, Any, int]] = []
+
+    def down(self, message: Any) -> Any:
+        """Pass a message of the server."""
+        arrived = super().down(message)
+        self.messages.append((self._t, arrived, int(self._present.sum())))
+        return arrived
 
 
 class Star(Carrier):

@@ -2,15 +2,17 @@
 
     python -m fkl.conformance --config-dir my_conf algo=mine
 
-Each promise is a method of `Conformance` that raises `BrokenPromiseError`, so your own test is one line:
+Each promise is a method of `Conformance` that raises `BrokenPromiseError`, or returns why something was not checked. So
+your own test is one line:
 
     Conformance.from_overrides("algo=mine", folder="my_conf").replicates_are_independent()
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,8 +27,11 @@ from fkl.config import Run, load
 from fkl.config.compose import compose
 from fkl.conformance.identities import require_identities
 from fkl.conformance.isolated import require_parties_agree
+from fkl.conformance.isolated_star import require_absent_unchanged
+from fkl.conformance.models import require_model
 from fkl.conformance.party_process import Apart, PartyObject, PartyProcess
 from fkl.conformance.played import outcomes
+from fkl.conformance.privacy_facts import require_privacy_facts
 from fkl.contract.world import World
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.experiment import Experiment, make_world
@@ -39,7 +44,7 @@ from fkl.tasks import task_of
 from fkl.wire import Channel
 from fkl.wire.coded_payloads import OneCodeForAll, Padding, Quantised, Residues, Sparse
 from fkl.wire.ledger import UNITS, Ledger
-from fkl.wire.payloads import OnLinks, Ragged, SameForAll, Selected, kinds, on_links
+from fkl.wire.payloads import OnLinks, Ragged, SameForAll, Selected, chosen_of, kinds, on_links
 
 DATA = ("dataset", "partition", "scaling")
 REPLICATES = 5
@@ -47,6 +52,8 @@ CHUNK = 3
 """Replicates that run together, in chunks of 3 and 2."""
 ABSENCE = ("participation=share", "participation.share=0.8")
 """Words that make some clients absent in some rounds, for methods that allow it."""
+PLAIN = (str, bytes, int, float, complex, type(None), Enum, np.generic)
+"""Types of fields whose values belong to the form of a message."""
 INTERRUPTED = 0.7
 """Share of the replicates' rounds after which a run is interrupted: in its second chunk."""
 
@@ -160,23 +167,26 @@ class Recorder(Channel):
 
     def down(self, message: Any) -> Any:
         """Count a message of the server to all clients, and pass it."""
+        arrived = super().down(message)
         self._count_messages("downlink", message, self._present)
-        return super().down(message)
+        return arrived
 
     def up(self, message: Any) -> Any:
         """Count a message of every client to the server, and pass it."""
+        arrived = super().up(message)
         self._count_messages("uplink", message, self._present)
-        return super().up(message)
+        return arrived
 
     def send_to_neighbours(self, message: Any, sends: NDArray[np.bool_], topology: Any, awake: Any = None) -> Any:
         """Count the messages on each link, and pass them."""
+        arrived = super().send_to_neighbours(message, sends, topology, awake)
         passing = sends[:, topology.links[:, 1]] & (True if awake is None else awake.up)
         links = np.stack([np.bincount(topology.links[one, 1], minlength=topology.agents) for one in passing])
         self._count_messages("link", message, links)
         self._count_messages(
             "broadcast", message, links if on_links(message) else sends & ((links > 0) | (awake is None))
         )
-        return super().send_to_neighbours(message, sends, topology, awake)
+        return arrived
 
     def record_messages(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
         """Count messages between parties, and book them."""
@@ -195,16 +205,24 @@ class Recorder(Channel):
                     self.counted[direction][self._t, r, k] += messages[r, k] * np.array([1, scalars, size])
 
 
-def form_of_message(message: Any) -> Any:
-    """Structure of a message without its numbers: classes, types, and shapes except for rows of `Ragged`."""
+def form_of_message(part: Any, rows: int = 0) -> Any:
+    """All of a message, or of a part of it, but its numbers: classes, lengths, types, shapes, and what is no array.
 
-    def of_payload(payload: Any) -> Any:
-        arrays = arrays_of(payload)
-        if isinstance(payload, Ragged):
-            return "Ragged", [(array.dtype.str, array.shape[1:]) for _, array in arrays]
-        return type(payload).__name__, [(name, array.dtype.str, array.shape) for name, array in arrays]
-
-    return type(message).__name__, [(kind, [of_payload(part) for part in parts]) for kind, parts in kinds(message)]
+    Of shapes, the first axes are left out, as many as `rows`.
+    """
+    kind = f"{type(part).__module__}.{type(part).__qualname__}"
+    if isinstance(part, np.ndarray):
+        return part.dtype.str, part.shape[rows:]
+    if isinstance(part, Mapping):
+        return kind, [(name, form_of_message(entry, rows)) for name, entry in part.items()]
+    if isinstance(part, tuple | list):
+        return kind, [form_of_message(entry, rows) for entry in part]
+    if is_dataclass(part):
+        rows = int(isinstance(part, Ragged))
+        return kind, {one.name: form_of_message(getattr(part, one.name), rows) for one in fields(part)}
+    if isinstance(part, set | frozenset):
+        return kind, sorted(map(repr, part))
+    return kind, part if isinstance(part, PLAIN) else None
 
 
 def _count_numbers(part: Any, r: int, k: int, width: int) -> tuple[int, int]:
@@ -234,11 +252,14 @@ def _count_numbers(part: Any, r: int, k: int, width: int) -> tuple[int, int]:
         scalars, mask = part.values[r, 0].size, 0
     elif isinstance(part, Ragged):
         scalars, mask = part.values[r][k if len(part.values[r]) > 1 else 0].size, 0
-    elif part.chosen is None:
+    elif not hasattr(part, "values"):
+        kind = type(part).__name__
+        raise BrokenPromiseError(f"{kind}.dense() has no array `values` (R, K, ...) of what travels, as PerClient has")
+    elif (mask_of_entries := chosen_of(part)) is None:
         scalars, mask = part.values[r, k].size, 0
     else:
-        n = part.chosen.shape[2]
-        chosen = np.broadcast_to(part.chosen[r, k], len(part.values[r, k]))
+        n = mask_of_entries.shape[2]
+        chosen = np.broadcast_to(mask_of_entries[r, k], len(part.values[r, k]))
         scalars, mask = part.values[r, k][chosen].size, -(-n // 8) if n > 1 and chosen.any() else 0
     return scalars, scalars * width + mask
 
@@ -399,31 +420,47 @@ class Conformance:
             pass
         return recorder, ledger
 
-    def parties_see_what_they_hold_alone(self) -> None:
+    def parties_see_what_they_hold_alone(self) -> str:
         """Each party as an object with its own data, and messages as bytes, gives the same results and messages."""
-        self.require_parties_agree(PartyObject)
+        return self.require_parties_agree(PartyObject)
 
-    def parties_share_nothing_but_messages(self) -> None:
+    def parties_share_nothing_but_messages(self) -> str:
         """The same with each party in a process of its own."""
-        self.require_parties_agree(PartyProcess)
+        return self.require_parties_agree(PartyProcess)
 
-    def require_parties_agree(self, party: Apart) -> None:
+    def require_parties_agree(self, party: Apart) -> str:
         """Compare isolated parties with all at once, in doubles and, for objects, in the run's precision.
 
-        A server that hides who is present adds noise in rounds without clients, too. It is not isolated, because it
-        would not know the shapes of messages that do not come.
+        A server that hides who is present adds noise in rounds without clients, too. In isolation, it would not know
+        the shapes of messages that do not come. So its method is compared without the conditions that hide it.
         """
-        algorithm = self.experiment.algorithm
-        if getattr(algorithm, "hides_presence", False):
-            return
-        doubles = replace(self.experiment, problem=self.experiment.task.in_doubles(), precision="float64")
-        require_parties_agree(algorithm, lambda: make_world(doubles, (0,))[0], party)
-        if party is PartyObject and self.experiment.precision != doubles.precision:
-            require_parties_agree(algorithm, lambda: make_world(self.experiment, (0,))[0], party)
+        algorithm: Any = self.experiment.algorithm
+        hidden = getattr(algorithm, "hides_presence", False) and algorithm is not getattr(
+            algorithm, "innermost", algorithm
+        )
+        played = replace(self.experiment, algorithm=algorithm.innermost) if hidden else self.experiment
+        doubles = replace(played, problem=played.task.in_doubles(), precision="float64")
+        why = require_parties_agree(played.algorithm, lambda: make_world(doubles, (0,))[0], party)
+        if party is PartyObject and played.precision != doubles.precision:
+            require_parties_agree(played.algorithm, lambda: make_world(played, (0,))[0], party)
+        return "the condition that hides who is present; its method is isolated without it" if hidden else why
 
-    def identities_of_its_proofs_hold(self) -> None:
+    def absent_clients_keep_their_state(self) -> str:
+        """The state of a client does not change in a round that it misses, whatever it would hear or see."""
+        return require_absent_unchanged(self.experiment)
+
+    def facts_of_privacy_hold(self) -> str:
+        """Its messages are as its class says where epsilon relies on it; see `fkl.conformance.privacy_facts`."""
+        return require_privacy_facts(self.experiment)
+
+    def saved_models_predict_as_it_does(self) -> str:
+        """The functions that a run saves predict what the method itself predicts."""
+        problem = self.experiment.task.in_doubles()
+        return require_model(replace(self.experiment, problem=problem, precision="float64"))
+
+    def identities_of_its_proofs_hold(self) -> str:
         """The identities that its class claims hold on its own rounds; see `fkl.conformance.identities`."""
-        require_identities(self.experiment)
+        return require_identities(self.experiment)
 
     def _tables_as_text(self, chunks: Iterable[Chunk]) -> dict[str, str]:
         records = make_records(self.experiment, chunks, self.cache)
@@ -450,6 +487,9 @@ PROMISES = (
     Conformance.ledger_books_every_message,
     Conformance.parties_see_what_they_hold_alone,
     Conformance.parties_share_nothing_but_messages,
+    Conformance.absent_clients_keep_their_state,
+    Conformance.facts_of_privacy_hold,
+    Conformance.saved_models_predict_as_it_does,
     Conformance.identities_of_its_proofs_hold,
 )
 

@@ -55,8 +55,8 @@ class Decentralized:
     """Why JAX cannot trace its iterations; empty if it can."""
     on_links: ClassVar[bool] = False
     """Whether an agent sends a different message on each link, `fkl.wire.payloads.OnLinks`."""
-    choices_reveal_data: ClassVar[bool] = False
-    """Whether an agent's data decide whether it sends."""
+    choices_reveal_data: ClassVar[bool] = True
+    """Whether an agent's data decide whether it sends, as in `fkl.contract.star.Federated`."""
 
     one_way: ClassVar[bool] = False
     """Whether it can learn with one-way links."""

@@ -85,9 +85,13 @@ class LoneClient(LoneParty):
         self._samples = samples
         _, self.state = method.start(self._common, 1)
 
-    def play(self, t: int, exchange: int, down: Packet | None, together: int = 0) -> tuple[Packet | None, Shown | None]:
+    def play(
+        self, t: int, exchange: int, down: Packet | None, together: int = 0, present: bool = True
+    ) -> tuple[Packet | None, Shown | None]:
         """Receive the message for this many clients; return the message to the server, and the outcome."""
         message, samples = None if down is None else unpacked([down]), self.samples_of_round(t)
+        if not present:
+            samples = replace(samples, present=np.zeros(1, np.bool_))
         with self._unchanged(message, samples):
             self.state, up, outcome = self._method.client(
                 self._common, self.state, message, samples, self._turn_of_party(t, exchange, together=together)

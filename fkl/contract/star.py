@@ -136,21 +136,26 @@ class Federated:
     """Whether `server` is called without a message after an exchange in which no client has answered."""
     hides_presence: ClassVar[bool] = False
     """Whether `server` is called with all messages, those of absent clients too, after every exchange; a simulation's
-    trusted server then leaves these out."""
+    trusted server then leaves these out. Only a condition sets it.
+    """
     in_turn: ClassVar[bool] = False
     """Whether the server serves one client after another, with all exchanges of a round for each."""
     uses_sample_once: ClassVar[bool] = False
     """Whether a client's messages depend only on its newest sample and the server's messages, so on each sample
     once."""
     message_of_one_sample: ClassVar[bool] = False
-    """Whether a message depends on only one sample, and is not sent without one. False is always safe."""
+    """Whether a message depends on only one sample, and is not sent without one. False is always safe; True makes
+    epsilon smaller. Conformance checks it, and the fact above.
+    """
     silent: ClassVar[bool] = False
     """Whether no party sends anything."""
     draws_for_clients: ClassVar[bool] = False
     """Whether the server draws what it sends to and requests from each client, and weighs answers by that round's
     odds."""
-    choices_reveal_data: ClassVar[bool] = False
-    """Whether a client's data decide which entries it sends."""
+    choices_reveal_data: ClassVar[bool] = True
+    """Whether a client's data decide whether it sends, or which entries; noise cannot hide that. True is always safe;
+    privacy=local needs False, which conformance checks.
+    """
 
     means_only: ClassVar[bool] = True
     """Whether the server reads messages only through `mean`, which asks its aggregator: plain means over clients, added

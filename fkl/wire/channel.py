@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError
+from fkl.basics.errors import BrokenPromiseError, FklError
 from fkl.basics.random_streams import Role, Streams
 from fkl.network.links import Links
 from fkl.network.response_times import Times
@@ -119,15 +119,15 @@ class Channel:
         return self._pass_and_book("uplink", message)
 
     def _pass_and_book(self, direction: Direction, message: Message) -> Message:
-        message = self.receive(message)
+        message = self.receive(message, of_clients=direction == "uplink")
         for kind, payloads in kinds(message):
             self.book(direction, kind, wire_size(payloads, self.width))
         return message
 
-    def receive(self, message: Message, links: int = 0) -> Message:
+    def receive(self, message: Message, links: int = 0, of_clients: bool = False) -> Message:
         """A message as it arrives, with the right axes for each kind of payload."""
         R, K = self.ledger.shape
-        passed: Message = received_message(message, {"R": R, "K": K, "L": links}, self.width)
+        passed: Message = received_message(message, {"R": R, "K": K, "L": links}, self.width, of_clients)
         return passed
 
     def book(self, direction: Direction, kind: str, size: Size) -> None:
@@ -209,8 +209,14 @@ class Channel:
         ------
         fkl.basics.errors.FklError
             When an agent has sent more scalars in this round than `Network.uplink_budget`.
+        fkl.basics.errors.BrokenPromiseError
+            As `up`, and for `sends` of another shape or type.
         """
-        message = self.receive(message, len(topology.links))
+        told = np.shape(sends), getattr(sends, "dtype", type(sends).__name__)
+        if told != (self.ledger.shape, np.bool_):
+            said = f"sends has shape {told[0]} and type {told[1]}; must be bool (R, K) = {self.ledger.shape}"
+            raise BrokenPromiseError(said)
+        message = self.receive(message, len(topology.links), of_clients=True)
         arrived, delivery = self.deliver(message, sends, topology, awake)
         sizes = [(kind, wire_size(parts, self.width)) for kind, parts in kinds(message)]
         self.book_to_neighbours(topology, delivery, sizes)

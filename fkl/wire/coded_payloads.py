@@ -201,6 +201,8 @@ class OneCodeForAll(Travelling):
         Code of one sender, K = 1.
     """
 
+    one_for_all = True
+
     def as_received(self, axes: Axes, width: int) -> "OneCodeForAll":
         """As it arrives, with checked axes and numbers at most as wide as the wire's."""
         code = self.code.as_received({**axes, "K": 1}, width)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fkl.basics.errors import BrokenPromiseError
 from fkl.kernels import FeatureBank
 from fkl.kernels.client_tiles import by_tile, sum_in_order, tile_sums, tiles
-from fkl.kernels.traceable import namespace
+from fkl.kernels.traceable import namespace, traced
 from fkl.wire.numbers import Part, array_of, narrowed, of_array
 
 Array = NDArray[np.floating]
@@ -69,6 +69,8 @@ class Travelling:
     """Letters of the leading axes of each field, such as RK; an array may be None."""
     factors: ClassVar[frozenset[str]] = frozenset()
     """Fields that do not travel themselves, but from which the travelling arrays are computed."""
+    one_for_all: ClassVar[bool] = False
+    """Whether it is one array for all clients, which only the server can send."""
 
     def dense(self) -> Any:
         """The arrays that would travel: itself, unless it stores factors of them."""
@@ -90,6 +92,9 @@ class Travelling:
             if values is None:
                 continue
             require_leading(np.shape(values), letters, axes, type(self).__name__)
+            if name == "chosen" and letters == "RK":
+                main, of_main = next(iter(self.leading.items()))
+                require_mask(values, np.shape(getattr(self, main))[len(of_main) :])
             if name not in self.factors and (found := narrowed(values, width)) is not values:
                 arrived[name] = found
         return replace(self, **arrived) if arrived else self  # type: ignore[type-var]
@@ -111,13 +116,30 @@ def require_leading(shape: tuple[int, ...], letters: str, axes: Axes, kind: str)
         raise ValueError(f"has shape {shape}: an array without entries tells by its shape alone; leave it out")
 
 
-def received_message(message: Any, axes: Axes, width: int) -> Any:
+def require_mask(chosen: Any, entries: tuple[int, ...]) -> None:
+    """Refuse a mask that does not say of every entry, or of all together, whether it travels."""
+    shape, dtype = np.shape(chosen), getattr(chosen, "dtype", type(chosen).__name__)
+    lengths = sorted({1, *entries[:1]})
+    if not entries or len(shape) != 3 or shape[2] not in lengths or dtype != np.bool_:
+        allowed = " or ".join(f"(R, K, {n})" for n in lengths)
+        raise ValueError(
+            f"has a mask `chosen` of {dtype} and shape {shape}; must be bool, {allowed}, for (R, K, n, ...)"
+        )
+
+
+def chosen_of(payload: Any) -> Any:
+    """The mask of a payload's entries that travel; None if all travel."""
+    return getattr(payload, "chosen", None)
+
+
+def received_message(message: Any, axes: Axes, width: int, of_clients: bool = False) -> Any:
     """A message as it arrives over a wire with `width` bytes per scalar.
 
     Raises
     ------
     fkl.basics.errors.BrokenPromiseError
-        Names the payload with another shape or type than both ends know.
+        Names the payload with another shape or type than both ends know, or that each client cannot send by itself if
+        it is a message `of_clients`.
     """
     if message is None:
         return None
@@ -132,11 +154,19 @@ def received_message(message: Any, axes: Axes, width: int) -> Any:
             if not isinstance(payload, Travelling):
                 kind = type(payload).__name__
                 raise BrokenPromiseError(f"{where} is {kind}, must be derived from fkl.wire.payloads.Travelling")
+            if of_clients and payload.one_for_all:
+                kind = type(payload).__name__
+                raise BrokenPromiseError(f"{where} is {kind}, one array for all; each client sends its own, PerClient")
             try:
                 arrived.append(payload.as_received(axes, width))
             except (TypeError, ValueError, OverflowError) as error:
                 raise BrokenPromiseError(f"{where} {error}") from error
             sent.append(payload)
+    # A mask of one bit costs nothing: the message comes or not. Several of these would tell more for nothing.
+    masks = [mask for mask in map(chosen_of, sent) if mask is not None and np.shape(mask)[2:] == (1,)]
+    if any(mask is not masks[0] and not traced(mask) and not np.array_equal(mask, masks[0]) for mask in masks[1:]):
+        said = "which of its payloads travel costs no bytes; send all or none, or entries of one payload by its mask"
+        raise BrokenPromiseError(f"{type(message).__name__}: {said}")
     changed = any(one is not other for one, other in zip(sent, arrived, strict=True))
     return rebuilt(message, arrived) if changed else message
 
@@ -171,6 +201,7 @@ class SameForAll(Travelling):
     values : (R, ...)
     """
 
+    one_for_all = True
     leading = {"values": "R"}  # noqa: RUF012
 
     values: NDArray[Any]
@@ -268,6 +299,7 @@ class Selected(Travelling):
         Entries that each client receives; one bit per entry informs the client, as in `PerClient`.
     """
 
+    one_for_all = True
     leading = {"values": "R", "chosen": "RK"}  # noqa: RUF012
 
     values: Array

@@ -29,7 +29,7 @@ from fkl.kernels.threads import wake_for
 from fkl.network import Network
 from fkl.wire import payloads
 
-Promise = Callable[[Conformance], None]
+Promise = Callable[[Conformance], str | None]
 LABELS = Conformance.labels_are_not_known_before_they_are_shown
 
 
@@ -115,6 +115,7 @@ FLAWS = [
 ]
 LEDGER = Conformance.ledger_books_every_message
 IDENTITIES = Conformance.identities_of_its_proofs_hold
+FACTS, MODELS = Conformance.facts_of_privacy_hold, Conformance.saved_models_predict_as_it_does
 APART, PROCESSES = Conformance.parties_see_what_they_hold_alone, Conformance.parties_share_nothing_but_messages
 CHEATS = [
     (
@@ -164,6 +165,24 @@ CHEATS = [
     (cheats.StepsTwice, IDENTITIES, "^unbiased step: one side of the identity is 2, the other 1:"),
     (cheats.CountsNoise, IDENTITIES, "^evidence: one side of the identity is .*, the other"),
     (cheats.Smuggler, APART, "Smuggler is not written as parties that exchange messages"),
+    (cheats.Hides, APART, "y_hat of client 0 in round 1 .*: a party sees more than its own state"),
+    (cheats.ByNestedClass, LEDGER, "downlink of round .: other samples give a message of another form: .*Yes|No"),
+    (cheats.ByField, LEDGER, "downlink of round 2: other samples give a message of another form: .*note"),
+    (cheats.ByPlace, LEDGER, "^Several: which of its payloads travel costs no bytes; send all or none"),
+    (cheats.ByChoice, FACTS, "what party . sends in round .*: its class must say choices_reveal_data = True"),
+    (
+        cheats.SaysOnce,
+        FACTS,
+        "uses_sample_once = True, but the message of party 0 in round 2 depends on samples of ear",
+    ),
+    (cheats.SavesAnother, MODELS, "its model is not what predicts: predictions of round 20 differ by up to"),
+    (cheats.SaysOneForAll, LEDGER, "^Target.target is SameForAll, one array for all; each client sends its own"),
+    (
+        cheats.MaskOfNumbers,
+        LEDGER,
+        r"^Target.target has a mask `chosen` of float64 and shape .*; must be bool, \(R, K, 1",
+    ),
+    (cheats.MaskOfTwo, LEDGER, r"^Target.target has a mask `chosen` of bool and shape \(5, 4, 2\); must be bool"),
 ]
 """Methods that cheat, the promise that they break, and what is said of them."""
 
@@ -176,8 +195,21 @@ def of(algorithm: Any, precision: str = "float64") -> Conformance:
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
-def test_who_keeps_all_promises_is_not_blamed(promise: Promise) -> None:
-    promise(of(RunningMean()))
+@pytest.mark.parametrize("honest", [RunningMean, cheats.OwnPayload])
+def test_who_keeps_all_promises_is_not_blamed(promise: Promise, honest: Callable[[], Any]) -> None:
+    promise(of(honest()))
+
+
+def test_what_was_not_checked_is_not_called_ok() -> None:
+    """A promise says why nothing was compared."""
+    learner = Conformance.from_overrides("algo=raker")
+    hidden = Conformance.from_overrides(
+        "algo=ofmkl_avg", "privacy=sampled", "participation=share", "participation.share=0.6"
+    )
+    assert APART(learner) == "it has no server"
+    assert "that hides who is present" in APART(hidden)
+    assert IDENTITIES(of(RunningMean())) == "it claims none"
+    assert APART(of(RunningMean())) == IDENTITIES(learner) == ""
 
 
 @pytest.mark.parametrize("promise", [Conformance.seeded_runs_repeat, LABELS, LEDGER], ids=lambda one: one.__name__)
@@ -221,13 +253,25 @@ def test_low_bits_do_not_arrive() -> None:
     APART(of(cheats.ByLowBits(), "float32"))
 
 
+def test_an_agent_says_by_yes_or_no_whether_it_sends() -> None:
+    checked = Conformance.from_overrides("algo=odkla")
+    cheat = replace(checked, experiment=replace(checked.experiment, algorithm=cheats.SendsNumbers()))
+    with pytest.raises(
+        BrokenPromiseError, match=r"^sends has shape \(5, .\) and type float64; must be bool \(R, K\) = "
+    ):
+        cheat.seeded_runs_repeat()
+
+
 def test_somebody_is_absent_in_the_scenario() -> None:
     """Or a state that goes on in rounds that its client misses would pass."""
     checked = Conformance.from_overrides("algo=ofmkl_avg")
     present = checked.experiment.problem.present
     assert not present.all() and present.any(axis=0).all()
+    cheat = replace(checked, experiment=replace(checked.experiment, algorithm=cheats.ChangesTheAbsent()))
     with pytest.raises(BrokenPromiseError, match=r"y_hat of client . in round .* is another alone"):
-        APART(replace(checked, experiment=replace(checked.experiment, algorithm=cheats.ChangesTheAbsent())))
+        APART(cheat)
+    with pytest.raises(BrokenPromiseError, match=r"^the state of client . changes in round .*, which it misses$"):
+        cheat.absent_clients_keep_their_state()
 
 
 def test_a_prediction_that_is_not_a_number_for_both_is_the_same() -> None:

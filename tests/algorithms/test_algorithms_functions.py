@@ -16,16 +16,13 @@ from fkl.algorithms.vertical.dsg import Dsg
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.conformance import small
-from fkl.engines.experiment import Experiment, make_world
-from fkl.kernels.functions import Gaussian
+from fkl.conformance.models import comparisons
+from fkl.engines.experiment import Experiment
 from fkl.runs.prepare import prepare
 from fkl.tasks import task_of
 from fkl.tasks.batch import BatchTask
-from fkl.tasks.own_features import OwnFeaturesTask
-from fkl.tasks.repeated import PerReplicateTask
 from fkl.tasks.stream import StreamTask
 from fkl.tasks.task import overrides_for_keys
-from fkl.tasks.vertical import VerticalTask
 
 IRIS = (
     "dataset=file",
@@ -68,91 +65,6 @@ OF_CLASSES = ("fed3r",)
 SCENARIOS = {name: (f"algo={name}",) for name in ALGORITHMS if name not in OF_CLASSES} | MORE
 
 
-def played(experiment: Experiment, rounds: int):
-    """World, state and last outcome after so many rounds."""
-    world, _ = make_world(experiment, (0,) if experiment.redraw else (0, 1))
-    state, outcome = experiment.algorithm.init(world), None
-    for t in range(rounds):
-        world.channel.open_round(t, world.problem.present[t])
-        state, outcome = experiment.algorithm.step(world, state, t)
-    return world, state, outcome
-
-
-def stream(experiment: Experiment, near: float) -> None:
-    """All rounds but the last; then its predictions, of the first client where clients are served in turn."""
-    algorithm, last = experiment.algorithm, experiment.problem.rounds - 1
-    world, state, _ = played(experiment, last)
-    learned = algorithm.functions(world, state, last)
-    x = experiment.problem.x[last]
-    assert all(function.is_function_of(experiment.problem.dimension) for function in learned)
-    f = [function.predict(x) for function in learned]
-    told = algorithm.step(world, state, last)[1]
-    shown = told.y_hat
-    clients = 1 if getattr(algorithm, "in_turn", False) else len(x)
-    for r, of_one in enumerate(f):
-        for k in range(clients):
-            assert of_one[k if len(of_one) > 1 else 0, k] == pytest.approx(shown[r, k], rel=near, abs=near)
-        if isinstance(learned[r], Gaussian):
-            variance = learned[r].variance(x)
-            for k in range(clients):
-                own = variance[k if len(variance) > 1 else 0, k]
-                assert own == pytest.approx(told.variance[r, k], rel=1000 * near)
-    assert np.abs(shown).max() > 1e-3
-
-
-def batch(experiment: Experiment, near: float) -> None:
-    """The clients' errors, as they are judged."""
-    world, state, _ = played(experiment, 0)
-    judge, T = experiment.task.judge(world, experiment.algorithm), world.problem.rounds
-    for t in range(T):
-        world.channel.open_round(t, world.problem.present[t])
-        state, outcome = experiment.algorithm.step(world, state, t)
-        assert judge.enter(t, outcome)
-    judge.close()
-    x, y, client = world.problem.part(False)
-    for r, function in enumerate(experiment.algorithm.functions(world, state, T)):
-        assert function.is_function_of(world.problem.dimension)
-        f = function.predict(x)[client if function.clients > 1 else 0, np.arange(len(x))]
-        if world.problem.loss == "square":
-            wrong, name = (f - y) ** 2, "test_mse"
-        else:
-            wrong, name = np.sign(f) != y, "test_error"
-        errors = np.bincount(client, wrong) / np.bincount(client)
-        assert errors == pytest.approx(judge.by_client[name][r], rel=10 * near, abs=near)
-
-
-def vertical(experiment: Experiment, near: float) -> None:
-    """Values f of the rows that are tested on."""
-    T = experiment.problem.rounds
-    world, state, outcome = played(experiment, T)
-    learned = experiment.algorithm.functions(world, state, T)
-    for function, f, rows in zip(learned, outcome.f, outcome.rows, strict=True):
-        shown = f()
-        assert function.is_function_of(world.problem.dimension)
-        assert function.predict(world.problem.x[rows])[0] == pytest.approx(shown, rel=near, abs=near)
-        assert np.ptp(shown) > 0
-
-
-def per_replicate(experiment: Experiment, near: float) -> None:
-    """The classes of all samples, and of points beside them."""
-    world, state, outcome = played(experiment, 1)
-    learned = experiment.algorithm.functions(world, state, 1)
-    for r, (function, predict) in enumerate(zip(learned, outcome.predict, strict=True)):
-        x = world.problem.batches[r].x
-        assert function.is_function_of(world.problem.dimension)
-        points = np.concatenate([x, x[::-1] + 0.1 * x])
-        assert np.array_equal(function.predict(points)[0], predict(points), equal_nan=True)
-
-
-ORACLES = {
-    StreamTask: stream,
-    BatchTask: batch,
-    OwnFeaturesTask: batch,
-    VerticalTask: vertical,
-    PerReplicateTask: per_replicate,
-}
-
-
 @pytest.fixture
 def _iris(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A folder with a file of three classes."""
@@ -184,5 +96,7 @@ def precisions(wide: Experiment) -> Iterator[tuple[Experiment, float]]:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_function_predicts_what_its_method_shows(name: str) -> None:
     for experiment, near in precisions(experiment_of(SCENARIOS[name])):
-        kind = next(kind for kind in type(experiment.task).__mro__ if kind in ORACLES)
-        ORACLES[kind](experiment, near)
+        compared = list(comparisons(experiment))
+        for one in compared:
+            assert one.model == pytest.approx(one.shown, rel=near * one.times, abs=near * one.times, nan_ok=True)
+        assert any(np.abs(one.shown).max() > 1e-3 for one in compared)

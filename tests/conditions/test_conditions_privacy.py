@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cheats import RunningMean
 from conftest import LOCAL_TRAINING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import kstest, norm
 
+from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
 from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Role, Streams
 from fkl.conditions import accountant, wrap
@@ -377,6 +379,13 @@ def test_nobody_makes_an_epsilon_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "'.[privacy]'" in said
     assert "\n" not in said
     assert Central(clip=1.0).warnings(None) == ()
+
+
+def test_noise_needs_a_class_that_says_what_its_silence_reveals() -> None:
+    """A method whose class says nothing, such as the example of a quiet one, has no epsilon."""
+    with pytest.raises(BadValue, match=r"must be null for Running mean, .*its class says choices_reveal_data = False"):
+        Local(clip=1.0, noise=1.0).require_fits(RunningMean(), {})
+    Local(clip=1.0, noise=1.0).require_fits(OfmklAvg(), {})
 
 
 @pytest.mark.parametrize("algo", STAR)

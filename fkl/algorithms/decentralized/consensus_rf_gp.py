@@ -95,6 +95,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
     """
 
     label: ClassVar[str] = "Consensus RF-GP"
+    choices_reveal_data: ClassVar[bool] = False
     on_a_graph: ClassVar[bool] = True
     not_traceable: ClassVar[str] = "its messages are not alike in all rounds"
 

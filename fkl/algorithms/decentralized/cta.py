@@ -39,6 +39,7 @@ class Cta(Consensus):
     """
 
     label: ClassVar[str] = "CTA"
+    choices_reveal_data: ClassVar[bool] = False
     one_way: ClassVar[bool] = True
 
     eta: float = 0.99

@@ -123,6 +123,7 @@ class DekrrDdrf(Batched, Decentralized):
     """
 
     label: ClassVar[str] = "DeKRR-DDRF"
+    choices_reveal_data: ClassVar[bool] = False
     on_a_graph: ClassVar[bool] = True
     on_links: ClassVar[bool] = True
     conserves: ClassVar[bool] = True

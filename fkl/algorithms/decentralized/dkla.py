@@ -45,6 +45,7 @@ class Dkla(Consensus):
     """
 
     label: ClassVar[str] = "DKLA"
+    choices_reveal_data: ClassVar[bool] = False
 
     rho: float = 1e-2
 

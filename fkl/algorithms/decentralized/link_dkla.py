@@ -43,6 +43,7 @@ class LinkDkla(Consensus):
     """
 
     label: ClassVar[str] = "DKLA on links"
+    choices_reveal_data: ClassVar[bool] = False
     on_links: ClassVar[bool] = True
 
     rho: float = 1e-2

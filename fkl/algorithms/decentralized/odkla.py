@@ -62,6 +62,7 @@ class Odkla(OnStreams):
     """
 
     label: ClassVar[str] = "ODKLA"
+    choices_reveal_data: ClassVar[bool] = False
     not_traceable: ClassVar[str] = ""
     on_a_graph: ClassVar[bool] = True
 

@@ -101,6 +101,7 @@ class EmKofl(Descent):
     """
 
     label: ClassVar[str] = "eM-KOFL"
+    choices_reveal_data: ClassVar[bool] = False
     exchanges: ClassVar[int] = 2
 
     predictor: str = "average"
@@ -144,10 +145,11 @@ class EmKofl(Descent):
         mean = down.theta.values[:, None]
         copies = common.xp.where(here, mean, client.theta[each, client.index])
         client = Client(common.bank.put(client.theta, (each, client.index), copies), client.index)
+        forgotten = common.xp.zeros_like(client.index)  # absent clients have not heard it
         if not averages_first:
-            return client, None, None
+            return Client(client.theta, forgotten), None, None
         client, losses, outcome = self._learn_all_kernels(common, client, samples)
-        return client, Losses(losses), outcome
+        return Client(client.theta, forgotten), Losses(losses), outcome
 
     def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
         """The mean of the copies; and w_i <- w_i exp(-eta_w mean_k L_ik)."""
@@ -171,12 +173,14 @@ class EmKofl(Descent):
         return self.weight_factor * self.rate(world.problem.rounds) * (share[:, None] * outcome.loss).sum(axis=1)
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """The kernel drawn in round t: its mean over all clients, or each client's own copy."""
+        """The kernel drawn in round t: its mean over the clients that have learned, or each client's own copy."""
         drawn: Any = self.broadcast(world.common, state.server, Turn(t, 0, world.streams, range(1)))
         learned = []
         for r, i in enumerate(drawn.index.values):
-            copies = state.client.theta[r, i][:, None]  # (K, 1, P)
-            theta = copies.mean(axis=0, keepdims=True) if self.predictor == "average" else copies
+            theta = state.client.theta[r, i][:, None]  # (K, 1, P)
+            if self.predictor == "average":
+                learned_anything = state.client.theta[r].any(axis=(0, 2))  # a client begins with 0
+                theta = theta[learned_anything if learned_anything.any() else slice(None)].mean(axis=0, keepdims=True)
             learned.append(OnFeatures.from_bank(world.bank, r, theta, np.ones((len(theta), 1)), np.array([i])))
         return tuple(learned)
 

@@ -54,6 +54,7 @@ class FedPoe(Descent):
     """
 
     label: ClassVar[str] = "Fed-POE"
+    choices_reveal_data: ClassVar[bool] = False
     unbiased: ClassVar[bool] = True
     uses_sample_once: ClassVar[bool] = True
     message_of_one_sample: ClassVar[bool] = True

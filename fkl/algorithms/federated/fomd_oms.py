@@ -47,6 +47,7 @@ class FomdOms(ModelSelection):
     """
 
     label: ClassVar[str] = "FOMD-OMS"
+    choices_reveal_data: ClassVar[bool] = False
     uses_sample_once: ClassVar[bool] = True
     message_of_one_sample: ClassVar[bool] = True
     draws_for_clients: ClassVar[bool] = True

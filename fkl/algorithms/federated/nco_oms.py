@@ -35,6 +35,7 @@ class NcoOms(ModelSelection):
     """
 
     label: ClassVar[str] = "NCO-OMS"
+    choices_reveal_data: ClassVar[bool] = False
     silent: ClassVar[bool] = True
 
     def start(self, common: Common, clients: int) -> tuple[None, Client]:

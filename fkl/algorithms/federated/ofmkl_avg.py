@@ -21,6 +21,7 @@ class OfmklAvg(Descent):
     """Every client sends the gradients of all kernels; predictions weigh them equally. Parameters: see `Descent`."""
 
     label: ClassVar[str] = "OFMKL-Avg"
+    choices_reveal_data: ClassVar[bool] = False
     unbiased: ClassVar[bool] = True
     uses_sample_once: ClassVar[bool] = True
     message_of_one_sample: ClassVar[bool] = True

@@ -72,6 +72,7 @@ class OneShotRidge(HoldOut, OnBatches):
 
     task: ClassVar[Any] = StarTask
     label: ClassVar[str] = "One-shot ridge"
+    choices_reveal_data: ClassVar[bool] = False
     exchanges: ClassVar[int] = 2
     exchanges_up: ClassVar[int] = 1
 

@@ -71,6 +71,7 @@ class PerFedAvg(Federated):
     """
 
     label: ClassVar[str] = "PerFedAvg"
+    choices_reveal_data: ClassVar[bool] = False
     uses_sample_once: ClassVar[bool] = True
     message_of_one_sample: ClassVar[bool] = True
     idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS

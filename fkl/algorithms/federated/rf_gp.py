@@ -155,6 +155,7 @@ class RfGp(GaussianProcesses, Federated):
     """
 
     label: ClassVar[str] = "RF-GP"
+    choices_reveal_data: ClassVar[bool] = False
     uses_sample_once: ClassVar[bool] = True
     exact_evidence: ClassVar[Mapping[str, Any]] = {
         "M": None, "rank": None, "flush": 1, "noise": FIRST_LEVEL, "forget": 1.0,

@@ -35,6 +35,7 @@ class VmKofl(Descent):
     """Theta as in OFMKL-Avg; w_i <- w_i exp(-eta mean_k L_ik) at the server. Parameters: see `Descent`."""
 
     label: ClassVar[str] = "vM-KOFL"
+    choices_reveal_data: ClassVar[bool] = False
     unbiased: ClassVar[bool] = True
     uses_sample_once: ClassVar[bool] = True
     message_of_one_sample: ClassVar[bool] = True

@@ -73,6 +73,7 @@ class FedAvg(Federated):
     """
 
     label: ClassVar[str] = "FedAvg"
+    choices_reveal_data: ClassVar[bool] = False
     personal: ClassVar[bool] = False
     """Whether each client has a model of its own."""
     uses_sample_once: ClassVar[bool] = True

@@ -1,0 +1,131 @@
+"""Facts of a method on which epsilon rests, checked on its messages.
+
+Every party plays again with other samples, and hears what it heard before. So whatever changes in its messages follows
+from its own samples alone.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.basics.errors import BrokenPromiseError
+from fkl.conformance.played import outcomes
+from fkl.contract.graph import Decentralized
+from fkl.contract.star import Federated
+from fkl.engines.experiment import Experiment, make_world
+from fkl.network import Network
+from fkl.tasks.stream import StreamTask
+from fkl.wire import Channel
+from fkl.wire.payloads import on_links, payloads_of
+
+Payloads = list[tuple[bytes, bytes]]
+"""The bytes and the mask's bits of each payload of a party's message; none if it is silent."""
+Told = dict[int, Payloads]
+"""Messages by number of a party that is present."""
+
+
+class Witness(Channel):
+    """A channel that notes what parties hear and tell; after another witness, they hear what they heard from it.
+
+    Parameters
+    ----------
+    channel : Channel
+        Of one replicate.
+    before : Witness or None
+    """
+
+    def __init__(self, channel: Channel, before: "Witness | None" = None) -> None:
+        vars(self).update(vars(channel))
+        self.heard: list[Any] = []
+        self.told: list[tuple[int, Told]] = []
+        self._before = before
+
+    def down(self, message: Any) -> Any:
+        """Pass a message of the server."""
+        return self._as_heard_before(super().down(message))
+
+    def up(self, message: Any) -> Any:
+        """Pass the clients' messages."""
+        message = super().up(message)
+        self._note(message, np.ones(self.ledger.shape, np.bool_))
+        return message
+
+    def send_to_neighbours(self, message: Any, sends: NDArray[np.bool_], topology: Any, awake: Any = None) -> Any:
+        """Pass the agents' messages."""
+        message, arrived = super().send_to_neighbours(message, sends, topology, awake)
+        self._note(message, sends)
+        return self._as_heard_before((message, arrived))
+
+    def _as_heard_before(self, told: Any) -> Any:
+        self.heard.append(told)
+        return told if self._before is None else self._before.heard[len(self.heard) - 1]
+
+    def _note(self, message: Any, sends: NDArray[np.bool_]) -> None:
+        dense = [] if on_links(message) else [payload.dense() for payload in payloads_of(message)]
+        told: Told = {}
+        for k in np.flatnonzero(self._present):
+            parts = [payload.packed(int(k), self.width) for payload in dense] if sends[0, k] else []
+            told[int(k)] = [(part.body, part.bits) for part in parts]
+        self.told.append((self._t, told))
+
+
+def require_privacy_facts(experiment: Experiment) -> str:
+    """Check what a method's class says of its messages; return why nothing is checked.
+
+    Raises
+    ------
+    fkl.basics.errors.BrokenPromiseError
+        Names the fact, and the message that contradicts it.
+    """
+    method: Any = getattr(experiment.algorithm, "innermost", experiment.algorithm)
+    step = type(method).step
+    if step not in (Federated.step, Decentralized.step) or getattr(method, "in_turn", False):
+        return "it has no epsilon"
+    once = [name for name in ("uses_sample_once", "message_of_one_sample") if getattr(method, name, False)]
+    if method.choices_reveal_data and not once:
+        return "it states none"
+    alone = replace(experiment, algorithm=method, network=Network())
+    problem, other = experiment.problem, experiment.task.other_samples()
+    first = _witnessed(alone, problem)
+    if not method.choices_reveal_data:
+        again = _witnessed(alone, other, first)
+        for t, k, mine, theirs in _messages(first, again):
+            if [(len(body), bits) for body, bits in mine] != [(len(body), bits) for body, bits in theirs]:
+                raise BrokenPromiseError(
+                    f"what party {k} sends in round {t + 1}, or that it is silent, differs with its own samples: its "
+                    "class must say choices_reveal_data = True"
+                )
+    if once and not isinstance(experiment.task, StreamTask):
+        raise BrokenPromiseError(f"{once[0]} = True, but its clients have all their samples in every round")
+    for old in (0, 1) if once else ():
+        changed = np.arange(problem.rounds) % 2 == old
+        mixed = {
+            name: np.where(changed.reshape(-1, *[1] * (mine.ndim - 1)), getattr(other, name), mine)
+            for name, mine in (("x", problem.x), ("y", problem.y))
+        }
+        again = _witnessed(alone, replace(problem, **mixed), first)
+        for t, k, mine, theirs in _messages(first, again):
+            if not changed[t] and mine != theirs:
+                said = f"the message of party {k} in round {t + 1} depends on samples of earlier rounds"
+                raise BrokenPromiseError(f"{once[0]} = True, but {said}")
+    return ""
+
+
+def _witnessed(experiment: Experiment, problem: Any, before: Witness | None = None) -> Witness:
+    """A witness of all rounds of one replicate with these data."""
+    world, _ = make_world(replace(experiment, problem=problem), (0,))
+    witness = Witness(world.channel, before)
+    with np.errstate(all="ignore"):  # the server may learn nonsense from answers to what it has not said
+        for _ in outcomes(experiment.algorithm, replace(world, channel=witness)):
+            pass
+    return witness
+
+
+def _messages(first: Witness, again: Witness) -> Iterator[tuple[int, int, Payloads, Payloads]]:
+    """Round, party, and both forms of its message."""
+    for (t, mine), (_, theirs) in zip(first.told, again.told, strict=True):
+        for k in mine:
+            yield t, k, mine[k], theirs[k]
