@@ -124,6 +124,10 @@ class LateUpdates(OnMessages):
         noise = "all or client where there is noise, which hides one message of a client in a round and not two"
         require(one_each, "late.drawn", self.drawn, noise)
 
+    def require_samples(self, problem: Any) -> None:
+        """Refuse a run that ends before the first update arrives."""
+        require_arrivals(self.rounds if self.drawn == "all" else 0, problem)
+
     def server_takes(
         self, common: Common, memory: OnTheWay | None, message: Any, share: Array, turn: Turn
     ) -> tuple[OnTheWay, Any, Array]:
@@ -205,7 +209,8 @@ class LateLabels(OnMessages):
         require_one_exchange(self, method)
 
     def require_samples(self, problem: Any) -> None:
-        """Refuse clients that miss a round, because then only some would know a label."""
+        """Refuse clients that miss a round, because then only some would know a label, and a run without labels."""
+        require_arrivals(self.rounds, problem)
         everybody = bool(problem.present.all())
         require(everybody, "late", "LateLabels", "null where clients miss rounds")
 
@@ -221,6 +226,12 @@ def require_one_exchange(condition: OnMessages, method: Any) -> None:
     """Refuse a method whose server answers clients' messages within their round."""
     within = f"null for {method.label}, whose server answers within a round"
     require(method.exchanges == 1, "late", type(condition).__name__, within)
+
+
+def require_arrivals(rounds: int, problem: Any) -> None:
+    """Refuse a delay as long as the run: nothing would be learned."""
+    allowed = f"an integer below {problem.rounds}, the number of rounds: nothing arrives before they end"
+    require(rounds < problem.rounds, "late.rounds", rounds, allowed)
 
 
 def _with_replaced(value: Any, kind: type, by: Any) -> Any:

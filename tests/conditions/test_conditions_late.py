@@ -224,3 +224,11 @@ def test_limits(key: str) -> None:
     """By name."""
     with pytest.raises(BadValue, match=key.split("=")[0]):
         scenario("algo=pof_mkl", "late=updates", key)
+
+
+@pytest.mark.parametrize("late", ["updates", "labels"])
+def test_a_delay_as_long_as_the_run_is_refused(late: str) -> None:
+    """Nothing would be learned."""
+    experiment = prepare(scenario("algo=ofmkl_avg", f"late={late}", "partition.rounds=5"))
+    with pytest.raises(BadValue, match=r"late.rounds=5: must be an integer below 5, the number of rounds"):
+        play(experiment, (0,))
