@@ -28,7 +28,7 @@ from fkl.runs.prepare import prepare
 NOTES: list[str] = []
 """Why engines cannot play methods: the footnotes of the table."""
 LONG = ("dataset=synthetic", "dataset.rows=2000", "precision=float32")
-ENGINES = ("numpy", "numba", "disk", "mpi", "jax")
+ENGINES = ("numpy", "numba", "disk", "jax")
 CLIP = ("privacy.clip=1", "privacy.noise=1")
 CONDITIONS = [
     *(
@@ -75,14 +75,14 @@ def apart(found: Mapping[str, Any], expected: Mapping[str, Any]) -> float:
 
 
 def cells(algo: str) -> list[str]:
-    """numpy, numba, disk, mpi, jax in float64 and in float32, of one method, and why Flower cannot play it."""
+    """numpy, numba, disk, jax in float64 and in float32, of one method, and why Flower cannot play it."""
     words = (f"algo={algo}", "precision=float64")
     run, reference = scenario(*words), None
     row = [f"{run.algo.label} (`{algo}`)"]
     for name in ENGINES:
         if (why := engine(name).can_play(run)) is not None:
             row.append(noted(why))
-        elif name in ("disk", "mpi"):
+        elif name == "disk":
             row.append("✓ same bytes")
         else:
             found = shown(scenario(*words, f"engine={name}"))

@@ -16,7 +16,6 @@ import random
 import re
 import shutil
 import signal
-import sys
 import tempfile
 import threading
 import time
@@ -51,7 +50,6 @@ judge: {seeds: 3}
 set: [kernels.D=4, kernels.N=2, kernels.laplacians=0, "kernels.smallest=0.5", "kernels.largest=2.0"]
 """
 ROWS = "age,sex,bmi,bp,s1,s2,s3,s4,s5,s6\n" + "0.1,0.2,0.1,0,0,0,0,0,0,0\n" * 20
-MPI = (str(Path(sys.executable).with_name("mpiexec")), "-n", "2", sys.executable, "-m", "fkl", *RUN, "engine=mpi")
 FROM_US = """
 import os
 from pathlib import Path
@@ -117,7 +115,6 @@ KILLED = {
     "sweep": Case((*SWEEP, *LONG), NINE),
     "study": CASES["study"],
     "joblib": Case((*SWEEP, *LONG, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"), NINE),
-    "MPI": Case((*MPI, *LONG), NINE),
 }
 
 

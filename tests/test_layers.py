@@ -1,7 +1,6 @@
 """No module imports one of a layer above its own; an import inside a function counts, and one for types alone, too."""
 
 import ast
-import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -114,9 +113,3 @@ def test_imports_are_found_wherever_they_are(source: str, found: str, tmp_path: 
 
 def test_nothing_private_of_hydra_is_used() -> None:
     assert [name for name, file in MODULES.items() if "hydra._internal" in file.read_text()] == []
-
-
-def test_one_engine_alone_knows_of_other_processes() -> None:
-    """Besides the configuration, which has the names of all engines."""
-    knowing = [name for name, file in MODULES.items() if re.search(r"\bmpi", file.read_text(), re.IGNORECASE)]
-    assert [name for name in knowing if not name.startswith("fkl.config")] == ["fkl.engines.mpi"]

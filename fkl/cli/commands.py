@@ -251,12 +251,6 @@ def run(
 
     It goes on past a run that fails (--fail-fast: leaves out the rest).
     """
-    named = [word.removeprefix("engine=") for word in words if word.startswith("engine=")]
-    if named:
-        from fkl.config import ENGINES, engine
-
-        if named[-1] in ENGINES:
-            engine(named[-1]).before_run(multirun=multirun)
     if cfg and multirun:
         raise FklError("--cfg and -m: must be one of these")
     if resolve and not cfg:

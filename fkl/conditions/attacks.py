@@ -47,7 +47,7 @@ class Attack(OnMessages):
 
     def idle(self, problem: Any) -> str:
         """Say so if the attack never happens."""
-        n, T = problem.everyone, len(problem.present)
+        n, T = problem.clients, len(problem.present)
         if self.share > 0 and not int(self.share * n + ROUNDING):
             return f"attack.share={self.share}: rounded down, it is none of {n} clients"
         return (

@@ -20,7 +20,6 @@ ENGINES = {
     "numba": "fkl.engines.local.Numba",
     "numpy": "fkl.engines.local.Numpy",
     "disk": "fkl.engines.disk.Disk",
-    "mpi": "fkl.engines.mpi.Mpi",
     "jax": "fkl.engines.jax.Jax",
 }
 """Import paths of the engines that play the rounds, see `fkl.engines.base.Engine`."""
@@ -67,12 +66,11 @@ class Settings:
         Independent sets of random features.
     precision : {"float32", "float64"}
         Precision of random features, of their parameters, and of scalars on the wire.
-    engine : {"numba", "numpy", "disk", "mpi", "jax"}
+    engine : {"numba", "numpy", "disk", "jax"}
         Compiled loops, or the slow reference in numpy; a method whose loops exist only compiled refuses the latter.
-        With mpi, for methods whose clients have a server, the processes that mpirun has started play the clients in
-        parts, with the compiled loops, and give the same bytes. With disk, one process plays such parts one after
-        another, with samples and states in files, and gives the same bytes. With jax, for methods whose rounds can be
-        traced, one compiled scan plays them on the device that JAX finds.
+        With disk, for methods whose clients have a server, the clients play in parts, one after another, with samples
+        and states in files, and give the same bytes. With jax, for methods whose rounds can be traced, one compiled
+        scan plays them on the device that JAX finds.
     scaling : {"unit_ball", "unit_box", "none"}
         Scaling of features and target, see `fkl.data.normalise.normalise`.
     rows : str

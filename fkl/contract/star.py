@@ -201,11 +201,7 @@ class Federated:
 
     def init(self, world: World) -> Star:
         """All parties before the first round."""
-        clients, everyone = world.problem.clients, world.common.clients
-        server, client = self.start(world.common, everyone)
-        if clients < everyone:  # other processes have the other clients, and the same server
-            _, client = self.start(world.common, clients)
-        return Star(server, client)
+        return Star(*self.start(world.common, world.problem.clients))
 
     def step(self, world: World, state: Star, t: int) -> tuple[Star, Outcome]:
         """One round of all parties, whose messages pass the channel."""
@@ -213,7 +209,7 @@ class Federated:
         samples, share = self.given(world, t)
         server, client, shown, here = state.server, state.client, None, world.together(t)
         for exchange in range(self.exchanges):
-            players = (range(1), world.problem.numbers)
+            players = (range(1), range(world.problem.clients))
             alone, everyone = (Turn(t, exchange, world.streams, numbers, together=here) for numbers in players)
             server, down = self.tell(common, server, alone)
             client, up, outcome = world.exchange(self, common, channel, client, down, samples, share, everyone)

@@ -1,6 +1,6 @@
 """The protocol of methods, the parties' common knowledge, the world of a simulation, and the outcome of a round."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self, cast
@@ -12,7 +12,6 @@ from fkl.basics.random_streams import Streams
 from fkl.contract.held_samples import BatchSamples, Held, OwnSamples
 from fkl.kernels import BANKS, Dictionary, FeatureBank
 from fkl.kernels.classes import ClassBank
-from fkl.kernels.client_tiles import as_they_are, sums_in_order
 from fkl.kernels.feature_rows import Rows
 from fkl.kernels.losses import LOSSES, Loss, OfNumbers
 from fkl.network import Topology
@@ -109,10 +108,6 @@ class World:
         The graph of a method without a server.
     engine : {"numba", "numpy"}
         Library that computes the features.
-    added : callable
-        Adds up terms (tiles, ...) over all clients, tile after tile; other processes may have some of the clients.
-    of_all_clients : callable
-        Returns the values (R, K, ...) of all clients in the process that speaks, given those of this process.
     metrics : dict of str to str
         The user's own metrics, for the judge: names, and import paths of functions.
     intervals : object or None
@@ -128,18 +123,16 @@ class World:
     precision: str
     topology: Topology | None = None
     engine: str = "numba"
-    added: Callable[[Sequence[Array]], list[Array]] = sums_in_order
-    of_all_clients: Callable[[Array], Array] = as_they_are
     metrics: Mapping[str, str] = field(default_factory=dict)
     intervals: Any = None
     exchange: Callable[..., tuple[Any, Any, Any]] = all_together
 
     def together(self, t: int) -> int:
-        """Number of clients of all processes that take part in round t."""
+        """Number of clients that take part in round t."""
         return int(self.problem.together[t])
 
     def present(self, t: int) -> NDArray[np.bool_]:
-        """Which clients of this process, or agents, are present in round t, (K,)."""
+        """Which clients, or agents, are present in round t, (K,)."""
         here: NDArray[np.bool_] = self.problem.present[t]
         return here
 
@@ -147,9 +140,8 @@ class World:
     def common(self) -> Common:
         """Common knowledge of all parties."""
         horizon, drawn = self.problem.rounds, (self.streams, self.precision, self.engine)
-        clients = getattr(self.problem, "everyone", self.problem.clients)  # data that are never divided have none
         outputs = getattr(self.problem, "classes", 1)  # of a batch
-        return Common(self.dictionary, self.problem.dimension, horizon, *drawn, clients, outputs)
+        return Common(self.dictionary, self.problem.dimension, horizon, *drawn, self.problem.clients, outputs)
 
     @cached_property
     def bank(self) -> FeatureBank:

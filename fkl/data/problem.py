@@ -85,22 +85,12 @@ class Table:
         return replace(self, **{name: array[chosen] for name, array in arrays.items() if array is not None})
 
 
-class OfAllClients:
-    """Base class of problems with all clients in this process; `Slice` is the exception."""
-
-    @property
-    def numbers(self: Any) -> range:
-        """Numbers of the clients that are in this process."""
-        return range(self.clients)
-
-    @property
-    def everyone(self: Any) -> int:
-        """How many clients there are in all."""
-        return int(self.clients)
+class OfClients:
+    """Base class of problems of clients that are present in some rounds."""
 
     @cached_property
     def together(self: Any) -> NDArray[np.int64]:
-        """How many of all clients are present in each round, (T,)."""
+        """How many clients are present in each round, (T,)."""
         return np.sum(self.present, axis=1, dtype=np.int64)
 
     def reached(self: Any, rounds: slice) -> NDArray[np.bool_]:
@@ -109,7 +99,7 @@ class OfAllClients:
 
 
 @dataclass(frozen=True)
-class Problem(OfAllClients):
+class Problem(OfClients):
     """The streams of all clients: in round t client k sees x[t, k], predicts, then sees y[t, k].
 
     Parameters
@@ -212,50 +202,7 @@ class Problem(OfAllClients):
 
 
 @dataclass(frozen=True)
-class Slice(Problem):
-    """The streams of some clients, while another process has the others.
-
-    Parameters
-    ----------
-    first : int
-        Number of the first of them.
-    everyone : int
-        How many clients there are in all.
-    together : (T,) int64
-        How many of all are present in each round.
-    present_of_all : (T, everyone) bool
-        Whether each of all clients is present.
-    """
-
-    first: int = 0
-    everyone: int = 0  # type: ignore[assignment]
-    together: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))  # type: ignore[assignment]
-    present_of_all: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
-
-    @classmethod
-    def from_problem(cls, problem: Problem, numbers: range) -> "Slice":
-        """Copies of what a run needs of the clients with these numbers, and of no others."""
-        some = slice(numbers.start, numbers.stop)
-        own = {name: getattr(problem, name)[:, some].copy() for name in ("x", "y", "present")}
-        own |= {"site": problem.site[some].copy(), "together": problem.together, "present_of_all": problem.present}
-        return cls(**own, scale=problem.scale, first=numbers.start, everyone=problem.clients)
-
-    @property
-    def numbers(self) -> range:
-        """Numbers of these clients."""
-        return range(self.first, self.first + self.clients)
-
-    def reached(self, rounds: slice) -> NDArray[np.bool_]:
-        """Whether each of all clients takes part in any of some rounds, (everyone,)."""
-        return np.any(self.present_of_all[rounds], axis=0)
-
-    def share_of_all(self, t: int) -> NDArray[np.float64]:
-        """The share of each of all clients in round t, (everyone,), as in `Problem.round`."""
-        return self.present_of_all[t] / max(int(self.together[t]), 1)
-
-
-@dataclass(frozen=True)
-class Batch(OfAllClients):
+class Batch(OfClients):
     """All samples of all clients at once, for methods that go over the same samples in every round.
 
     Parameters

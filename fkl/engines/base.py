@@ -1,6 +1,6 @@
 """The engine of a run, which plays its rounds. `fkl.config.ENGINES` has the names of engines on a command line."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,9 +12,7 @@ from fkl.config import Run
 from fkl.contract.batches import OnBatches
 from fkl.contract.world import Algorithm, Common, World, all_together
 from fkl.engines.checkpoint import CHECKPOINT, Checkpoint, Follower
-from fkl.kernels.client_tiles import sums_in_order
 from fkl.kernels.losses import OF_CLASSES
-from fkl.network.response_times import CostModel
 from fkl.tasks import task_of
 from fkl.tasks.stream import StreamTask
 from fkl.wire import Channel
@@ -23,10 +21,9 @@ Array = NDArray[np.floating]
 
 
 class Engine:
-    """Plays the rounds of a run: in this process, on a device, or in several processes.
+    """Plays the rounds of a run: by compiled loops, on a device, or with some clients in memory at a time.
 
-    No other part of fkl depends on the number of processes. Each engine writes `can_play` and `rounds`; the other
-    methods are implemented here for one process with all clients.
+    Each engine writes `can_play` and `rounds`; the other methods are those of an engine with all clients in memory.
     """
 
     name: ClassVar[str]
@@ -40,8 +37,6 @@ class Engine:
     has_all_clients: ClassVar[bool] = True
     all_together: ClassVar[bool] = False
     """Whether all replicates have to run together."""
-    speaks: bool = True
-    """Whether this process writes the run's files and prints; among several processes it is the first."""
 
     # Before the rounds
 
@@ -49,35 +44,13 @@ class Engine:
         """Why it cannot play a run, as the end of a line; None if it can. It reads keys and classes, but no data."""
         raise NotImplementedError
 
-    def before_run(self, *, multirun: bool) -> None:
-        """Prepare this process for `fkl run`, before anything is read or printed.
-
-        Parameters
-        ----------
-        multirun : bool
-            Whether it is a sweep.
-        """
-
     @contextmanager
     def opened(self) -> "Iterator[Engine]":
         """Start the resources that it needs, and release them after the block in every case."""
         yield self
 
-    def broadcast(self, value: Any = None) -> Any:
-        """Send a value from the first process to all processes, and return it."""
-        return value
-
-    def own_part(self, experiment: Any, again: Callable[[], Any]) -> Any:
-        """The part of an experiment that this process plays; None for nothing.
-
-        Parameters
-        ----------
-        experiment : Experiment
-            With all clients.
-        again : callable
-            Prepares the same experiment again.
-        """
-        return experiment
+    def announce(self) -> None:
+        """Say what the user has to know of it, before the first round."""
 
     # During the rounds
 
@@ -107,34 +80,14 @@ class Engine:
         """The channel for messages of a problem's clients."""
         return Channel(*given)
 
-    def cost(self, cost: CostModel | None) -> CostModel | None:
-        """The cost of messages, from the cost of the network."""
-        return cost
-
     def exchange(
         self, method: Any, common: Common, channel: Any, client: Any, down: Any, samples: Any, share: Array, turn: Any
     ) -> tuple[Any, Any, Any]:
         """Let the clients of a method with a server play an exchange, as `fkl.contract.world.all_together`."""
         return all_together(method, common, channel, client, down, samples, share, turn)
 
-    def added(self, terms: Sequence[Array]) -> list[Array]:
-        """The sum over all clients of each term (tiles, ...), tile after tile."""
-        return sums_in_order(terms)
-
-    def of_all_clients(self, values: Array) -> Array:
-        """Values (R, K, ...) of all clients in the process that speaks; in other processes those of its own clients."""
-        return values
-
-    def functions(self, algorithm: Any, world: World, state: Any, t: int) -> Any:
-        """What the process that speaks keeps as learned by all clients in t rounds, a function for each replicate."""
-        return algorithm.functions(world, state, t)
-
-    def least(self, number: int) -> int:
-        """The minimum of a number over all processes."""
-        return number
-
     def gathered(self, chunk: Any) -> Any:
-        """The `fkl.engines.rounds.Chunk` with the results of all clients, in the first process."""
+        """The `fkl.engines.rounds.Chunk` as it is recorded."""
         return chunk
 
     def checkpoint(self, folder: Path, every: float | None, digest: str, follower: Follower | None) -> Checkpoint:
@@ -142,10 +95,6 @@ class Engine:
         return Checkpoint(folder / CHECKPOINT, every, digest, follower)
 
     # After the rounds
-
-    def with_all_clients(self, experiment: Any) -> Any:
-        """The experiment with all clients, for tables and models."""
-        return experiment
 
     def notes(self) -> dict[str, Any]:
         """Entry about this engine in provenance.json."""
@@ -165,7 +114,7 @@ class Engine:
 def why_no_star(method: Algorithm) -> str | None:
     """Why a method is not a star with one exchange for all clients together in each round; None if it is one.
 
-    Only in such a star can each client be in another process, or be a site, because the server needs only messages.
+    Only in such a star can clients play one part after another, or be sites, because the server needs only messages.
     """
     task: Any = task_of(method)
     if getattr(method, "on_a_graph", False):
@@ -194,7 +143,7 @@ def why_not_a_part_at_a_time(run: Run) -> str | None:
         return "its server asks for more than means over clients that are added up in a fixed order"
     inside = [name for name, one in run.conditions.items() if not getattr(one, "means_only", True)]
     inside += ["network.compute_s"] * getattr(run.network, "timed", False)
-    return f"a process that has some of the clients knows no {', '.join(inside)}" if inside else None
+    return f"some of the clients alone know no {', '.join(inside)}" if inside else None
 
 
 def why_not_at_sites(method: Algorithm) -> str | None:

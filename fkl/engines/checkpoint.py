@@ -14,8 +14,8 @@ from fkl.basics.plain_data import NotPlainError, Reader, Writer
 from fkl.screen.messages import warning
 
 Kept = TypeVar("Kept")
-CHECKPOINT, CHECKPOINTS = "checkpoint", "checkpoints"
-"""Names in a run's folder: the file of one process, and the folder with files of several processes."""
+CHECKPOINT = "checkpoint"
+"""Name of the file in a run's folder."""
 TEXT = "text"
 """Name of the array that holds the JSON."""
 

@@ -189,8 +189,8 @@ class Disk(Numba):
                 share[some],
                 replace(turn, clients=numbers),
             )
+            stored.show(some, outcome)  # first, for what it shows may lie in the old state
             stored.keep(number, state)
-            stored.show(some, outcome)
             shows = shows or outcome is not None
             payloads = wire.payloads_of(up)
             if not sums:

@@ -32,7 +32,7 @@ class Experiment:
     links : Links or None
         Links of the topology that are up in each iteration; None for all.
     engine : Engine
-        Engine of the rounds; with several processes, `problem` has the clients of this process.
+        Engine of the rounds.
     metrics : dict of str to str
         The key of this name.
     intervals : object or None
@@ -71,7 +71,7 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     if network.loss > 0:
         directions = (*directions, "lost")
     engine = experiment.engine
-    ledger = Ledger(problem.rounds, len(replicates), problem.clients, engine.cost(network.cost), directions)
+    ledger = Ledger(problem.rounds, len(replicates), problem.clients, network.cost, directions)
     times = None
     if getattr(network, "timed", False):  # a user's network class may not have this field
         own = streams if experiment.redraw is not None else Streams(experiment.seed, (0,))
@@ -84,4 +84,4 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     channel = engine.channel(problem, *passing)
     known = problem, experiment.dictionary, channel, streams, precision, topology
     judged = experiment.metrics, experiment.intervals
-    return World(*known, engine.bank, engine.added, engine.of_all_clients, *judged, engine.exchange), ledger
+    return World(*known, engine.bank, *judged, engine.exchange), ledger

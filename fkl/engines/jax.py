@@ -52,10 +52,9 @@ class Jax(Engine):
             import jax  # noqa: F401
         yield self
 
-    def own_part(self, experiment: Any, again: Callable[[], Any]) -> Any:
-        """The whole experiment; prints the device."""
+    def announce(self) -> None:
+        """Print the device."""
         say(f"engine=jax: on {device_name()}")
-        return experiment
 
     def rounds(self, algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
         """Play the remaining rounds, many in a scan, and pause after each scan."""

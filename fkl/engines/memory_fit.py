@@ -37,7 +37,6 @@ def fitting(experiment: Experiment, chunk: int | None = None) -> int:
     keys = ", ".join(of_rounds or ["partition.rounds", "partition.clients"])
     memory.require_memory(together * rows, what, f"{keys} or chunk={together}" if together > 1 else keys)
     fits = experiment.task.replicates_at_once(partial(rehearse, experiment))
-    fits = experiment.engine.least(fits)
     together = together if chunk and experiment.redraw is None else fits
     if experiment.engine.all_together and together < experiment.replicates:
         every, mend = experiment.replicates, f"replicates={together}"

@@ -154,7 +154,7 @@ def simulate(
                 world = _world_of(experiment, first, together)
                 in_progress = before_first_round(experiment, world)
             played = Chunk(in_progress.judge, in_progress.ledger, in_progress.elapsed, first)
-            watched = watch is not None and engine.has_all_clients  # a rank has a part of each round
+            watched = watch is not None and engine.has_all_clients
             try:
                 with closing(engine.rounds(experiment.algorithm, world, in_progress, watched)) as pauses:
                     for done in pauses:
@@ -174,7 +174,8 @@ def simulate(
                 played = replace(played, told=told, by_round=by_round)
             if keep_functions:
                 try:
-                    functions = engine.functions(experiment.algorithm, world, in_progress.state, in_progress.t)
+                    method: Any = experiment.algorithm
+                    functions = method.functions(world, in_progress.state, in_progress.t)
                     pairs = zip(functions, experiment.task.scales(world), strict=True)
                     rounds = slice(0, in_progress.t)
                     each = (

@@ -67,11 +67,6 @@ def sums_in_order(terms: Sequence[Array]) -> list[Array]:
     return [sum_in_order(one) for one in terms]
 
 
-def as_they_are(values: Array) -> Array:
-    """The values of all clients, where one process has all of them."""
-    return values
-
-
 def sum_in_order(terms: Array) -> Array:
     """The sum over the first axis, one term after another."""
     if traced(terms):  # in the fixed order of its compiled program

@@ -37,18 +37,17 @@ class Following:
     Parameters
     ----------
     run : Run
-    whole : callable
-        As in `Tables`.
+    experiment : Experiment
     tables : Tables
         Tables of the run.
     """
 
-    def __init__(self, run: Run, whole: Callable[[], Experiment], tables: Tables) -> None:
+    def __init__(self, run: Run, experiment: Experiment, tables: Tables) -> None:
         local = JsonLines, TensorBoard  # write files as the run does
         self._loggers: dict[str, Any] = {
             name: logger if isinstance(logger, local) else _InThread(logger) for name, logger in run.loggers.items()
         }
-        self._whole, self._tables = whole, tables
+        self._experiment, self._tables = experiment, tables
         self._first, self._told = -1, 0
         self._next = monotonic() + EVERY_S
 
@@ -65,7 +64,7 @@ class Following:
         if self._loggers and done > self._told:
             replicates = range(chunk.first, chunk.first + chunk.ledger.shape[0])
             with np.errstate(all="ignore"):  # of rounds that are not finished
-                table = rounds_so_far(self._whole(), chunk, done, self._tables.comparison)
+                table = rounds_so_far(self._experiment, chunk, done, self._tables.comparison)
             for t, row in enumerate(table[self._told :].to_dict("records"), start=self._told + 1):
                 metrics = {str(name): float(value) for name, value in row.items() if math.isfinite(value)}
                 self.each("round", t, replicates, metrics)
@@ -130,9 +129,9 @@ class _InThread:
 
 
 @contextmanager
-def following(run: Run, whole: Callable[[], Experiment], tables: Tables) -> Iterator[Following]:
+def following(run: Run, experiment: Experiment, tables: Tables) -> Iterator[Following]:
     """Inform a run's loggers that it begins, and how it ended if the block raises."""
-    loggers = Following(run, whole, tables)
+    loggers = Following(run, experiment, tables)
     loggers.each("begin", run)
     try:
         yield loggers

@@ -34,7 +34,7 @@ from fkl.basics.files import (
     writing,
 )
 from fkl.config import Run
-from fkl.engines.checkpoint import CHECKPOINT, CHECKPOINTS
+from fkl.engines.checkpoint import CHECKPOINT
 from fkl.screen.messages import note
 
 LAST_FILE = "provenance.json"
@@ -201,7 +201,7 @@ def workspace(run: Run) -> Iterator[Path]:
         yield folder
     except BaseException as error:
         refused = isinstance(error, FklError) and not isinstance(error, CannotWriteError)
-        if refused or not any((folder / name).exists() for name in (CHECKPOINT, CHECKPOINTS)):
+        if refused or not (folder / CHECKPOINT).exists():
             shutil.rmtree(folder, ignore_errors=True)
         raise
 
@@ -219,7 +219,7 @@ def finish(run: Run, folder: Path, notes: dict[str, Any]) -> None:
     """
     with writing(run.folder):
         (folder / "config.yaml").write_text(yaml.safe_dump(run.resolved, sort_keys=False), encoding="utf-8")
-        files = sorted(file for file in folder.iterdir() if file.name not in (LAST_FILE, CHECKPOINT, CHECKPOINTS))
+        files = sorted(file for file in folder.iterdir() if file.name not in (LAST_FILE, CHECKPOINT))
         for file in files:
             with file.open("rb+") as stream:
                 flush_to_disk(stream)
@@ -266,13 +266,6 @@ def recovered(run: Run) -> bool:
 def _move_to_place(folder: Path, run: Run) -> None:
     """Move a finished workspace to its place; a damaged folder there is moved aside, never deleted."""
     (folder / CHECKPOINT).unlink(missing_ok=True)
-    # Files of several processes, and their folder if nothing else is in it
-    checkpoints = folder / CHECKPOINTS
-    if checkpoints.is_dir() and not checkpoints.is_symlink():
-        for file in checkpoints.glob("[0-9]*of[0-9]*.[ab]"):
-            file.unlink()
-        with suppress(OSError):
-            checkpoints.rmdir()
     place = _resolve_links(run.folder)
     if place.exists() and any(place.iterdir()):
         if damage(place) is None and _is_mine(run):  # by a process on a file system without locks

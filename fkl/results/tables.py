@@ -1,7 +1,7 @@
 """A run as three tidy tables."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -91,14 +91,13 @@ class Tables:
     ----------
     folder : Path
         Folder of the files.
-    whole : callable
-        Returns the experiment with all clients, at the first use.
+    experiment : Experiment
     cache : Path or None
         Folder for losses in hindsight.
     """
 
-    def __init__(self, folder: Path, whole: Callable[[], Experiment], cache: Path | None = None) -> None:
-        self._folder, self._whole, self._cache = folder, whole, cache
+    def __init__(self, folder: Path, experiment: Experiment, cache: Path | None = None) -> None:
+        self._folder, self._experiment, self._cache = folder, experiment, cache
         self._comparison: tuple[Any] | None = None
         nothing = {"curves": Curves(), "kinds": {}, "learned": (), "row_losses": ()}
         self.truncate_to({"sizes": dict.fromkeys(TABLES, 0), **nothing})
@@ -151,11 +150,11 @@ class Tables:
     def comparison(self) -> Any:
         """The task's reference results for the run, computed at the first use."""
         if self._comparison is None:
-            self._comparison = (find_comparison(self._whole(), self._cache),)
+            self._comparison = (find_comparison(self._experiment, self._cache),)
         return self._comparison[0]
 
     def _tables(self, chunk: Chunk) -> dict[str, Iterable[pd.DataFrame]]:
-        return _tables_of_chunk(self._whole(), chunk, self.comparison)
+        return _tables_of_chunk(self._experiment, chunk, self.comparison)
 
     def _append(self, name: str, table: pd.DataFrame) -> None:
         file, size = self._file(name), self._sizes[name]

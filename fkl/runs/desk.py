@@ -1,13 +1,11 @@
 """Output during the rounds: tables, a progress bar, loggers and checkpoints."""
 
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from fkl.config import Run
-from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.divergence import DivergedError
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import Chunk
@@ -40,15 +38,15 @@ class Desk:
 
     def __init__(self, run: Run, experiment: Experiment, folder: Path, progress: bool = True) -> None:
         self._run, self._experiment, self._shown = run, experiment, progress
-        self.whole = partial(experiment.engine.with_all_clients, experiment)
-        self.tables = Tables(folder, self.whole, Path(run.paths.cache).expanduser())
-        self.checkpoint = checkpoint_of(run, experiment, folder, self.tables)
+        self.tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
+        digest = f"{run.digest}, functions kept" if run.settings.save_model else run.digest
+        self.checkpoint = experiment.engine.checkpoint(folder, run.settings.checkpoint_s, digest, self.tables)
 
     def __enter__(self) -> Self:
         rounds = self._run.settings.replicates * self._experiment.problem.rounds
         with ExitStack() as opened:  # closes the bar if a logger cannot begin
             self.progress = opened.enter_context(Progress(title_of(self._run), rounds, self._shown))
-            self.loggers = opened.enter_context(following(self._run, self.whole, self.tables))
+            self.loggers = opened.enter_context(following(self._run, self._experiment, self.tables))
             self._open = opened.pop_all()
         return self
 
@@ -66,12 +64,6 @@ class Desk:
         notes = {**about(run), DIVERGED: True}
         error.folder = write_failed(run.failed_folder, run.resolved, str(error), run.digest, rows, notes)
         self.loggers.tell(error.failed, error.t)
-
-
-def checkpoint_of(run: Run, experiment: Experiment, folder: Path, tables: Tables | None = None) -> Checkpoint:
-    """The checkpoint of a run in this folder; its tables are truncated to it."""
-    digest = f"{run.digest}, functions kept" if run.settings.save_model else run.digest
-    return experiment.engine.checkpoint(folder, run.settings.checkpoint_s, digest, tables)
 
 
 def title_of(run: Run) -> str:

@@ -1,10 +1,10 @@
 """One run, from a checked configuration to a folder of records."""
 
 from fkl.config import Run, engine
-from fkl.results.folder import FINISHED, finished, forget_failed, is_locked, locked, provenance, recovered
+from fkl.results.folder import finished, forget_failed, is_locked, locked, provenance, recovered
 from fkl.results.model import FILE as MODEL
 from fkl.runs.finish import add_model
-from fkl.runs.play import play, play_along
+from fkl.runs.play import play
 
 
 def execute(run: Run, progress: bool = True) -> bool:
@@ -22,8 +22,6 @@ def execute(run: Run, progress: bool = True) -> bool:
         For any error that the user can correct; nothing is then written, except for the rows before a divergence.
     """
     with engine(run.settings.engine).opened() as player:
-        if not player.speaks:
-            return play_along(run, player)
         done = finished(run)
         if not done or is_locked(run.folder):
             with locked(run.folder):
@@ -31,8 +29,6 @@ def execute(run: Run, progress: bool = True) -> bool:
                 if not done:
                     play(run, player, progress)
         forget_failed(run.failed_folder, run.digest)
-        if done:
-            player.broadcast(FINISHED)
         if run.settings.save_model and MODEL not in provenance(run.folder)["files"]:
             with locked(run.folder):
                 add_model(run, progress)

@@ -28,12 +28,12 @@ from fkl.screen.messages import say, warning
 
 def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> None:
     """Complete the folder of a run after its rounds, and move it to its place."""
-    title, summary, whole = title_of(run), results.read_summary(folder), experiment.engine.with_all_clients(experiment)
+    title, summary = title_of(run), results.read_summary(folder)
     # Entries of provenance.json about the run itself
-    problem = whole.problem
+    problem = experiment.problem
     notes: dict[str, Any] = {
         **about(run),
-        "sizes": whole.task.describe(),
+        "sizes": experiment.task.describe(),
         "rounds": tables.curves.mean.shape[1],
         "clients": problem.clients,
         "features": problem.dimension,
@@ -42,8 +42,8 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
         "scalars_by_kind": tables.kinds,
     }
     if isinstance(run.kernels, AroundMedian):
-        notes["bandwidths"] = whole.dictionary.bandwidths.tolist()
-    if (graph := whole.topology) is not None:
+        notes["bandwidths"] = experiment.dictionary.bandwidths.tolist()
+    if (graph := experiment.topology) is not None:
         notes["topology"] = {
             "agents": graph.agents,
             "edges": graph.edges,
@@ -52,7 +52,7 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
         }
     notes |= experiment.engine.notes()
     # Warnings about numbers that are finite but not a valid result
-    warnings = [*whole.algorithm.warnings(summary)] if isinstance(whole.algorithm, Wrapped) else []
+    warnings = [*experiment.algorithm.warnings(summary)] if isinstance(experiment.algorithm, Wrapped) else []
     if "converged" in summary and summary["converged"].min() < 1:
         warnings.append(
             "the steps ended before the duality gap was as small as asked for, see the columns converged and gap"
@@ -60,18 +60,18 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
     idle = [why for one in run.conditions.values() if hasattr(one, "idle") and (why := one.idle(problem))]
     warnings += [f"{why}: as without it" for why in idle]
     ways = [f"{way}_bytes" for way in ("uplink", "broadcast", "link") if f"{way}_bytes" in summary]
-    alone = whole.topology is None or run.settings.learners != "federated"
+    alone = experiment.topology is None or run.settings.learners != "federated"
     if ways and not alone and not summary[ways].to_numpy().any():
         warnings.append("nothing was sent in any round: each client learned alone")
     error = next((name for name in ("mse", "train_mse", "test_mse") if name in summary), None)
-    if error is not None and (worse := worse_than_zero(whole.task.targets, summary[error].to_numpy())):
+    if error is not None and (worse := worse_than_zero(experiment.task.targets, summary[error].to_numpy())):
         warnings.append(worse)
     elif above := not_beaten(summary):
         warnings.append(above)
     if run.settings.save_model and len(tables.learned) == run.settings.replicates:
-        model = Model.from_experiment(whole, run.dataset, tables.learned)
+        model = Model.from_experiment(experiment, run.dataset, tables.learned)
         model.save(folder / MODEL)
-        warnings = [*_of_clients_gone(whole, model), *warnings]
+        warnings = [*_of_clients_gone(experiment, model), *warnings]
     if tables.row_losses:
         tables.write_row_losses(folder / LOSSES)
     if warnings:
@@ -80,7 +80,8 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
         from fkl.report.figures import draw_run, styled  # imports matplotlib, a third of the time of a small run
 
         with writing(run.folder), styled("paper" if run.settings.figures == "paper" else "screen"):
-            panels = {**whole.task.panels(), **(whole.algorithm.panels if isinstance(whole.algorithm, Wrapped) else {})}
+            of_conditions = experiment.algorithm.panels if isinstance(experiment.algorithm, Wrapped) else {}
+            panels = {**experiment.task.panels(), **of_conditions}
             draw_run(folder, tables.curves, summary, run.algo.label, title, panels)
     results.finish(run, folder, notes)
 

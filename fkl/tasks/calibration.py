@@ -1,14 +1,12 @@
 """Calibration of methods that predict a distribution of the target."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from fkl.kernels.client_tiles import as_they_are
 from fkl.tasks.task import Panel, Values
 
 Array = NDArray[np.floating]
@@ -65,26 +63,18 @@ class Calibration:
         variance: Array,
         present: NDArray[np.bool_],
         samples: float,
-        of_all_clients: Callable[[Array], Array] = as_they_are,
         log_density: Array | None = None,
     ) -> None:
         """Record round t: errors and variances (R, K) of the present clients (K,), and the number of samples so far.
 
         `log_density` (R, K) is that of the method's own predictive distribution; None if it is the normal one.
-        `of_all_clients` is that of `fkl.contract.world.World`: the order of additions is that of one process.
         """
         for place, nominal in enumerate(NOMINAL.values()):
             self.inside[place] += present & (error**2 <= scipy.special.ndtri((1 + nominal) / 2) ** 2 * variance)
         normal = -0.5 * (np.log(2 * np.pi * variance) + error**2 / variance)
         self.log_density += np.where(present, normal, 0.0)
         self.log_density_mixture += np.where(present, normal if log_density is None else log_density, 0.0)
-        self.rounds[:, t] = self.gathered(of_all_clients)._sums().sum(axis=-1) / samples
-
-    def gathered(self, of_all_clients: Callable[[Array], Array]) -> Self:
-        """The same with the clients of other processes as well."""
-        inside = np.stack([of_all_clients(one) for one in self.inside])
-        densities = of_all_clients(self.log_density), of_all_clients(self.log_density_mixture)
-        return replace(self, inside=inside, log_density=densities[0], log_density_mixture=densities[1])
+        self.rounds[:, t] = self._sums().sum(axis=-1) / samples
 
     def by_round(self) -> Values:
         """Columns of rounds, (T, R)."""

@@ -1,7 +1,6 @@
 """A stream: in every round each client sees a sample, predicts its target, and only then sees the target."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,7 @@ from fkl.contract.world import Algorithm, Array, Outcome, World
 from fkl.data.baselines import baselines, in_units
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
-from fkl.kernels.client_tiles import as_they_are, sums_in_order, tile_sums
+from fkl.kernels.client_tiles import sums_in_order, tile_sums
 from fkl.kernels.hindsight import hindsight_loss, linear_loss
 from fkl.kernels.traceable import traced
 from fkl.tasks import calibration
@@ -101,8 +100,7 @@ class StreamTask(Task):
     def judge(self, world: World, method: Algorithm) -> "StreamJudge":
         """Errors and regrets so far."""
         require_lam(method)
-        all_processes = world.added, world.of_all_clients
-        return StreamJudge(world.problem, len(world.streams.replicates), method.lam, *all_processes)
+        return StreamJudge(world.problem, len(world.streams.replicates), method.lam)
 
     def for_few_clients(self, clients: int) -> Problem:
         """The first clients."""
@@ -263,27 +261,10 @@ class StreamJudge:
         equal; only at the end, as everything in `fkl.tasks.fairness`.
     mse_worst_tenth_sites, mse_gini_sites
         The same for sites, each with the mse of all samples of its clients, if there are several.
-
-    Parameters
-    ----------
-    problem : Problem
-    replicates : int
-    lam : float
-    added : callable
-        Adds up over all clients; other processes may judge some of them.
-    of_all_clients : callable
-        As in `World`.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        replicates: int,
-        lam: float,
-        added: Callable[[Sequence[Array]], list[Array]] = sums_in_order,
-        of_all_clients: Callable[[Array], Array] = as_they_are,
-    ) -> None:
-        self.problem, self.lam, self._added, self._of_all_clients = problem, lam, added, of_all_clients
+    def __init__(self, problem: Problem, replicates: int, lam: float) -> None:
+        self.problem, self.lam = problem, lam
         shape = (replicates, problem.clients)
         self.squared_error: Array = zeros(shape)
         self.loss: Array = zeros(shape)
@@ -315,7 +296,7 @@ class StreamJudge:
         for name, path in self.metrics.items():
             losses = losses_of(name, path, y[present], outcome.y_hat[:, present])
             self.own_losses.setdefault(name, np.zeros(self.mse.shape))[t] = losses.sum(axis=1)
-        return self.add_sums(t, self._added(self.sums.terms()))
+        return self.add_sums(t, sums_in_order(self.sums.terms()))
 
     def enter_variance(self, t: int, y_hat: Array, variance: Array | None, log_density: Array | None = None) -> None:
         """Record the variances of predictions in round t, if a method has them, and the targets' log densities."""
@@ -324,13 +305,12 @@ class StreamJudge:
         if self.calibration is None:
             self.calibration = Calibration.before_any_round(self.problem.rounds, *self.loss.shape)
         error = y_hat - self.problem.y[t]
-        here = self.problem.present[t], self._samples[t], self._of_all_clients
-        self.calibration.enter(t, error, variance, *here, log_density)
+        self.calibration.enter(t, error, variance, self.problem.present[t], self._samples[t], log_density)
 
     def add_sums(self, t: int, totals: Sequence[Array]) -> bool:
         """Record the sums (R,) over all clients after round t, see `Sums.terms`; return whether all are finite."""
         self.mse[t] = totals[0] / self._samples[t]
-        clients = self.problem.everyone
+        clients = self.problem.clients
         self.mean_loss[t], self.mean_regret_best_kernel[t] = totals[1] / clients, totals[2] / clients
         self.booked = t + 1
         of_kernels = self.kernel_loss is not None
@@ -356,22 +336,6 @@ class StreamJudge:
         row, present = played.row, played.present
         if row is not None:
             self.row_losses = [RowLosses(row[present], of_replicate[present]) for of_replicate in losses]
-
-    def gathered(self, beside: Callable[[Array], Array]) -> "StreamJudge":
-        """A judge that also has the clients of other processes; `problem` does not yet have their streams.
-
-        Parameters
-        ----------
-        beside : callable
-            Concatenates the arrays (R, K, ...) of all processes along the clients.
-        """
-        judge = copy(self)
-        judge.squared_error, judge.loss = beside(self.squared_error), beside(self.loss)
-        if self.kernel_loss is not None:
-            judge.kernel_loss = beside(self.kernel_loss.min(axis=-1, keepdims=True))
-        if self.calibration is not None:
-            judge.calibration = self.calibration.gathered(beside)
-        return judge
 
     def by_round(self, best: Array) -> Values:
         """Errors and regrets of all rounds; `best` as in `columns`."""

@@ -33,12 +33,12 @@ def able(method: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("facts", "engines"),
     [
-        ({}, ["numba", "numpy", "disk", "mpi"]),
-        ({"compiled_only": True}, ["numba", "disk", "mpi"]),
-        ({"compiled_only": True, "not_traceable": ""}, ["numba", "disk", "mpi"]),
+        ({}, ["numba", "numpy", "disk"]),
+        ({"compiled_only": True}, ["numba", "disk"]),
+        ({"compiled_only": True, "not_traceable": ""}, ["numba", "disk"]),
         ({"means_only": False}, ["numba", "numpy"]),
-        ({"not_traceable": ""}, ["numba", "numpy", "disk", "mpi", "jax"]),
-        ({"not_traceable": "it reads a clock"}, ["numba", "numpy", "disk", "mpi"]),
+        ({"not_traceable": ""}, ["numba", "numpy", "disk", "jax"]),
+        ({"not_traceable": "it reads a clock"}, ["numba", "numpy", "disk"]),
         ({"in_turn": True}, ["numba", "numpy"]),
         ({"step": None}, ["numba", "numpy"]),
     ],

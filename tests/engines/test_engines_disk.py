@@ -97,7 +97,7 @@ def test_the_plan_counts_no_arrays_in_files(in_files: Path) -> None:
     ("words", "why"),
     [
         (("algo=coke",), "its agents speak to neighbours"),
-        (("algo=pof_mkl", "aggregate=median"), "knows no aggregate"),
+        (("algo=pof_mkl", "aggregate=median"), "know no aggregate"),
         (("algo=pof_mkl", "late=labels"), "with late all clients have to be in memory"),
         (("algo=pof_mkl", "save_model=true"), "with save_model all clients"),
         (("algo=pof_mkl", "intervals=adaptive"), "with intervals all clients"),

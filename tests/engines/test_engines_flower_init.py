@@ -70,7 +70,7 @@ def test_what_sites_cannot_play_is_refused(algo: str, tmp_path: Path) -> None:
         (("dataset=diabetes",), "dataset=Diabetes: must be file"),
         (("partition=iid",), "partition=Iid: must be sites"),
         (("rows=even",), "rows=even: must be all"),
-        (("engine=mpi",), "engine=mpi: must be numba or numpy"),
+        (("engine=disk",), "engine=disk: must be numba or numpy"),
         (("save_model=true",), "save_model=True: must be false"),
         (("participation=share",), "participation=Share: must be null"),
         (("privacy=local", "privacy.clip=1", "privacy.noise=1"), "scaling=unit_ball: must be none with privacy.noise"),

@@ -327,9 +327,7 @@ def test_nobody_else_imports_jax() -> None:
 @pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - {*SCANNED}))
 def test_what_cannot_be_traced_is_refused_with_the_reason(algo: str) -> None:
     run = load(compose(f"algo={algo}"))
-    with pytest.raises(
-        BadValue, match=rf"^engine=jax: must be numba( or numpy)?( or disk)?( or mpi)? for {run.algo.label}: it"
-    ):
+    with pytest.raises(BadValue, match=rf"^engine=jax: must be numba( or numpy)?( or disk)? for {run.algo.label}: it"):
         load(compose(f"algo={algo}", "engine=jax"))
 
 
@@ -341,7 +339,7 @@ def test_what_cannot_be_traced_is_refused_with_the_reason(algo: str) -> None:
     ],
 )
 def test_keys_with_which_a_method_cannot_be_traced_are_refused(words: tuple[str, ...], why: str) -> None:
-    with pytest.raises(BadValue, match=rf"^engine=jax: must be numba or numpy( or disk)?( or mpi)? for {why}"):
+    with pytest.raises(BadValue, match=rf"^engine=jax: must be numba or numpy( or disk)? for {why}"):
         load(compose(*words, "engine=jax"))
 
 
@@ -359,6 +357,6 @@ def test_keys_with_which_a_method_cannot_be_traced_are_refused(words: tuple[str,
 def test_conditions_of_the_network_are_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(
         BadValue,
-        match=r"^engine=jax: must be numba or numpy( or disk)?( or mpi)? for [A-Z-]+: a traced round has no [a-z]+",
+        match=r"^engine=jax: must be numba or numpy( or disk)? for [A-Z-]+: a traced round has no [a-z]+",
     ):
         load(compose("algo=pof_mkl", "engine=jax", *words))

@@ -160,7 +160,7 @@ def test_what_cannot_be_is_refused_in_one_line(word: str, said: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("engine", ["jax", "mpi"])
+@pytest.mark.parametrize("engine", ["jax", "disk"])
 def test_an_engine_that_sees_no_prediction_refuses(engine: str) -> None:
     with pytest.raises(FklError, match=r"numba or numpy for POF-MKL: .*metrics"):
         played("run", "algo=pof_mkl", *SHARED, "metrics.mae=own_losses.mae", f"engine={engine}")

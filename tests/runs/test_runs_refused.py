@@ -33,7 +33,7 @@ REFUSED = {
     "replicates=0": "replicates=0: must be an integer from 1",
     "seed=-1": "seed=-1: must be an integer >= 0",
     "precision=float16": "precision=float16: must be float32 or float64",
-    "engine=torch": "engine=torch: must be numba, numpy, disk, mpi, jax",
+    "engine=torch": "engine=torch: must be numba, numpy, disk, jax",
     "algo=omkl_gf partition=stream engine=numpy": "engine=numpy: must be numba for OMKL-GF",
     "threads=0": "threads=0: must be an integer >= 1, or null",
     "chunk=0": "chunk=0: must be an integer >= 1, or null",

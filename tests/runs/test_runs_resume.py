@@ -23,7 +23,6 @@ from fkl.basics.files import SEAL, write_sealed
 from fkl.conformance import scenario
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.rounds import simulate
-from fkl.results.folder import _move_to_place
 from fkl.results.tables import FLOATS, TIMING_COLUMNS, Curves, csv_rows, make_records
 from fkl.runs.prepare import prepare
 
@@ -250,20 +249,6 @@ def test_a_state_that_is_no_data_is_told_once_and_costs_the_run_nothing(
     assert not kept.due
     assert "no checkpoints: the method's state holds " in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_files_of_several_processes_go_and_those_behind_a_link_stay(tmp_path: Path) -> None:
-    """When a finished run moves to its place."""
-    elsewhere = tmp_path / "elsewhere"
-    for name in ("elsewhere", "own", "linked", "own/checkpoints"):
-        (tmp_path / name).mkdir()
-    for folder in (elsewhere, tmp_path / "own" / "checkpoints"):
-        (folder / "0of2.a").touch()
-    (tmp_path / "linked" / "checkpoints").symlink_to(elsewhere)
-    for name in ("own", "linked"):
-        _move_to_place(tmp_path / name, SimpleNamespace(folder=tmp_path / f"{name}-done"))  # type: ignore[arg-type]
-    assert not (tmp_path / "own-done" / "checkpoints").exists()
-    assert (elsewhere / "0of2.a").exists()
 
 
 def test_rows_are_those_that_pandas_writes() -> None:

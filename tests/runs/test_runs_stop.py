@@ -126,7 +126,7 @@ def test_a_run_that_goes_on_from_a_checkpoint_ends_at_the_same_round(
             "1 run at a time: give replicates=1",
         ),
         ((*ONE_OF_EACH_JUDGE["a stream"], "engine=jax", "stop_when=mse<1"), "stop_when looks at each"),
-        ((*ONE_OF_EACH_JUDGE["a stream"], "engine=mpi", "stop_when=mse<1"), "on one process"),
+        ((*ONE_OF_EACH_JUDGE["a stream"], "engine=disk", "stop_when=mse<1"), "all clients have to be in memory"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
