@@ -4,11 +4,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fkl.basics import renamed_modules
-
 __version__ = "1.0.0rc1"
-
-renamed_modules.install()
 
 _ELSEWHERE = {
     "Result": "fkl.runs.api",

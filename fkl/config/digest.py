@@ -8,7 +8,7 @@ from typing import Any
 
 from fkl.config.choices import CONDITIONS
 from fkl.config.settings import Settings
-from fkl.data import renamed
+from fkl.data.table_set import deciding
 
 NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective", "save_model", "figures", "logger")
 """Keys that change the place or speed of a run, but none of its numbers."""
@@ -20,8 +20,8 @@ def decisive(resolved: dict[str, Any], idle: Iterable[str] = ()) -> dict[str, An
     """The part of a resolved configuration that decides numbers; `idle` are keys that its method does not use."""
     keys = {key: value for key, value in resolved.items() if key not in NOT_RESULTS}
     keys = {key: value for key, value in keys.items() if value is not None or key not in (*CONDITIONS, *WITHOUT_NULL)}
-    if isinstance(keys.get("dataset"), dict):
-        keys["dataset"] = renamed.identifying(keys["dataset"])
+    if isinstance(keys.get("dataset"), dict) and isinstance(keys["dataset"].get("table"), dict):
+        keys["dataset"] = deciding(keys["dataset"])
     network = keys.get("network")
     if isinstance(network, dict) and network.get("_target_") == "fkl.network.Network":  # null and 0 have no effect
         keys["network"] = {key: value for key, value in network.items() if value}
@@ -34,13 +34,10 @@ def identity(resolved: dict[str, Any], free: Iterable[str] = ()) -> str:
     """Digest of the decisive configuration without some free keys, for example ``dataset.rows``.
 
     A number is the same with and without a point: ``algo.gamma=0`` and ``algo.gamma=0.0``. A setting that did not exist
-    yet when a run was made has its default, and a renamed key of the kernels has its new name.
+    yet when a run was made has its default.
     """
     settings = {one.name: one.default for one in fields(Settings)}
     keys = _without_points(decisive(settings | resolved))
-    kernels = keys.get("kernels")
-    if isinstance(kernels, dict) and "orthogonal" in kernels:  # now kernels.draw
-        kernels["draw"] = "orthogonal" if kernels.pop("orthogonal") else "iid"
     for key in free:
         *nodes, last = key.split(".")
         node: Any = keys

@@ -23,7 +23,6 @@ from fkl.config.choices import CONDITIONS
 from fkl.config.interpolation import resolved
 from fkl.config.run import Run
 from fkl.config.settings import ENGINES, NODES, OPTIONAL_NODES, Paths, Settings
-from fkl.data import renamed
 
 PARTS = {
     "algo": ("label", "init", "step"),
@@ -39,14 +38,6 @@ PARTS = {
     "logger": ("begin", "round", "end", "fail"),
 }
 """Attribute that identifies the class of a node."""
-RENAMED_FACTS = {
-    "choices_tell": "choices_reveal_data",
-    "engines": "compiled_only",
-    "hears_silence": "called_without_messages",
-    "not_scanned": "not_traceable",
-    "over_ranks": "means_only",
-}
-"""Class attributes of methods in 1.0.0rc1, and their new names: an old one would be ignored."""
 
 
 def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
@@ -117,13 +108,10 @@ def _make_from_node(node: dict[str, Any] | None, group: str) -> tuple[Any, dict[
     """Make the object named by a node's `_target_`, and the node with all its keys."""
     if not isinstance(node, dict) or "_target_" not in node:
         raise BadValue("_target_", None, "the import path of a class")
-    node = node | renamed.as_today(node)
     path = str(node["_target_"])
     target = _imported("_target_", path, "class")
     lacking = [part for part in PARTS[group.partition(".")[0]] if not hasattr(target, part)]
     require(isinstance(target, type) and is_dataclass(target), "_target_", path, "the import path of a dataclass")
-    for old, today in RENAMED_FACTS.items() if group == "algo" else ():
-        require(not hasattr(target, old), "_target_", path, f"a class whose {old} is called {today}, as it is now")
     require(not lacking, "_target_", path, f"a class for {group}: this one has no {', '.join(lacking)}")
     given = {key: value for key, value in node.items() if key != "_target_"}
     made, values = build(target.with_keys(given) if hasattr(target, "with_keys") else target, given, group)

@@ -97,3 +97,11 @@ def deciding(node: Mapping[str, Any]) -> dict[str, Any]:
     table = {key: value for key, value in {**vars(Layout()), **node["table"]}.items() if key in FIELDS}
     table["files"] = [{key: file.get(key) for key in ("name", "sha256", "site")} for file in table["files"]]
     return {**node, "table": {key: value for key, value in table.items() if key not in ONLY_TOLD}}
+
+
+def for_display(node: Mapping[str, Any]) -> dict[str, Any]:
+    """A node with the data set's name instead of its class, and its keys without those for reading."""
+    if not isinstance(node.get("table"), dict):
+        return dict(node)
+    keys = {key: value for key, value in node.items() if key != "table"}
+    return keys | {"_target_": f"{node['_target_']}.{node['table']['name']}"}

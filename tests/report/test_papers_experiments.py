@@ -93,11 +93,6 @@ def test_a_number_is_the_same_with_and_without_a_point() -> None:
     assert identity({"seed": 0}) == identity({}), "its default"
 
 
-def test_a_run_from_before_draws_had_names_is_the_same() -> None:
-    for old, new in ((False, "iid"), (True, "orthogonal")):
-        assert identity({"kernels": {"D": 5, "orthogonal": old}}) == identity({"kernels": {"D": 5, "draw": new}})
-
-
 def test_a_run_of_a_class_that_is_not_there_is_no_paper_s() -> None:
     """Neither are those of a user's own, which are not imported."""
     config = jobs("graph_omkl/features")[0].config

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from fkl.config import NOT_RESULTS, WITHOUT_NULL
-from fkl.data import renamed
+from fkl.data.table_set import for_display
 from fkl.results.finished_runs import EndedRun
 
 CLASS = "_target_"
@@ -20,7 +20,7 @@ def flat(config: dict[str, Any]) -> Flat:
     >>> flat({"seed": 0, "threads": 2, "algo": {"eta": 1.0}})
     {'seed': 0, 'algo.eta': 1}
     """
-    shown = {"dataset": renamed.for_display(config["dataset"])} if isinstance(config.get("dataset"), dict) else {}
+    shown = {"dataset": for_display(config["dataset"])} if isinstance(config.get("dataset"), dict) else {}
     empty = {key for key in WITHOUT_NULL if config.get(key) is None}
     return dict(_flat({key: node for key, node in (config | shown).items() if key not in {*NOT_RESULTS, *empty}}))
 
