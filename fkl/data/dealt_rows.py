@@ -100,9 +100,7 @@ def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
         mine = np.flatnonzero(group == one)
         if share:
             mine = mine[_sealed(len(mine), share, of_seal) == (side == "sealed")]
-        # As many blocks of equal size in each half of each portion; more than 50 rows each, where there are enough
-        even = 2 * portions
-        blocks = np.arange(max(len(mine) // BLOCK // even * even, LEAST_BLOCKS * portions))
+        blocks = np.arange(_blocks(len(mine), portions))
         block = np.arange(len(mine)) * len(blocks) // len(mine)
         if side in ("early", "late"):
             middle = len(blocks) // 2
@@ -130,7 +128,7 @@ def parts_of_all(rows: object) -> Fraction:
     return portions * one_in / {"all": Fraction(1), "sealed": share, "open": 1 - share}.get(side, (1 - share) / 2)
 
 
-def one_in(rows: str, group: NDArray[np.int64], needed: NDArray[np.int64]) -> str:
+def one_in(rows: str, group: NDArray[np.int64], needed: int | NDArray[np.int64]) -> str:
     """Name of a part with fewer blocks, drawn from all of a dealt part; the same name if it has too few.
 
     Parameters
@@ -139,11 +137,31 @@ def one_in(rows: str, group: NDArray[np.int64], needed: NDArray[np.int64]) -> st
         A dealt part.
     group : (n,) int64
         Group of each row of the data set, as in `in_part`.
-    needed : (groups,) int64
-        Number of rows of each group that a run reads.
+    needed : int or (groups,) int64
+        Number of rows that a run reads, in all or of each group.
     """
-    there = np.bincount(group[in_part(rows, group)], minlength=len(needed))
-    least = (there - np.maximum(there // BLOCK, LEAST_BLOCKS))[needed > 0]  # sizes of blocks differ by one row
-    ratio = math.floor(100 * min(least / needed[needed > 0])) / 100
+    dealt = _dealt(rows) or _Dealt(rows)
+    sides = 1 if dealt.side == "sealed" else 2
+    of_seal = np.random.default_rng([BLOCK, 0])
+    blocks, size = np.zeros((2, group.max() + 1), np.int64)  # of each group's part: how many, and their least size
+    for one in np.unique(group):
+        count = int(np.sum(group == one))
+        if dealt.share:
+            sealed = _sealed(count, dealt.share, of_seal)
+            count = int(np.sum(sealed == (dealt.side == "sealed")))
+        whole = _blocks(count, dealt.portions)
+        blocks[one], size[one] = whole // dealt.portions // sides, count // whole
+    if isinstance(needed, int):  # a share of each group's
+        needed = np.ceil(needed * blocks * size / max(blocks @ size, 1)).astype(np.int64)
+    least = np.where(size > 0, np.minimum(-(-needed // np.maximum(size, 1)), blocks), blocks)
+    ratio = np.min(blocks / np.maximum(least, 1), where=least > 0, initial=np.max(blocks))
+    up, down = np.ceil(1e4 * ratio) / 1e4, np.floor(1e4 * ratio) / 1e4  # up: not one block more where it is exact
+    enough = (np.ceil(blocks / up) >= least).all()
     before, but, share = rows.partition("_but_")
-    return f"{before}_one_in_{ratio:.2f}{but}{share}" if ratio > 1 else rows
+    told = f"{up if enough else down:.4f}".rstrip("0").rstrip(".")
+    return f"{before}_one_in_{told}{but}{share}" if down > 1 else rows
+
+
+def _blocks(rows: int, portions: int) -> int:
+    """Number of blocks of a group: equally many in each half of each portion, and of 50 rows or more if possible."""
+    return max(rows // BLOCK // (2 * portions) * 2 * portions, LEAST_BLOCKS * portions)

@@ -22,7 +22,7 @@ from fkl.basics.errors import FklError
 from fkl.basics.files import CannotWriteError, write_text
 from fkl.config import Run, source_digest
 from fkl.data.baselines import blown_up
-from fkl.data.dealt_rows import one_in
+from fkl.data.dealt_rows import in_part, one_in
 from fkl.engines.divergence import worse_than_zero
 from fkl.results.folder import read_summary
 from fkl.results.metrics import main_metric
@@ -288,10 +288,10 @@ def draws_blocks(plan: Plan, dataset: Part) -> bool:
 
 
 @cache
-def _always_read(plan: Plan, dataset: Part) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Group of each row of a data set, and the rows of each that a run reads; None if seeds read different ones.
+def _always_read(plan: Plan, dataset: Part) -> tuple[NDArray[np.int64], int | NDArray[np.int64]] | None:
+    """Group of each row of a data set, and how many rows a run reads; None if seeds read different ones of a part.
 
-    A partition such as iid takes the first rows of what it is given, in every seed.
+    A partition such as iid takes the first rows of what it is given, in every seed; by_site the first of each group.
     """
     read = []
     for seed in (0, 1):
@@ -305,6 +305,8 @@ def _always_read(plan: Plan, dataset: Part) -> tuple[NDArray[np.int64], NDArray[
     if not np.array_equal(read[0], read[1]):
         return None
     group = whole_table(run, np.random.default_rng(0)).group
+    if read[0][-1] == np.flatnonzero(in_part(run.settings.rows, group))[len(read[0]) - 1]:
+        return group, len(read[0])
     return group, np.bincount(group[read[0]], minlength=group.max() + 1)
 
 
