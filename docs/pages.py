@@ -173,7 +173,8 @@ def _results(algo: str) -> list[str]:
             best = same.loc[same["error"].idxmin()]
             other = "itself" if best["method"] == row["method"] else f"{best['method']}, {best['error']:.3g}"
             sent = "nothing" if not row["uplink_bytes"] > 0 else bytes_of(row["uplink_bytes"])
-            rows.append([row["method"], row["data set"], f"{row['error']:.3g}", other, sent])
+            error = f"{row['failed']} of {row['of']} failed" if row["failed"] else f"{row['error']:.3g}"
+            rows.append([row["method"], row["data set"], error, other, sent])
         if rows:
             heading = ["method", "data set", "error", "the best in this study", "sent by all clients"]
             lines = [

@@ -106,10 +106,12 @@ SWITCHES = {"fd_svrg": ("algo.eta=0.01",)}
 """With its usual 0.1 its descent is chaotic here: the last digits, which differ by processor, decide its errors."""
 
 NATURAL = "test_data_natural.py::test_every_client_is_a_unit_of_the_table"
+CLIENTS = "test_data_natural.py::test_clients_of_files_are_those_of_the_source"
 PUBLISHED = "test_data_classification.py::test_published_shape_and_labels"
 DATASETS: dict[str, str] = {
     **dict.fromkeys(("a9a", "cod_rna", "default_credit", "gisette", "give_me_credit", "ijcnn1"), PUBLISHED),
     **dict.fromkeys(("phishing", "w8a"), PUBLISHED),
+    **dict.fromkeys(("heart", "landmine", "parkinsons", "school"), CLIENTS),
     **dict.fromkeys(("airfare", "countymurders", "mathpnl", "munnell", "restaurants", "wagepan"), NATURAL),
     "air": "test_data_real.py::test_air",
     "airfoil": "test_data_real.py::test_airfoil",

@@ -3,8 +3,10 @@
 Neighbouring rows are often similar, so parts consist of blocks of `BLOCK` rows.
 """
 
+import math
 import re
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,25 +18,40 @@ BLOCK = 50
 LEAST_BLOCKS = 4
 """Minimum number of blocks in a group; with few rows, they are shorter than `BLOCK`."""
 FIXED = ("all", "even", "odd", "early", "late")
-DEALT_BY_NUMBER = "tune_0, judge_0, tune_0_of_10, judge_0_of_10, tune_0_but_0.3"
+DEALT_BY_NUMBER = "tune_0, judge_0, tune_0_of_10, judge_0_of_10, judge_0_one_in_2.5, tune_0_but_0.3"
 ALLOWED = f"{', '.join(FIXED)}, open_0.3, sealed_0.3, or dealt by number: {DEALT_BY_NUMBER}"
 DEALT = re.compile(
-    r"(tune|judge)_(\d{1,9})(?:_of_(\d{1,9}))?(?:_but_(0\.[1-9]))?|(open|sealed)_(0\.[1-9])(?:_(\d{1,9})_of_(\d{1,9}))?"
+    r"(tune|judge|open|sealed)(?:_(0\.[1-9]))?(?:_(\d{1,9})(?:_of_(\d{1,9}))?(?:_one_in_(\d{1,9}(?:\.\d{1,9})?))?)?"
+    r"(?:_but_(0\.[1-9]))?"
 )
 
 
-def _dealt(rows: str) -> tuple[str, int, int, Fraction] | None:
-    """Side, number, portions and sealed share in a dealt part's name; None for another name."""
+class _Dealt(NamedTuple):
+    """What a dealt part's name says."""
+
+    side: str
+    number: int = 0
+    portions: int = 1
+    one_in: Fraction = Fraction(1)
+    share: Fraction = Fraction(0)
+
+
+def _dealt(rows: str) -> _Dealt | None:
+    """What a dealt part's name says; None for another name."""
     if (found := DEALT.fullmatch(rows)) is None:
         return None
-    half, number, portions, but, side, share, number_, portions_ = found.groups()
-    return half or side, int(number or number_ or 0), int(portions or portions_ or 1), Fraction(but or share or 0)
+    side, share, number, portions, one_in, but = found.groups()
+    half = side in ("tune", "judge")
+    if (half and (share or number is None)) or (not half and (but or not share)):
+        return None
+    return _Dealt(side, int(number or 0), int(portions or 1), Fraction(one_in or 1), Fraction(but or share or 0))
 
 
 def require_part(rows: str) -> None:
     """Refuse an unknown part of the rows, with a `BadValue`."""
     dealt = _dealt(rows)
-    known = rows in FIXED or (dealt is not None and ("_of_" not in rows or dealt[1] < dealt[2]))
+    fits = dealt is not None and ("_of_" not in rows or dealt.number < dealt.portions) and dealt.one_in >= 1
+    known = rows in FIXED or fits
     require(known, "rows", rows, ALLOWED)
 
 
@@ -57,6 +74,8 @@ def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
             One half of the blocks of each group, and the other, with a new split for each number N.
         ``tune_N_of_G``, ``judge_N_of_G``
             The same for portion N of G disjoint portions.
+        ``judge_N_one_in_2.5``, ``tune_N_of_G_one_in_2.5``
+            One in 2.5 of the blocks of the part before ``_one_in_``, drawn anew for each number N.
         ``sealed_0.3``, ``open_0.3``
             Three tenths of the blocks of each group, always the same, and the others. Fewer tenths are among them.
         ``tune_N_but_0.3``, ``judge_N_of_G_but_0.3``, ``sealed_0.3_N_of_G``
@@ -72,7 +91,7 @@ def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
         return np.ones(len(group), np.bool_)
     if rows in ("even", "odd"):
         return np.arange(len(group)) // BLOCK % 2 == ("even", "odd").index(rows)
-    side, number, portions, share = _dealt(rows) or (rows, 0, 1, Fraction(0))
+    side, number, portions, one_in, share = _dealt(rows) or _Dealt(rows)
     of_seal = np.random.default_rng([BLOCK, 0])
     of_portions = np.random.default_rng([BLOCK, portions])
     anew = np.random.default_rng([BLOCK, portions, number])
@@ -81,18 +100,18 @@ def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
         mine = np.flatnonzero(group == one)
         if share:
             mine = mine[_sealed(len(mine), share, of_seal) == (side == "sealed")]
-        # As many blocks of equal size in each half of each portion; more than 50 rows each, where there are enough
-        even = 2 * portions
-        blocks = np.arange(max(len(mine) // BLOCK // even * even, LEAST_BLOCKS * portions))
+        blocks = np.arange(_blocks(len(mine), portions))
         block = np.arange(len(mine)) * len(blocks) // len(mine)
         if side in ("early", "late"):
             middle = len(blocks) // 2
             chosen[mine] = block < middle if side == "early" else block > middle
             continue
         portion = of_portions.permutation(blocks)[number % portions :: portions] if portions > 1 else blocks
+        if side not in ("open", "sealed") or one_in > 1:
+            portion = anew.permutation(portion)
         if side in ("tune", "judge"):
-            portion = anew.permutation(portion)[(side == "judge") :: 2]
-        chosen[mine] = np.isin(block, portion)
+            portion = portion[(side == "judge") :: 2]
+        chosen[mine] = np.isin(block, portion[: math.ceil(len(portion) / one_in)])
     return chosen
 
 
@@ -105,5 +124,44 @@ def _sealed(rows: int, share: Fraction, rng: np.random.Generator) -> NDArray[np.
 
 def parts_of_all(rows: object) -> Fraction:
     """Ratio of all rows to those of a part: 1 for all, 2 for a half, 2 G for half of a portion."""
-    side, _, portions, share = _dealt(str(rows)) or (rows, 0, 1, Fraction(0))
-    return portions / {"all": Fraction(1), "sealed": share, "open": 1 - share}.get(str(side), (1 - share) / 2)
+    side, _, portions, one_in, share = _dealt(str(rows)) or _Dealt(str(rows))
+    return portions * one_in / {"all": Fraction(1), "sealed": share, "open": 1 - share}.get(side, (1 - share) / 2)
+
+
+def one_in(rows: str, group: NDArray[np.int64], needed: int | NDArray[np.int64]) -> str:
+    """Name of a part with fewer blocks, drawn from all of a dealt part; the same name if it has too few.
+
+    Parameters
+    ----------
+    rows : str
+        A dealt part.
+    group : (n,) int64
+        Group of each row of the data set, as in `in_part`.
+    needed : int or (groups,) int64
+        Number of rows that a run reads, in all or of each group.
+    """
+    dealt = _dealt(rows) or _Dealt(rows)
+    sides = 1 if dealt.side == "sealed" else 2
+    of_seal = np.random.default_rng([BLOCK, 0])
+    blocks, size = np.zeros((2, group.max() + 1), np.int64)  # of each group's part: how many, and their least size
+    for one in np.unique(group):
+        count = int(np.sum(group == one))
+        if dealt.share:
+            sealed = _sealed(count, dealt.share, of_seal)
+            count = int(np.sum(sealed == (dealt.side == "sealed")))
+        whole = _blocks(count, dealt.portions)
+        blocks[one], size[one] = whole // dealt.portions // sides, count // whole
+    if isinstance(needed, int):  # a share of each group's
+        needed = np.ceil(needed * blocks * size / max(blocks @ size, 1)).astype(np.int64)
+    least = np.where(size > 0, np.minimum(-(-needed // np.maximum(size, 1)), blocks), blocks)
+    ratio = np.min(blocks / np.maximum(least, 1), where=least > 0, initial=np.max(blocks))
+    up, down = np.ceil(1e4 * ratio) / 1e4, np.floor(1e4 * ratio) / 1e4  # up: not one block more where it is exact
+    enough = (np.ceil(blocks / up) >= least).all()
+    before, but, share = rows.partition("_but_")
+    told = f"{up if enough else down:.4f}".rstrip("0").rstrip(".")
+    return f"{before}_one_in_{told}{but}{share}" if down > 1 else rows
+
+
+def _blocks(rows: int, portions: int) -> int:
+    """Number of blocks of a group: equally many in each half of each portion, and of 50 rows or more if possible."""
+    return max(rows // BLOCK // (2 * portions) * 2 * portions, LEAST_BLOCKS * portions)

@@ -13,7 +13,7 @@ from fkl.basics.errors import FklError
 from fkl.data.libsvm import read_dense, read_sparse, two_classes
 from fkl.data.normalise import normalise
 from fkl.data.problem import Table
-from fkl.data.reading import between_ends, first_rows, read_mat, read_table, require_numbers
+from fkl.data.reading import between_ends, first_rows, read_cells, read_mat, read_table, require_numbers
 from fkl.data.store import DataFile, Store
 from fkl.data.table_layout import NAMED_COLUMNS, SEPARATORS, Layout
 
@@ -54,6 +54,8 @@ def read(layout: Layout, store: Store, replacing: float | None) -> Table:
     if layout.scaled == "ends":
         x, y = between_ends(x, y)
     sites = [file["site"] for file in layout.used if "site" in file]
+    if layout.format == "mat_cells":
+        sites = [str(cell + 1) for cell in range(len(counts))]
     site = np.repeat(np.arange(len(counts)), counts) if sites else np.zeros(len(y), np.int64)
     if layout.site:
         import pandas
@@ -108,8 +110,11 @@ def _read_feature_arrays(
     layout: Layout, files: Sequence[DataFile], store: Store, where: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], list[int], NDArray[Any]]:
     """The same for formats with the features as one array; they are row-major."""
-    parts = []
+    parts: list[Samples] = []
     for file in files:
+        if layout.format == "mat_cells":
+            parts += _read_cells(layout, file, store)
+            continue
         x, y = ARRAYS[layout.format](layout, file, store)
         _require_rows(layout, file, len(y))
         parts.append((x, y))
@@ -188,9 +193,28 @@ def _read_concrete(layout: Layout, file: DataFile, store: Store) -> "DataFrame":
     return frame
 
 
+def _read_heart(layout: Layout, file: DataFile, store: Store) -> "DataFrame":
+    """UCI 45: four degrees of disease are one class."""
+    frame = _parse_text_table(layout, store.read(file), file.name)
+    return frame.assign(**{layout.target: frame[layout.target].clip(upper=1)})
+
+
+def _read_cells(layout: Layout, file: DataFile, store: Store) -> list[Samples]:
+    """Samples of each cell of a MATLAB file, which is a site."""
+    cells = read_cells(store.read(file), file.name, layout.all_columns, x=layout.samples, y=layout.target)
+    kept = [layout.all_columns.index(name) for name in layout.features]
+    if layout.negative is None:
+        return [(x[:, kept], y) for x, y in cells]
+    signs = two_classes(np.concatenate([y for _, y in cells]), file.name, layout.negative)
+    ends = np.cumsum([len(y) for _, y in cells])[:-1]
+    return [(x[:, kept], y) for (x, _), y in zip(cells, np.split(signs, ends), strict=True)]
+
+
 def _read_matlab(layout: Layout, file: DataFile, store: Store) -> Samples:
     raw = store.read(file)
-    return read_mat(raw, file.name, layout.features, y=layout.target, samples_in_rows=layout.samples_in_rows)
+    return read_mat(
+        raw, file.name, layout.features, x=layout.samples, y=layout.target, samples_in_rows=layout.samples_in_rows
+    )
 
 
 def _read_libsvm(layout: Layout, file: DataFile, store: Store) -> Samples:
@@ -217,6 +241,7 @@ TEXTS = {
     "text": lambda layout, file, store: _parse_text_table(layout, store.read(file), file.name),
     "airquality": _read_airquality,
     "concrete": _read_concrete,
+    "heart": _read_heart,
 }
 ARRAYS = {
     "mat": _read_matlab,

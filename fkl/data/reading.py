@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,6 +171,28 @@ def read_mat(
     FklError
         If the file cannot be read, lacks a variable, or one is of another shape or holds anything but finite numbers.
     """
+    content = _variables(raw, where, x, y)
+    return _samples_of(content[x], content[y], where, features, x, y, samples_in_rows)
+
+
+def read_cells(
+    raw: bytes, where: str, features: Sequence[str], *, x: str, y: str
+) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """The same for variables that are cells, each with the n x d features and n x 1 targets of a site."""
+    content = _variables(raw, where, x, y)
+    for name in (x, y):
+        value = content[name]
+        if not isinstance(value, np.ndarray) or value.dtype.kind != "O" or value.size != content[x].size:
+            raise FklError(f"{where}: variables {x} and {y} are not equally many cells")
+    pairs = zip(content[x].ravel(), content[y].ravel(), strict=True)
+    return [
+        _samples_of(values, targets, f"{where}, cell {number}", features, x, y, samples_in_rows=True)
+        for number, (values, targets) in enumerate(pairs, start=1)
+    ]
+
+
+def _variables(raw: bytes, where: str, x: str, y: str) -> dict[str, Any]:
+    """Two variables of a MATLAB file."""
     from scipy.io import loadmat
 
     try:
@@ -181,14 +203,21 @@ def read_mat(
     for name in (x, y):
         if name not in content:
             raise FklError(f"{where}: there is no variable {name} in it")
-        value = content[name]
+    return content
+
+
+def _samples_of(
+    given: Any, targets: Any, where: str, features: Sequence[str], x: str, y: str, samples_in_rows: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Features and target, checked."""
+    for name, value in ((x, given), (y, targets)):
         if not isinstance(value, np.ndarray) or value.dtype.kind not in "iuf" or value.ndim != 2:
             raise FklError(f"{where}: variable {name} is not a matrix of numbers")
-    values, targets = content[x] if samples_in_rows else content[x].T, content[y]
+    values = given if samples_in_rows else given.T
     if values.shape != (len(targets), len(features)) or targets.shape[1] != 1:
         shape = f"n x {len(features)}" if samples_in_rows else f"{len(features)} x n"
         raise FklError(
-            f"{where}: {x} is {content[x].shape[0]} x {content[x].shape[1]} and {y} is {targets.shape[0]} x "
+            f"{where}: {x} is {given.shape[0]} x {given.shape[1]} and {y} is {targets.shape[0]} x "
             f"{targets.shape[1]} where {shape} and n x 1 are expected"
         )
     samples = np.concatenate([values, targets], axis=1, dtype=np.float64)

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from fkl.basics.errors import require
 
-NAMED_COLUMNS = ("text", "airquality", "concrete")
+NAMED_COLUMNS = ("text", "airquality", "concrete", "heart")
 """Formats of a table whose columns have names, the target among them."""
-FORMATS = (*NAMED_COLUMNS, "mat", "libsvm", "libsvm_sparse", "libsvm_streamed", "cod_rna")
+FORMATS = (*NAMED_COLUMNS, "mat", "mat_cells", "libsvm", "libsvm_sparse", "libsvm_streamed", "cod_rna")
 """Words for `Layout.format`; `fkl.data.readers` has a function for each."""
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": None}
 HOLES = ("refuse", "drop", "mean", "median", "previous")
@@ -55,10 +55,12 @@ class Layout:
         Names of all columns of a text in the order of the file, or of the features of any other format.
     text : list of str
         Columns of words. One that is a feature is coded 0, 1, ... in the order in which its words first appear.
+    samples : str
+        Of a MATLAB file: variable of the features.
     target : str
         Column of the target; in a MATLAB file its variable.
     site : str
-        Column that names the site of each row; empty if a row's file does, or all rows are of one site.
+        Column that names the site of each row; empty if a row's file or cell does, or all rows are of one site.
     leave_out : list of str
         Columns that are not features.
     negative : float or None
@@ -100,6 +102,7 @@ class Layout:
     header: bool = True
     columns: list[str] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
+    samples: str = "X"
     target: str = ""
     site: str = ""
     leave_out: list[str] = field(default_factory=list)

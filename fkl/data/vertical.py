@@ -111,6 +111,19 @@ class Vertical:
         return csr_array(self.x)
 
     @cached_property
+    def used(self) -> NDArray[np.int64] | None:
+        """Features that are not 0 in every row, where `quick_x` is a csr_array that has others; else None."""
+        if isinstance(self.quick_x, np.ndarray):
+            return None
+        used = np.unique(self.quick_x.indices)
+        return None if len(used) == self.dimension else used
+
+    @cached_property
+    def used_x(self) -> Any:
+        """`quick_x` without the features that are 0 in every row."""
+        return self.quick_x if self.used is None else self.quick_x[:, self.used]
+
+    @cached_property
     def alike(self) -> NDArray[np.int64]:
         """For each row, the first row with the same features, (n,); rows of a csr_array are not compared."""
         if not isinstance(self.x, np.ndarray):

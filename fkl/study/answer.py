@@ -107,11 +107,13 @@ class Answer:
         plan, claim = self.plan, CLAIMS[self.plan.claim]
         portions = [one.dataset.name for one in self.judged if one.portions]
         how = {
-            "rows": "seeds share rows: variance 1.5 V(rows) + V(seeds)",
+            "rows": "seeds share rows: variance V(blocks of rows) + V(seeds)",
             "seeds": "Student's t over seeds",
             "clients": "variance over clients, each counted once, plus V(seeds)",
             "time": "Student's t over 10 blocks of rounds",
         }[plan.claim]
+        if factors := factors_of(self):
+            how += f", the first compared with independent rows {factors}"
         if drawn := [one.dataset.name for one in self.judged if are_drawn(plan, one.dataset)]:
             how += f"; on {', '.join(drawn)} each seed draws rows of its own"
         if portions:
@@ -134,6 +136,16 @@ def looks_of(answer: Answer) -> str:
     levels = ", ".join(f"{100 * LOOKS[look]:g} %" for look in looks)
     when = ", ".join(map(str, looks))
     return f"a data set ends after {when} seeds if all its pairs are decided, at levels {levels} over pairs ({ended})"
+
+
+def factors_of(answer: Answer) -> str:
+    """Variance over blocks of rows, compared with that over independent rows, for each data set; empty if not used."""
+    said = []
+    for name, verdicts in answer.verdicts.items():
+        if factors := [one.difference.factor for one in verdicts if one.difference.blocks]:
+            ends = dict.fromkeys(f"{end:.1f}" for end in (min(factors), max(factors)))
+            said.append(f"{' to '.join(ends)} times as large on {name}")
+    return ", ".join(said)
 
 
 def _on_each(method: str, verdicts: Mapping[str, Verdict]) -> str:

@@ -18,8 +18,10 @@ from fkl.report.compare.statistics import signed_ranks
 
 Array = NDArray[np.float64]
 
-FACTOR = 1.5
-"""Factor of V_rows, which includes rows as judged, but not as training data: a calibration, not a theorem.
+ROW_BLOCKS = 20
+"""Number of blocks of neighbouring rows: the unit of V_rows, because errors of neighbours are alike."""
+OF_TRAINING = 1.5
+"""Factor of V_rows for rows as training data, because blocks show them as judged: a calibration, not a theorem.
 
 It keeps the level of 5 % for splits, and for streams with a step near the best one. With a quarter of that step,
 different methods had 10 % on 500 rows, and a factor of 2.5 was needed (`tests/study/test_study_learners.py`).
@@ -48,10 +50,10 @@ class Difference:
     unit : str
         Name of the unit, in the singular.
     V_rows : float
-        Contribution to V, before `FACTOR`, that more units do not lower: of rows that seeds share, or of the seeds in
-        which clients were judged; else 0.
-    rows : int
-        Number of judged rows if seeds share rows; else 0.
+        Contribution to V that more units do not lower: of rows that seeds share, or of the seeds in which clients were
+        judged; else 0.
+    blocks : int
+        Number of blocks of judged rows if seeds share rows; else 0.
     seeds : int
         Seeds of each method.
     failed_a, failed_b : int
@@ -64,10 +66,12 @@ class Difference:
     d: Array = field(repr=False, compare=False)
     unit: str
     V_rows: float = 0.0
-    rows: int = 0
+    blocks: int = 0
     seeds: int = 1
     failed_a: int = 0
     failed_b: int = 0
+    factor: float = 1.0
+    """V_rows compared with the variance over rows if these were independent."""
 
     @property
     def n(self) -> int:
@@ -78,11 +82,6 @@ class Difference:
     def failed(self) -> bool:
         """Whether a run of either method failed, and there is no mean difference."""
         return self.failed_a + self.failed_b > 0
-
-    @property
-    def share_of_rows(self) -> float:
-        """Share of rows in V."""
-        return FACTOR * self.V_rows / self.V if self.V else 0.0
 
     @cached_property
     def ranks(self) -> tuple[float, float]:
@@ -136,12 +135,15 @@ def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Diff
     """Claim `rows`, other rows of this source, if all seeds share rows (crossed).
 
     With D_is = q_A,is/e_A - q_B,is/e_B, the first-order form of the log ratio (q: losses of row i in seed s; e: their
-    means over all), and z_is = (D_is - mean)/N:
+    means over all), z_is = (D_is - mean)/N, and the judged rows in B = `ROW_BLOCKS` blocks of neighbours, or each row
+    its own if there are fewer:
 
-        V_rows  = n/(n-1) sum_i (sum_s z_is)^2
+        V_rows  = OF_TRAINING B/(B-1) sum_b (sum_{i in b} sum_s z_is)^2
         V_seeds = S/(S-1) sum_s (sum_i z_is)^2      (Cameron, Gelbach and Miller 2011; Owen 2007)
-        V       = FACTOR V_rows + V_seeds
-        nu      = V^2 / ((FACTOR V_rows)^2/(n-1) + V_seeds^2/(S-1))      (Satterthwaite 1946)
+        V       = V_rows + V_seeds
+        nu      = V^2 / (V_rows^2/(B-1) + V_seeds^2/(S-1))      (Satterthwaite 1946)
+
+    The factor of a variance over independent rows follows from the data: V_rows / (n/(n-1) sum_i (sum_s z_is)^2).
 
     Parameters
     ----------
@@ -183,11 +185,13 @@ def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Diff
     if n < 2:
         raise FklError("one row was judged: no spread over rows is known from it, two are needed at least")
     z = (a / e_a - b / e_b)[judged] / judged.sum()  # D has mean 0
-    V_rows = float(n / (n - 1) * np.square(np.bincount(row, z)).sum())
-    V_seeds = float(S / (S - 1) * np.square(np.bincount(np.nonzero(judged)[0], z, minlength=S)).sum())
-    V = FACTOR * V_rows + V_seeds
-    nu = satterthwaite(FACTOR * V_rows, n, V_seeds, S)
-    return Difference(float(np.log(e_a / e_b)), V, nu, d, "seed", V_rows, n, S)
+    B = min(n, ROW_BLOCKS)
+    V_rows = OF_TRAINING * _of_sums(row * B // n, z)
+    V_seeds = _of_sums(np.nonzero(judged)[0], z)
+    independent = _of_sums(row, z)
+    nu = satterthwaite(V_rows, B, V_seeds, S)
+    factor = V_rows / independent if independent else 1.0
+    return Difference(float(np.log(e_a / e_b)), V_rows + V_seeds, nu, d, "seed", V_rows, B, S, factor=factor)
 
 
 def from_clients(errors_a: ArrayLike, errors_b: ArrayLike) -> Difference:
@@ -224,7 +228,7 @@ def from_clients(errors_a: ArrayLike, errors_b: ArrayLike) -> Difference:
     by_seed = (a / a.mean(axis=0) - b / b.mean(axis=0)).sum(axis=1) / (K * S)
     V_seeds = float(S / (S - 1) * np.square(by_seed).sum()) if S > 1 else 0.0
     nu = satterthwaite(V_clients, K, V_seeds, max(S, 2))
-    return Difference(float(d.mean()), V_clients + V_seeds, nu, d, "client", V_seeds / FACTOR, seeds=S)
+    return Difference(float(d.mean()), V_clients + V_seeds, nu, d, "client", V_seeds, seeds=S)
 
 
 def from_time(losses_a: ArrayLike, losses_b: ArrayLike) -> Difference:
@@ -296,9 +300,9 @@ def from_data_sets(differences: Sequence[Difference], sources: Sequence[Hashable
     return Difference(float(m.mean()), _variance(m), len(m) - 1.0, m, "data set", seeds=seeds)
 
 
-def satterthwaite(of_rows: float, rows: float, of_seeds: float, seeds: float) -> float:
-    """Degrees of freedom of the sum of two variances, for these numbers of rows and seeds."""
-    below = of_rows**2 / (rows - 1) + of_seeds**2 / (seeds - 1)
+def satterthwaite(of_rows: float, blocks: float, of_seeds: float, seeds: float) -> float:
+    """Degrees of freedom of the sum of two variances, for these numbers of blocks of rows and of seeds."""
+    below = of_rows**2 / (blocks - 1) + of_seeds**2 / (seeds - 1)
     return (of_rows + of_seeds) ** 2 / below if below > 0 else seeds - 1.0
 
 
@@ -310,6 +314,12 @@ def _of_units(d: Array, unit: str, seeds: int, failed_a: NDArray[np.bool_], fail
     if (failed_a | failed_b).any():
         return Difference(np.nan, np.nan, np.nan, d, unit, **failures)
     return Difference(float(d.mean()), _variance(d), len(d) - 1.0, d, unit, **failures)
+
+
+def _of_sums(unit: NDArray[np.int64], z: Array) -> float:
+    """Variance of the sum of z, whose terms are dependent within each unit only."""
+    sums = np.bincount(unit, z)
+    return float(len(sums) / (len(sums) - 1) * np.square(sums).sum())
 
 
 def _mean(m: Array) -> float:

@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
 from fkl.basics.files import CannotWriteError, write_text
 from fkl.config import Run, source_digest
 from fkl.data.baselines import blown_up
+from fkl.data.dealt_rows import in_part, one_in
 from fkl.engines.divergence import worse_than_zero
 from fkl.results.folder import read_summary
 from fkl.results.metrics import main_metric
@@ -29,7 +31,7 @@ from fkl.runs.prepare import prepare
 from fkl.study.plan import Part, Plan
 from fkl.study.search import as_words, best_of, limited_to, quiet, require_within, search
 from fkl.study.space import Range
-from fkl.tasks.run_samples import has_drawn_samples, read_table
+from fkl.tasks.run_samples import has_drawn_samples, read_table, whole_table
 
 SEARCH_SEEDS = 1_000_000
 """Added to the seed of a search, to make its features and order differ from those of judged runs."""
@@ -90,11 +92,8 @@ class Job:
         elif are_drawn(plan, self.dataset):
             rows = "all"  # only for this seed, with other rows in its search
         else:
-            portion = f"{number}_of_{portions}" if (portions := portions_of(plan, self.dataset)) else f"{number}"
-            rows = f"{'tune' if of_search else 'judge'}_{portion}{_but(plan)}"
-            if plan.before and not of_search:
-                rows = f"sealed_{plan.sealed:g}" + f"_{portion}" * bool(portions)
-        sizes = sizes_of_half(plan, self.dataset) if portions_of(plan, self.dataset) else ()
+            rows = rows_of(plan, self.dataset, "tune" if of_search else "sealed" if plan.before else "judge", number)
+        sizes = sizes_of_half(plan, self.dataset) if "_of_" in rows or "_one_in_" in rows else ()
         seed = self.seed + PILOT_SEEDS * plan.pilot + SEARCH_SEEDS * of_search
         ours = ("replicates=1", f"seed={seed}", f"rows={rows}", "figures=none", f"{OUTPUTS}{plan.folder}")
         return (*plan.words_of(self.dataset, self.method), *sizes, *ours)
@@ -256,9 +255,10 @@ def are_drawn(plan: Plan, dataset: Part) -> bool:
 def portions_of(plan: Plan, dataset: Part) -> int:
     """Number of disjoint portions of a data set, one for each seed; 0 if seeds share rows.
 
-    There are portions if half of each has enough rows for a run, and the claim is about rows.
+    There are portions if half of each has enough rows for a run, each seed has its own search, and the claim is about
+    rows.
     """
-    if plan.claim != "rows" or plan.seeds < PORTIONS or are_drawn(plan, dataset):
+    if plan.claim != "rows" or plan.once or plan.seeds < PORTIONS or are_drawn(plan, dataset):
         return 0
     run = plan.run((*words_to_try(plan, dataset), "replicates=1", f"rows=judge_0{_but(plan)}"))
     with quiet():
@@ -268,6 +268,46 @@ def portions_of(plan: Plan, dataset: Part) -> int:
     if plan.sealed:  # portions of the sealed rows must be equally large
         there = min(rows, int(rows * 2 * plan.sealed / (1 - plan.sealed)))
     return plan.seeds if left_out and there // plan.seeds >= rows - left_out else 0
+
+
+def rows_of(plan: Plan, dataset: Part, side: str, number: int) -> str:
+    """Name of the rows that a seed reads: "tune", "judge" or "sealed" ones.
+
+    They are blocks drawn from all of these if the partition would read the same of them in every seed.
+    """
+    portion = f"{number}_of_{portions}" if (portions := portions_of(plan, dataset)) else f"{number}"
+    rows = f"{side}_{portion}{_but(plan)}" if side != "sealed" else f"sealed_{plan.sealed:g}"
+    if side == "sealed" and (portions or _always_read(plan, dataset)):
+        rows += f"_{portion}"
+    return rows if (read := _always_read(plan, dataset)) is None else one_in(rows, *read)
+
+
+def draws_blocks(plan: Plan, dataset: Part) -> bool:
+    """Whether a run reads blocks that are drawn from all of its rows."""
+    return plan.claim != "time" and not are_drawn(plan, dataset) and "_one_in_" in rows_of(plan, dataset, "judge", 0)
+
+
+@cache
+def _always_read(plan: Plan, dataset: Part) -> tuple[NDArray[np.int64], int | NDArray[np.int64]] | None:
+    """Group of each row of a data set, and how many rows a run reads; None if seeds read different ones of a part.
+
+    A partition such as iid takes the first rows of what it is given, in every seed; by_site the first of each group.
+    """
+    read = []
+    for seed in (0, 1):
+        words = (*words_to_try(plan, dataset), "replicates=1", f"seed={seed}", f"rows=judge_0{_but(plan)}")
+        run = plan.run(words)
+        with quiet():
+            problem = prepare(run).problem
+        if not getattr(problem, "rows_left_out", 0):
+            return None
+        read.append(np.unique(problem.row[problem.present] if problem.row.ndim == 2 else problem.row))
+    if not np.array_equal(read[0], read[1]):
+        return None
+    group = whole_table(run, np.random.default_rng(0)).group
+    if read[0][-1] == np.flatnonzero(in_part(run.settings.rows, group))[len(read[0]) - 1]:
+        return group, len(read[0])
+    return group, np.bincount(group[read[0]], minlength=group.max() + 1)
 
 
 def sizes_of_half(plan: Plan, dataset: Part) -> tuple[str, ...]:

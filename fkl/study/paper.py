@@ -7,9 +7,9 @@ from pathlib import Path
 from fkl.config.words import read_words
 from fkl.data.dealt_rows import BLOCK
 from fkl.report.latex import escaped
-from fkl.study.answer import CLAIMS, Answer, looks_of
-from fkl.study.differences import FACTOR, Difference
-from fkl.study.jobs import MOST_WAVES, are_drawn, last_wave
+from fkl.study.answer import CLAIMS, Answer, factors_of, looks_of
+from fkl.study.differences import OF_TRAINING, ROW_BLOCKS, Difference
+from fkl.study.jobs import MOST_WAVES, are_drawn, draws_blocks, last_wave
 from fkl.study.plan import Part, Plan
 
 REFERENCES = Path(__file__).with_name("references.bib")
@@ -21,8 +21,9 @@ CLUSTERING = "cameron2011"
 
 
 TESTS = {
-    "rows": f"The uncertainty of a mean log ratio of errors is {FACTOR:g} times the variance over rows plus that over"
-    f" seeds (two-way clustering~\\cite{{{CLUSTERING}}}), with Satterthwaite's degrees of freedom",
+    "rows": f"The uncertainty of a mean log ratio of errors is {OF_TRAINING:g} times the variance over {ROW_BLOCKS}"
+    f" blocks of neighbouring rows plus that over seeds (two-way clustering~\\cite{{{CLUSTERING}}}), with"
+    " Satterthwaite's degrees of freedom",
     "seed": "Means of log ratios of errors were compared by Student's t over seeds",
     "portion": "Means of log ratios of errors were compared by Student's t over portions",
     "client": "Log ratios of errors were averaged within clients; their uncertainty is the variance over clients plus"
@@ -66,6 +67,8 @@ def methods_paragraph(answer: Answer) -> str:
     portions = [escaped(one.dataset.name) for one in judged if one.portions]
     if portions:
         said.append(f"On {', '.join(portions)}, each seed had a portion of the rows that no other seed had.")
+    if drawing := [escaped(one.dataset.name) for one in judged if draws_blocks(plan, one.dataset)]:
+        said.append(f"On {', '.join(drawing)}, a run read as many blocks as it needed, drawn from all of its rows.")
     if plan.before:
         share = f"{100 * (plan.sealed or 0):g}\\,\\%"
         said.append(
@@ -92,6 +95,8 @@ def methods_paragraph(answer: Answer) -> str:
             by_test.setdefault(test, []).append(escaped(name))
     for test, names in by_test.items():
         said.append(TESTS[test] + f" on {', '.join(names)}" * (len(by_test) > 1) + ".")
+    if factors := factors_of(answer):
+        said.append(f"Compared with the variance over independent rows, this is {escaped(factors)}.")
     if looks := looks_of(answer):
         said.append(f"{looks[0].upper()}{escaped(looks[1:])}.")
     else:
@@ -106,7 +111,7 @@ def methods_paragraph(answer: Answer) -> str:
 
 def _test_of(difference: Difference) -> str:
     """Which test a difference had, a key of `TESTS`."""
-    return "failed" if difference.failed else "rows" if difference.rows else difference.unit
+    return "failed" if difference.failed else "rows" if difference.blocks else difference.unit
 
 
 def bibliography(plan: Plan) -> str:

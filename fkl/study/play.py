@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from copy import deepcopy
+from functools import lru_cache
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -19,6 +20,7 @@ from tqdm import tqdm
 from fkl.basics.errors import FklError
 from fkl.basics.files import write_text, writing
 from fkl.config.words import quoted
+from fkl.config.yaml_file import read_text
 from fkl.screen.messages import say
 from fkl.study.jobs import Job, judged_jobs
 from fkl.study.plan import Plan
@@ -48,8 +50,8 @@ class StudyLoader(JobLoader):
 def do_job(config: DictConfig, lost: FklError | None = None) -> None:
     """Do one job, in this process or in a launcher's worker; if that has been lost, say which and why."""
     os.chdir(str(config.cwd))
-    plan = Plan.read(Path(str(config.study)))
-    plan = plan.as_pilot() if config.pilot else plan.last_stage if config.last else plan
+    file = Path(str(config.study))
+    plan = _plan(file, read_text(file), bool(config.pilot), bool(config.last))
     dataset, method = plan.datasets[int(config.dataset)], plan.all_methods[int(config.method)]
     wave = None if config.wave is None else int(config.wave)
     job = Job(plan, dataset, method, int(config.seed), wave)
@@ -60,6 +62,13 @@ def do_job(config: DictConfig, lost: FklError | None = None) -> None:
         if wave is None:
             note_judgement(plan, job)
     write_jobs(plan)
+
+
+@lru_cache(maxsize=1)
+def _plan(file: Path, _text: str, pilot: bool, last: bool) -> Plan:
+    """The plan of a job; the same object for a process's next job, for which data need not be read again."""
+    plan = Plan.read(file)
+    return plan.as_pilot() if pilot else plan.last_stage if last else plan
 
 
 def play(plan: Plan, hydra_words: Sequence[str] = ()) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import nctdtr, ndtri, stdtrit
 from scipy.stats import chi2
 
-from fkl.study.differences import FACTOR, Difference, satterthwaite
+from fkl.study.differences import Difference, satterthwaite
 
 LEVEL = 0.05
 POWER = 0.8
@@ -77,7 +77,7 @@ def least_effect(
     difference : Difference
     units : float or None
         Hypothetical number of seeds, or of other units of V; None for the actual number. Infinite gives the floor,
-        (z_{1-level/2} + z_{power}) sqrt(FACTOR V_rows); more seeds detect no smaller effect.
+        that of V_rows alone; more seeds detect no smaller effect.
 
     Returns
     -------
@@ -86,10 +86,10 @@ def least_effect(
     """
     V, nu, n = difference.V, difference.nu, difference.n
     if units is not None:
-        of_rows = FACTOR * difference.V_rows
+        of_rows = difference.V_rows
         of_seeds = (V - of_rows) * n / units
         V = of_rows + of_seeds
-        nu = satterthwaite(of_rows, difference.rows or np.inf, of_seeds, units) if np.isfinite(units) else np.inf
+        nu = satterthwaite(of_rows, difference.blocks or np.inf, of_seeds, units)
     quantiles = (1 - level / 2, power)
     reach = sum(ndtri(q) if np.isinf(nu) else stdtrit(nu, q) for q in quantiles)
     return float(reach * np.sqrt(V))

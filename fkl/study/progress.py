@@ -11,7 +11,7 @@ from fkl.runs.forecast import Forecast, forecast
 from fkl.runs.prepare import prepare
 from fkl.screen.units import bytes_of, seconds
 from fkl.study.answer import Answer
-from fkl.study.jobs import MOST_WAVES, Job, are_drawn, portions_of
+from fkl.study.jobs import MOST_WAVES, Job, are_drawn, draws_blocks, portions_of
 from fkl.study.plan import Part, Plan
 from fkl.study.power import more_seeds_will_not_tell, seeds_needed, upper_limit
 from fkl.study.results import stages
@@ -78,6 +78,8 @@ def _rows(plan: Plan, dataset: Part) -> str:
         return "drawn anew in each seed, for its search and for the run that is judged"
     if portions := portions_of(plan, dataset):
         return f"{portions} portions that share no row, half of each tuned on and half judged"
+    if draws_blocks(plan, dataset):
+        return "blocks drawn from one half tuned on, from the other judged" + ", anew in each seed" * (not plan.once)
     return "one half tuned on, one judged" if plan.once else "half tuned on and half judged, dealt anew in each seed"
 
 
@@ -92,7 +94,7 @@ def seeds_wanted(answer: Answer) -> list[str]:
             spread = upper_limit(float(np.std(difference.d, ddof=1)), len(difference.d))
             told = []
             for effect in EFFECTS:
-                if difference.rows and more_seeds_will_not_tell(difference, effect):
+                if difference.blocks and more_seeds_will_not_tell(difference, effect):
                     told.append(f"{100 * effect:g} %: more rows or data sets are needed, not seeds")
                 else:
                     needed = seeds_needed(spread, effect, pairs=len(one.pairs))

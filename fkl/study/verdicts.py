@@ -163,7 +163,7 @@ class Verdict:
         more: list[str] = []
         if of.unit == "block":
             more = [f"with twice as many rounds {_percent(least_effect(of) / np.sqrt(2))} %"]
-        elif not of.rows:
+        elif not of.blocks:
             units = plural(2 * of.n, of.unit) + " as large" * (of.unit == "portion")
             more = [f"with {units} {_percent(least_effect(of, 2 * of.n))} %"]
         else:
@@ -172,7 +172,7 @@ class Verdict:
                 more = [f"with {seeds} seeds {_percent(least_effect(of, seeds))} %"]
             more += [f"with any number of seeds {_percent(least_effect(of, np.inf))} %"]
         said = ", ".join([f"{_percent(least_effect(of))} % would have been seen", *more])
-        if of.rows and more_seeds_will_not_tell(of, max(self.margin, float(np.expm1(abs(of.m))))):
+        if of.blocks and more_seeds_will_not_tell(of, max(self.margin, float(np.expm1(abs(of.m))))):
             said += "; more seeds will not tell: more rows or data sets would"
         return said
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import BrokenPromiseError
+from fkl.basics.errors import BrokenPromiseError, FklError
 from fkl.basics.random_streams import Role, shared_generator
 from fkl.config import Run
 from fkl.contract.parties import Scored
@@ -36,6 +36,12 @@ class VerticalTask(Task):
         """The parties' features, for the method's number of rounds; each replicate splits the rows by itself."""
         generator = shared_generator(run.settings.seed, Role.DATA)
         given = samples.split_table(run, samples.read_table(run, generator), generator)
+        if not isinstance(given.x, np.ndarray) and not getattr(run.algo, "takes_sparse", False):
+            name, method = run.dataset.name, run.algo.label
+            raise FklError(
+                f"dataset={name}: its features are stored sparse, which {method} does not take; use algo=fdskl or "
+                "algo=dsg, or a data set that is stored dense (dataset.table.format=libsvm in a YAML of your own)"
+            )
         return cls(replace(given, rounds=run.algo.rounds))
 
     def describe(self) -> str:

@@ -31,7 +31,8 @@ from fkl.algorithms.vertical.sum_trees import (
     tree_rooted_at,
 )
 from fkl.algorithms.vertical.sums import gather_at_root, pass_down_tree
-from fkl.basics.errors import BadValue
+from fkl.basics import memory
+from fkl.basics.errors import BadValue, FklError
 from fkl.basics.random_streams import Role, Streams
 from fkl.conformance.isolated_vertical import ActorInSight, Mail, play_apart
 from fkl.conformance.party_process import PartyObject
@@ -314,6 +315,41 @@ def test_rows_of_few_features_and_rows_alike_give_the_numbers_of_dense_ones_apar
     for (alpha, f), tolerance in zip(found[1:], (1e-12, 1e-5), strict=True):
         assert_close(alpha, found[0][0], tolerance, "alpha")
         assert_close(f, found[0][1], tolerance, "f")
+
+
+def wide(columns: int) -> Vertical:
+    """60 samples with 30 values each."""
+    random = np.random.default_rng(0)
+    at = random.integers(columns, size=1800), np.arange(0, 1801, 30)
+    x = csr_array((random.random(1800), *at), shape=(60, columns))
+    x.sum_duplicates()
+    return Vertical(x, random.choice([-1.0, 1.0], 60), tuple(np.array_split(np.arange(columns), 3)), (0, 1), 0.25)
+
+
+def test_directions_are_drawn_for_the_features_that_samples_have() -> None:
+    """Of 200,000 features, 1800 are ever seen; all directions of a block would take 410 MB, and four times that."""
+    problem, method = wide(200_000), Fdskl(iterations=300, gamma=1.0)
+    common = known(problem, precision="float64")
+    assert problem.used is not None and len(problem.used) <= 1800
+    w = method.directions(common, 5, 3)
+    assert np.array_equal(method.directions(common, 5, 3, used=problem.used), w[:, problem.used])
+    learner = method.learner(common, problem)
+    peak = memory.peak_bytes(lambda: method.advance(common, problem, learner, 256))
+    assert peak < 60e6
+    w = method.directions(common, *range(256))
+    slow = cosine_features(
+        problem.x, w, method._phases_of_iterations(common, [*range(256)], learner.holders[:256]).ravel()
+    )
+    assert_close(
+        method.values_on_tests(common, problem, learner), (slow @ learner.alpha[:256, 0])[learner.split.test], 1e-9, "f"
+    )
+
+
+def test_directions_that_do_not_fit_are_refused_before_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = make_problem(features=2000)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 10_000_000)
+    with pytest.raises(FklError, match=r"directions of 300 iterations in 2000 features would take at least 15.*MiB"):
+        Fdskl(iterations=300).learner(known(problem), problem)
 
 
 def test_a_sparse_table_gives_the_same_numbers() -> None:

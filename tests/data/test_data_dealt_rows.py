@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fkl.basics.errors import BadValue
-from fkl.data.dealt_rows import BLOCK, in_part, parts_of_all, require_part
+from fkl.data.dealt_rows import BLOCK, in_part, one_in, parts_of_all, require_part
 
 SITES = st.lists(st.integers(4, 400), min_size=1, max_size=4)
 
@@ -42,7 +42,33 @@ def test_early_and_late_have_a_block_between_them():
     assert len(early) == 500
 
 
-@pytest.mark.parametrize("rows", ["tune", "judge_", "tune_-1", "judge_10_of_10", "both", "judge_1_of_2_of_3"])
+@given(rows=SITES, number=st.integers(0, 50), but=st.sampled_from(["", "_but_0.3"]), data=st.data())
+def test_blocks_are_drawn_from_a_part_and_hold_the_rows_that_are_needed(rows, number, but, data):
+    site = np.repeat(np.arange(len(rows)), rows)
+    part = f"judge_{data.draw(st.sampled_from([f'{number}', f'{number % 3}_of_3']))}{but}"
+    there = np.bincount(site[in_part(part, site)], minlength=len(rows))
+    of_each = np.array([data.draw(st.integers(min(1, count), count)) for count in there])
+    for needed in (of_each, int(of_each.sum())):
+        if np.sum(needed):
+            name = one_in(part, site, needed)
+            require_part(name)
+            drawn = in_part(name, site)
+            assert not (drawn & ~in_part(part, site)).any()
+            found = np.bincount(site[drawn], minlength=len(rows))
+            assert (found >= needed).all() if np.ndim(needed) else found.sum() >= needed
+
+
+def test_blocks_that_are_drawn_come_from_the_whole_source():
+    site = np.zeros(20_000, int)
+    drawn = [in_part(one_in(f"judge_{number}", site, np.array([1000])), site) for number in range(10)]
+    assert all(one.sum() == 1000 for one in drawn)
+    assert np.any(drawn, axis=0).reshape(-1, 2000).any(axis=1).all()
+    assert all(one.reshape(2, -1).any(axis=1).all() for one in drawn)
+
+
+@pytest.mark.parametrize(
+    "rows", ["tune", "judge_", "tune_-1", "judge_10_of_10", "both", "judge_1_of_2_of_3", "tune_1_one_in_0.5"]
+)
 def test_what_names_no_part_is_refused(rows):
     with pytest.raises(BadValue, match="dealt by number"):
         require_part(rows)
@@ -50,6 +76,7 @@ def test_what_names_no_part_is_refused(rows):
 
 def test_shares():
     assert [parts_of_all(rows) for rows in ("all", "odd", "judge_3", "tune_3_of_10")] == [1, 2, 2, 20]
+    assert parts_of_all("tune_3_one_in_2.5") == 5
 
 
 def test_halves_have_as_many_rows():

@@ -1,4 +1,4 @@
-"""Tables in installed packages, whose clients are natural: the rows are those that pandas reads."""
+"""Tables whose clients are natural: the rows are those that pandas and scipy read."""
 
 import bz2
 import io
@@ -7,10 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from published_files import DATA, real
+from scipy.io import loadmat
 
 from fkl.basics.errors import FklError
 from fkl.config import load
 from fkl.config.compose import compose
+from fkl.data import registry
 from fkl.data.store import DataFile, Store
 from fkl.runs.prepare import prepare
 
@@ -45,6 +48,50 @@ def test_every_client_is_a_unit_of_the_table(name: str, tmp_path: Path) -> None:
     assert [table.site_names[one] for one in table.site] == frame[layout.site].astype(str).tolist()
     experiment = prepare(run)
     assert experiment.problem.clients == clients and int(experiment.problem.present.sum()) == len(frame) <= rows
+
+
+def _of_patients(path: Path) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    frame = pd.read_csv(path, sep="\t").sort_values("subject#", kind="stable")
+    scores = frame.columns[4:6]
+    x = frame.drop(columns=["subject#", *scores])
+    return x.to_numpy(), frame["motor_UPDRS"].to_numpy(), frame.groupby("subject#").size().tolist()
+
+
+def _of_hospitals(folder: Path) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """As FLamby reads them: without the columns 10, 11 and 12, then without rows that miss a cell."""
+    names = ("cleveland", "hungarian", "switzerland", "va")
+    tables = [pd.read_csv(folder / f"processed.{name}.data", header=None, na_values="?") for name in names]
+    tables = [table.drop(columns=[10, 11, 12]).dropna() for table in tables]
+    rows = pd.concat(tables).to_numpy(np.float64)
+    return rows[:, :-1], np.where(rows[:, -1] > 0, 1.0, -1.0), [len(table) for table in tables]
+
+
+def _of_cells(path: Path, x: str, y: str) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    content = loadmat(path)
+    cells = [np.concatenate(content[name].ravel().tolist()).astype(np.float64) for name in (x, y)]
+    return cells[0], cells[1][:, 0], [len(one) for one in content[x].ravel()]
+
+
+def test_clients_of_files_are_those_of_the_source() -> None:
+    tables = {name: real(name) for name in ("parkinsons", "heart", "school", "landmine")}
+    x, y, counts = _of_cells(DATA / "school" / "school.mat", "X", "Y")
+    mines = _of_cells(DATA / "landmine" / "LandmineData.mat", "feature", "label")
+    assert (x[:, 27] == 1).all()
+    expected = {
+        "parkinsons": _of_patients(DATA / "parkinsons" / "parkinsons_updrs.data"),
+        "heart": _of_hospitals(DATA / "heart"),
+        "school": (x[:, :27], y, counts),
+        "landmine": (mines[0], 2 * mines[1] - 1, mines[2]),
+    }
+    for name, table in tables.items():
+        assert np.bincount(table.site).tolist() == expected[name][2], name
+        np.testing.assert_array_equal(table.x, expected[name][0])
+        np.testing.assert_array_equal(table.y, expected[name][1])
+    assert [len(table.site_names) for table in tables.values()] == [42, 4, 139, 29]
+    assert np.bincount(tables["heart"].site).tolist() == [303, 261, 46, 130]
+    assert (tables["landmine"].y == 1).sum() == 904
+    total = real(registry.dataset("parkinsons", score="total"))
+    assert (total.y >= tables["parkinsons"].y).all()
 
 
 def test_a_missing_package_is_named(tmp_path: Path) -> None:

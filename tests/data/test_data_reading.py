@@ -7,7 +7,7 @@ import pytest
 from scipy.io import savemat
 
 from fkl.basics.errors import FklError
-from fkl.data.reading import first_rows, read_mat, read_table
+from fkl.data.reading import first_rows, read_cells, read_mat, read_table
 
 ABC = ("a", "b", "c")
 
@@ -74,6 +74,38 @@ def mat(**variables):
 
 
 X, Y = np.arange(6.0).reshape(3, 2) / 8, np.array([[0.5], [1.5]])
+
+
+def cells(*arrays):
+    made = np.empty((1, len(arrays)), object)
+    made[0] = arrays
+    return made
+
+
+def test_mat_with_cells_has_a_site_in_each():
+    x, y = np.arange(10).reshape(5, 2), np.arange(5)[:, None]
+    raw = mat(samples=cells(x[:2], x[2:]), label=cells(y[:2], y[2:]))
+    first, second = read_cells(raw, "f.mat", ("a", "b"), x="samples", y="label")
+    assert (first[0] == x[:2]).all() and (second[0] == x[2:]).all() and second[1].tolist() == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "words"),
+    [
+        (np.ones((2, 2)), np.ones((2, 1)), "variables X and Y are not equally many cells"),
+        (cells(np.ones((2, 2)), np.ones((3, 2))), cells(np.ones((2, 1)), np.ones((2, 1)), np.ones(3)), "equally many"),
+        (cells(np.ones((2, 2)), np.ones((3, 2))), cells(np.ones((2, 1)), np.ones((2, 1))), "f.mat, cell 2: X is 3 x 2"),
+        (cells(np.ones((2, 2)), np.ones((3, 2))), cells(np.ones((2, 1)), np.full((3, 1), np.nan)), "cell 2, sample 1"),
+        (
+            cells("words", np.ones((3, 2))),
+            cells(np.ones((2, 1)), np.ones((3, 1))),
+            "cell 1: variable X is not",
+        ),
+    ],
+)
+def test_mat_with_other_cells_is_refused(x, y, words):
+    with pytest.raises(FklError, match=words):
+        read_cells(mat(X=x, Y=y), "f.mat", ("a", "b"), x="X", y="Y")
 
 
 def test_mat_with_samples_in_columns_or_in_rows():

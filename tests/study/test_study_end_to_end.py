@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import NDArray
 
 import fkl
 from fkl.basics.errors import FklError
 from fkl.basics.files import read_arrays
+from fkl.data.dealt_rows import in_part
 from fkl.results.tables import LOSSES
 from fkl.study import jobs
 from fkl.study.answer import Answer
@@ -340,6 +342,41 @@ def test_portions_count_the_samples_of_a_batch_and_simulated_data_are_not_dealt(
     file.write_text("methods: [pof_mkl, vm_kofl]\ndatasets: [drift]\n")
     plan = Plan.read(file)
     assert "rows=all" in Job(plan, plan.datasets[0], plan.methods[0], 3).words
+
+
+@pytest.mark.parametrize(
+    ("partition", "more"),
+    [("iid", "claim: seeds"), ("iid", "tune: {once: true}"), ("iid", "sealed: 0.3"), ("iid", ""), ("by_site", "")],
+)
+def test_seeds_read_the_whole_source_where_a_partition_takes_its_first_rows(
+    tmp_path: Path, partition: str, more: str
+) -> None:
+    """A run reads 200 rows of 9000, and those of ten seeds lie in all thirds of each of the two sites."""
+    x = np.random.default_rng(0).random((9000, 3))
+    table = pd.DataFrame(x, columns=["a", "b", "y"]).assign(site=np.arange(9000) // 4500)
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    file = tmp_path / "first.yaml"
+    how = {
+        "iid": "clients=4, partition.rounds=50",
+        "by_site": "clients_per_site=2, partition.own=40, partition.other=10",
+    }
+    words = f"partition={partition}, partition.{how[partition]}"
+    data = f"{{dataset: file, path: {tmp_path / 'rows.csv'}, target: y, site: site}}"
+    file.write_text(f"methods: [ofmkl_avg, pooled_raker]\ndatasets: [{data}]\nset: [{words}]\n{more}\n")
+    plan = Plan.read(file)
+    [dataset], method = plan.datasets, plan.methods[0]
+
+    def rows(job: Job) -> NDArray[np.int64]:
+        run = plan.run((*job.words, *plan.middles(dataset, method)))
+        problem = jobs.prepare(run).problem
+        assert problem.rounds * problem.clients == 200
+        there = np.flatnonzero(in_part(run.settings.rows, np.arange(9000) // 4500))
+        assert len(there) < 320
+        return there if problem.row is None else problem.row.ravel()
+
+    for wave, seeds in ((0, plan.searches), (None, range(plan.seeds))):
+        read = [rows(Job(plan, dataset, method, seed, wave)) for seed in seeds]
+        assert len(np.unique(np.concatenate(read) // 1500)) >= (3 if plan.once else 6)
 
 
 def test_a_data_set_ends_at_the_first_look_that_decides_all_its_pairs(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, ttest_1samp
 
-from fkl.study.differences import FACTOR, Difference, from_rows, from_seeds
+from fkl.study.differences import Difference, from_rows, from_seeds
 from fkl.study.power import LOOKS, least_effect, more_seeds_will_not_tell, seeds_needed, upper_limit, wilson
 
 SIGMAS = (0.01, 0.02, 0.03, 0.05, 0.10, 0.20)
@@ -83,7 +83,7 @@ def test_more_seeds_do_not_help_beyond_the_rows() -> None:
     assert isinstance(found, Difference)
     assert least_effect(found, 10) == pytest.approx(least_effect(found))
     floor = least_effect(found, np.inf)
-    assert floor == pytest.approx((1.959964 + 0.841621) * np.sqrt(FACTOR * found.V_rows), rel=1e-5)
+    assert floor == pytest.approx((2.093024 + 0.860951) * np.sqrt(found.V_rows), rel=1e-5)  # t of 19 degrees
     assert least_effect(found) > least_effect(found, 20) > least_effect(found, 1e6) > floor * (1 - 1e-9)
     assert more_seeds_will_not_tell(found, 0.9 * np.expm1(floor))
     assert not more_seeds_will_not_tell(found, 1.1 * np.expm1(floor))

@@ -97,15 +97,15 @@ def test_words_name_the_better_method_and_how_much_larger_the_others_error_is() 
 
 
 def test_words_say_what_could_have_been_seen_and_what_would_help() -> None:
-    shared = one(-0.008, 0.032, V_rows=0.4)
+    shared = one(-0.008, 0.032, V_rows=0.6)
     said = "A and B: cannot tell, -0.8 % [-3.9, 2.4]; 4.6 % would have been seen, with 20 seeds"
     assert shared.words.startswith(said)
     assert shared.words.endswith("seeds 3.1 %; more seeds will not tell: more rows or data sets would")
     assert "with any number of seeds" in shared.words
     # A large difference that more seeds would show, in a study of few: no such advice
-    assert not one(0.52, 1.2, n=3, V_rows=0.01).words.endswith("would")
+    assert not one(0.52, 1.2, n=3, V_rows=0.015).words.endswith("would")
     assert one(-0.008, 0.032).words.endswith("with 20 seeds 3.0 %")
-    assert one(-0.008, 0.032, n=20, V_rows=0.4).words.count("with") == 1  # twenty share rows at most
+    assert one(-0.008, 0.032, n=20, V_rows=0.6).words.count("with") == 1  # twenty share rows at most
     units = {"portion": "with 20 portions as large", "client": "with 20 clients", "block": "with twice as many rounds"}
     for unit, words in units.items():
         assert words in one(-0.008, 0.032, unit=unit).words

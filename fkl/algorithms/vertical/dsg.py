@@ -29,6 +29,8 @@ RATES = ("constant", "diminishing")
 TURN = 2 * np.pi
 BLOCK = 256
 """Features that are computed together: many iterations of few features, or one iteration of many."""
+DIRECTIONS_HELD = 4
+"""Arrays as large as a block's directions while these are drawn: uniform numbers, clipped, normal, divided by sigma."""
 TILE = 1024
 """Rows whose features are held at a time: 2 MB in float64."""
 
@@ -130,6 +132,7 @@ class Dsg(VerticalMethod):
     label: ClassVar[str] = "DSG"
     pooled: ClassVar[bool] = True
     uses_kernels: ClassVar[bool] = True
+    takes_sparse: ClassVar[bool] = True
     idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS
     compiled_only: ClassVar[bool] = True
 
@@ -205,8 +208,10 @@ class Dsg(VerticalMethod):
         self.require_fits(kernels)
         if LOSSES[self.loss].classes:
             problem.require_classes(self.loss)
-        room = 8 * (self.iterations * (2 * self.batch + self.features) + self.features * problem.dimension)
-        what = f"batches, coefficients and directions of {self.iterations} iterations"
+        drawn, used = self.features * problem.dimension, problem.used_x.shape[1]
+        of_block = self._iterations_at_once * self.features * used
+        room = 8 * (self.iterations * (2 * self.batch + self.features) + drawn + DIRECTIONS_HELD * of_block)
+        what = f"batches, coefficients and directions of {self.iterations} iterations in {used} features"
         require_memory(room, what, "algo.iterations, algo.features or algo.batch")
         # spawned, because the first replicate's stream of this role also draws the data and its partition
         split = problem.rows(streams.generators(Role.DATA)[0].spawn(1)[0], self.fold)
@@ -253,10 +258,18 @@ class Dsg(VerticalMethod):
         once = np.stack([asking, other + (other >= asking)], axis=1)
         return once[np.arange(self.iterations) % self.draws]
 
-    def directions(self, common: Common, *draws: int) -> NDArray[np.float64]:
-        """Directions w of iterations, D rows (d,) each, which depend only on their seeds (FDSKL, Theorem 1)."""
-        u = common.streams.uniform_of_rounds(Role.FEATURES, draws, self.features * common.dimension)
-        inner = np.clip(u, np.finfo(np.float64).tiny, None).reshape(-1, common.dimension)
+    def directions(self, common: Common, *draws: int, used: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Directions w of iterations, D rows (d,) each, which depend only on their seeds (FDSKL, Theorem 1).
+
+        With `used`, only of these features: of many that are 0 in all rows, one iteration's are in memory at a time.
+        """
+        size, streams = self.features * common.dimension, common.streams
+        if used is None:
+            u = streams.uniform_of_rounds(Role.FEATURES, draws, size).reshape(-1, common.dimension)
+        else:
+            each = (streams.uniform_of_rounds(Role.FEATURES, [draw], size) for draw in draws)
+            u = np.concatenate([one.reshape(-1, common.dimension)[:, used] for one in each])
+        inner = np.clip(u, np.finfo(np.float64).tiny, None)
         standard = ndtri(inner) if common.dictionary.families[0] == "rbf" else np.tan(np.pi * (inner - 0.5))
         sigma: float = 1 / common.dictionary.scales[0]
         return standard / sigma
@@ -283,13 +296,13 @@ class Dsg(VerticalMethod):
     def advance(self, common: Common, problem: Vertical, learner: Learner, until: int) -> None:
         """Iterate up to this number of iterations."""
         D, slope_of = self.features, LOSSES[self.loss].derivative
-        x = problem.quick_x[learner.rows[: learner.still_needed(learner.t)]].astype(self._precision(common))
+        x = problem.used_x[learner.rows[: learner.still_needed(learner.t)]].astype(self._precision(common))
         while learner.t < until:
             # Features of several iterations are computed at once, and before the end only for their own rows.
             first, end = learner.t, min(learner.t + self._iterations_at_once, until)
-            w, b = self._drawn_features(common, learner, first, end)
+            w, b = self._drawn_features(common, learner, first, end, problem.used)
             rows = learner.batches[first:end]
-            phi = cosine_features(problem.quick_x[rows.ravel()], w, b).reshape(*rows.shape, -1)
+            phi = cosine_features(problem.used_x[rows.ravel()], w, b).reshape(*rows.shape, -1)
             f, y = learner.f[learner.place[rows]], problem.y[rows]
             alpha, shrunk = np.zeros(len(b)), 1.0
             # Coefficients of earlier blocks shrink by one factor, which is multiplied in at the end of this one.
@@ -313,10 +326,10 @@ class Dsg(VerticalMethod):
         """Values f of the test rows: adds the features drawn since the last evaluation."""
         learner.f_test *= learner.shrunk
         learner.shrunk = 1.0
-        x = problem.quick_x[learner.tested_rows].astype(self._precision(common))
+        x = problem.used_x[learner.tested_rows].astype(self._precision(common))
         for first in range(learner.tested, learner.t, self._iterations_at_once):
             end = min(first + self._iterations_at_once, learner.t)
-            w, b = self._drawn_features(common, learner, first, end)
+            w, b = self._drawn_features(common, learner, first, end, problem.used)
             _add_features(x, learner.f_test, 1.0, w, b, learner.alpha[first:end].ravel())
         learner.tested = learner.t
         return learner.f_test[learner.tested_place]
@@ -341,12 +354,14 @@ class Dsg(VerticalMethod):
         """Iterations that are computed together."""
         return max(1, BLOCK // self.features)
 
-    def _drawn_features(self, common: Common, learner: Learner, first: int, end: int) -> tuple[Array, Array]:
-        """All directions, one per row, and phases of some iterations."""
+    def _drawn_features(
+        self, common: Common, learner: Learner, first: int, end: int, used: NDArray[np.int64] | None = None
+    ) -> tuple[Array, Array]:
+        """All directions, one per row, and phases of some iterations; `used` as in `directions`."""
         draws = [t % self.draws for t in range(first, end)]
         phases = self._phases_of_iterations(common, draws, learner.holders[first:end])
         dtype = self._precision(common)
-        return self.directions(common, *draws).astype(dtype), phases.ravel().astype(dtype)
+        return self.directions(common, *draws, used=used).astype(dtype), phases.ravel().astype(dtype)
 
     def _precision(self, common: Common) -> np.dtype[np.floating]:
         """Precision of angles: float64 for Cauchy directions, as float32 does not resolve the fraction of a turn."""

@@ -130,6 +130,8 @@ class FeatureRidge(Learning):
         x, y, ring = held.x, held.y, ring_order(held.groups, held.active[0])
         require_two_classes(y)
         own = learned.spawn(len(held.groups))
+        what = f"{self.angles} directions in {x.shape[1]} features"
+        require_memory(2 * 8 * x.shape[1] * self.angles, what, "algo.angles")
         w = np.empty((x.shape[1], self.angles))
         for rng, features in zip(own, held.groups, strict=True):
             w[features] = self._directions(rng, features)

@@ -24,6 +24,8 @@ class VerticalMethod(parties.VerticalMethod):
     """
 
     task: ClassVar[type[Task]] = VerticalTask
+    takes_sparse: ClassVar[bool] = False
+    """Whether features may be stored sparse."""
 
     fold: int | None = field(default=None, kw_only=True)
 
