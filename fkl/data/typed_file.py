@@ -4,6 +4,7 @@ import io
 import re
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, time
 from decimal import Decimal
 from pathlib import Path
@@ -135,7 +136,5 @@ def _convert_column(path: str, name: str, values: "Series[Any]", reading: Readin
     if not kinds <= {str, np.str_, time}:
         kind = next(kind.__name__ for kind in kinds if kind not in (str, np.str_))
         raise FklError(f"{path}, column {short(name)}: holds values of type {kind}; must be numbers or text")
-    words = [str(cell).strip() for cell in cells]
-    markers = reading if reading.hole is not None else Reading(hole=[])  # these files know what is missing
-    holes |= np.array([markers.is_hole(word) for word in words], np.bool_)
-    return Column(words, holes, np.full(len(words), np.nan), text=bool((~holes).any()))
+    words = ["" if hole else str(cell).strip() for cell, hole in zip(cells, holes, strict=True)]
+    return Column.of_text(words, reading if reading.hole is not None else replace(reading, hole=()))  # NA is a word
