@@ -1,7 +1,13 @@
 """Files as people have them: as other programs write them, and what a line says where a key is needed."""
 
+import gzip
+import io
+import pickle
+import tarfile
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -182,3 +188,87 @@ def test_a_first_line_that_looks_like_data_is_said(tmp_path, content):
 def test_names_that_are_there_twice_may_be_data(tmp_path):
     message = refused(tmp_path, "p,x,p,y\ne,x,s,y\np,f,s,n\n", text="code")
     assert message == "own.csv, line 1: two columns are named p; dataset.header=false if that line is data"
+
+
+PLAIN = b"a,y\n1,2\n3,4\n"
+
+
+def zipped(**files):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name.replace("__", "/").replace("_", "."), content)
+    return stream.getvalue()
+
+
+def in_tar(*names):
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for name in names:
+            archive.addfile(tarfile.TarInfo(name))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    "raw", [zipped(a_csv=PLAIN), zipped(folder__a_txt=PLAIN), zipped(a_names=b"%PDF", Index=b"no table", a_data=PLAIN)]
+)
+def test_the_only_table_of_a_zip_archive_is_read(tmp_path, raw):
+    assert load(tmp_path, raw, "own.zip").y.tolist() == [2, 4]
+    assert load(tmp_path, raw, "own.csv").y.tolist() == [2, 4]
+
+
+def _arrays(**arrays):
+    stream = io.BytesIO()
+    np.save(stream, np.arange(3))
+    return stream.getvalue()
+
+
+OTHERS = {
+    "xlsx": (zipped(xl__workbook_xml=b"", docProps__app_xml=b""), "is an Excel workbook; save its sheet as CSV"),
+    "ods": (zipped(content_xml=b"", mimetype=b""), "is a spreadsheet; save its sheet as CSV"),
+    "zip of tables": (zipped(a_csv=PLAIN, b_csv=PLAIN, c_txt=b""), "with 2 tables among 3 files: a.csv, b.csv; unpack"),
+    "zip of pictures": (zipped(a_png=b"", b_png=b""), "with 0 tables among 2 files: a.png, b.png; unpack"),
+    "empty zip": (b"PK\x03\x04" + bytes(30), "cannot be decompressed"),
+    "tar": (in_tar("a.csv", "b.csv"), "is a tar archive; unpack"),
+    "gz without its suffix": (gzip.compress(PLAIN), "is compressed; give it a name that ends in .gz"),
+    "xls without its suffix": (
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500),
+        "an old Excel workbook; give it a name",
+    ),
+    "parquet without its suffix": (b"PAR1" + bytes(20), "is a Parquet, Feather or numpy file; end its name in"),
+    "npy": (_arrays(), "is a Parquet, Feather or numpy file"),
+    "arff": (
+        b"% UCI, 1988\n%\n\n@RELATION iris\n@attribute a numeric\n@data\n1,2\n",
+        "is an ARFF file; save it as CSV",
+    ),
+    "json": (b'[{"a": 1, "y": 2},\n {"a": 3, "y": 4}]', "is JSON; save it as CSV"),
+    "json lines": (b'{"a": 1, "y": 2}\n{"a": 3, "y": 4}\n', "is JSON; save it as CSV"),
+    "a page of errors": (
+        b"<!DOCTYPE html>\n<html><body>404</body></html>",
+        "is a web page or XML; download the file itself",
+    ),
+    "pickle": (pickle.dumps([1, 2]), "is a file of another program"),
+    "matlab": (b"MATLAB 5.0 MAT-file, Platform: GLNXA64" + bytes(200), "is a MATLAB or HDF5 file"),
+    "utf-16 without its mark": (PLAIN.decode().encode("utf-16-le"), "dataset.encoding=utf-16-le may read it"),
+    "utf-16 the other way": (PLAIN.decode().encode("utf-16-be"), "dataset.encoding=utf-16-be may read it"),
+    "latin-1": ("größe,y\n1,2\n".encode("latin-1"), "is not text in UTF-8; dataset.encoding=latin-1, cp1252, ... may"),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_a_file_of_another_kind_is_named(tmp_path, kind):
+    raw, said = OTHERS[kind]
+    message = refused(tmp_path, raw)
+    assert message.startswith("own.csv") and said in message
+    if kind != "xls without its suffix":
+        (tmp_path / "own.csv.gz").write_bytes(gzip.compress(raw))
+        with pytest.raises(FklError) as caught:
+            TableFile(path=str(tmp_path / "own.csv.gz"), target="y").load(None, None)
+        assert said.partition(";")[0] in str(caught.value) or raw.startswith(b"PK")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "given"), [("latin-1", "latin-1"), ("cp1252", "cp1252"), ("utf-16-le", "utf-16-le")]
+)
+def test_the_encoding_can_be_given(tmp_path, encoding, given):
+    assert load(tmp_path, "größe,y\n1,2\n3,4\n".encode(encoding), encoding=given).feature_names == ("größe",)
