@@ -1,7 +1,7 @@
 """Columns of a user's table, as text or typed files have them, before any choice is made about them."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -58,6 +58,11 @@ class Column:
         padded = next((row for row, cell in enumerate(cells) if PADDED.fullmatch(cell)), None)
         return cls(cells, holes, numbers, _are_words(cells, holes, numbers), padded)
 
+    @classmethod
+    def of_numbers(cls, numbers: NDArray[np.float64]) -> "Column":
+        """A column of these numbers, none of which is missing."""
+        return cls(numbers, np.zeros(len(numbers), np.bool_), numbers, text=False)
+
     def word(self, row: int) -> str:
         """A cell as text, in Unicode's form NFC: words that differ only in the form are one word."""
         return normalize("NFC", str(self.cells[row]))
@@ -105,17 +110,26 @@ class Columns:
     place : callable
         Where a row is, for messages: the file, and the line or the row.
     rows : int
+    zeros_left_out : bool
+        Whether a column that is not there is one of zeros, as in LIBSVM's format. The target is then `LABEL`.
     """
 
     path: str
     by_name: Mapping[str, Column]
     place: Callable[[int], str]
     rows: int
+    zeros_left_out: bool = False
 
     def without(self, names: Collection[str]) -> "Columns":
         """The same without columns of these names, where there are any."""
         kept = {name: column for name, column in self.by_name.items() if name not in names}
         return replace(self, by_name=kept)
+
+    def with_zeros(self, names: Iterable[str]) -> "Columns":
+        """The same with columns of zeros of these names, where zeros were left out."""
+        zeros = Column.of_numbers(np.zeros(self.rows))
+        lacking = [name for name in names if name not in self.by_name] if self.zeros_left_out else []
+        return replace(self, by_name={**self.by_name, **dict.fromkeys(lacking, zeros)})
 
     def followed_by(self, other: "Columns") -> "Columns":
         """Rows of a second file below these.
@@ -125,17 +139,18 @@ class Columns:
         FklError
             If it has not the same columns.
         """
-        for one, two in ((self, other), (other, self)):
+        above, below = self.with_zeros(other.by_name), other.with_zeros(self.by_name)
+        for one, two in ((above, below), (below, above)):
             lacking = [name for name in one.by_name if name not in two.by_name]
             if lacking:
                 raise FklError(f"{two.path}: has no column {short(lacking[0])}, which {one.path} has")
-        columns = {name: column.followed_by(other.by_name[name]) for name, column in self.by_name.items()}
+        columns = {name: column.followed_by(below.by_name[name]) for name, column in above.by_name.items()}
         count = self.rows
 
         def place(row: int) -> str:
             return self.place(row) if row < count else other.place(row - count)
 
-        return Columns(self.path, columns, place, count + other.rows)
+        return replace(self, by_name=columns, place=place, rows=count + other.rows)
 
 
 def _are_words(cells: Sequence[Any], holes: NDArray[np.bool_], numbers: NDArray[np.float64]) -> bool:

@@ -9,7 +9,8 @@ from itertools import chain, islice
 import numpy as np
 
 from fkl.basics.errors import FklError, plural
-from fkl.data import own_file
+from fkl.basics.memory import require_memory, shown_bytes
+from fkl.data import libsvm, own_file
 from fkl.data.columns import Column, Columns, checked_names, short
 from fkl.data.how_read import DELIMITERS, Reading
 
@@ -46,6 +47,8 @@ def read(path: str, raw: bytes, reading: Reading, least: int = LEAST_ROWS) -> Co
     lines_there = words.count("\n")
     needed = own_file.PER_BYTE * len(words) + PER_ROW * lines_there
     own_file.require_room(path, raw, needed, f"{lines_there:,} lines")
+    if libsvm.is_libsvm(words):
+        return _read_libsvm(path, raw, words)
     end = above.end() if (above := COMMENTS.match(words)) else 0
     comments, words = words[:end], words[end:]
     sign = DELIMITERS.get(reading.delimiter or "", reading.delimiter) or _sniff_delimiter(words, reading)
@@ -60,6 +63,24 @@ def read(path: str, raw: bytes, reading: Reading, least: int = LEAST_ROWS) -> Co
         return _read_columns(path, words, lines_there - words.count("\n") + 1, sign, reading, least)
     except csv.Error as error:
         raise FklError(f"{path}, {error}") from None
+
+
+def _read_libsvm(path: str, raw: bytes, words: str) -> Columns:
+    """The label, and a column for each index, called by it; `raw` is the file as it lies."""
+    x, y = libsvm.read(words.encode(), path)
+    first = 0 if (x.indices == 0).any() else 1
+    needed = np.dtype(np.float64).itemsize * len(y) * x.shape[1]
+    what = f"{path}, {len(y):,} samples of {x.shape[1]:,} features, with their zeros"
+    if needed > own_file.room(len(raw)):
+        raise FklError(
+            f"{what}, would take {shown_bytes(needed)} of memory; a YAML with format: libsvm_sparse can read it"
+        )
+    require_memory(needed, what, own_file.LOWER)
+    values = x.toarray()
+    numbers = {libsvm.LABEL: y, **{str(index): values[:, index] for index in range(first, x.shape[1])}}
+    columns = {name: Column.of_numbers(column) for name, column in numbers.items()}
+    lines = [n for n, line in enumerate(words.split("\n"), 1) if line.partition("#")[0].strip()]
+    return Columns(path, columns, lambda row: f"{path}, line {lines[row]}", len(y), zeros_left_out=True)
 
 
 def _header_in(comments: str, words: str, sign: str, reading: Reading) -> str:

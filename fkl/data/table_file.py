@@ -23,6 +23,7 @@ from fkl.data.columns import Column, Columns, listed, short
 from fkl.data.csv_file import require_rows
 from fkl.data.encoder import OTHER, WORDS_SHOWN, Encoder, codes, days
 from fkl.data.how_read import Reading
+from fkl.data.libsvm import LABEL
 from fkl.data.problem import Table
 from fkl.data.store import OPENERS, DataFile, Store
 
@@ -43,8 +44,9 @@ class TableFile:
     its different ones, are numbers; its other cells are refused. Integers of three digits or more that begin with 0
     make it a column of words, as ids are. A column of nothing but true and false, in any case, holds the numbers 1 and
     0. Words that differ only in Unicode's form, NFC or NFD, are one word. A column without a name is called by its
-    number, or left out if all its cells are empty. An npz holds arrays: of one axis a column each; one of two axes
-    named x is columns x1, x2, ...
+    number, or left out if all its cells are empty. Text in LIBSVM's format has a column for each index, called by it,
+    where an index that a file does not have is one of zeros. An npz holds arrays: of one axis a column each; one of
+    two axes named x is columns x1, x2, ...
 
     Parameters
     ----------
@@ -52,7 +54,8 @@ class TableFile:
         The file, or a pattern of several files, as ``sites/*.csv``. Each file of a pattern is a site, named as the file
         is without its ending; files are sorted by name. All have the same columns, and the first file has their order.
     target : str
-        Name of the target's column; in text without a header its number, counted from 1.
+        Name of the target's column; in text without a header its number, counted from 1. Left out for a file in
+        LIBSVM's format, whose target is ``label``.
     site : str or None
         Column that says where a row comes from: clients of partition=sites. Not a feature.
     time : str or None
@@ -216,6 +219,10 @@ class TableFile:
             any.
         """
         files = [self._read(path) for path in [*self._paths, *self._test_paths]]
+        if files[0].zeros_left_out and self.target != LABEL:
+            label = f"{LABEL}, or left out: {self.path} is in LIBSVM's format"
+            require(not self.target, "target", self.target, label)
+            return replace(self, target=LABEL).load(store, rng)
         site_of_row = np.repeat(np.arange(len(files)), [one.rows for one in files])
         for name in self.drop or ():
             there = list(dict.fromkeys(column for one in files for column in one.by_name))
