@@ -14,8 +14,8 @@ from fkl.data import libsvm, own_file
 from fkl.data.columns import Column, Columns, checked_names, short
 from fkl.data.how_read import DELIMITERS, Reading
 
-COMMENTS = re.compile(r"(?:(?:[ \t]*\n)*[ \t]*#.*(?:\n|\Z))*")
-"""Lines above a table that begin with #."""
+COMMENTS = re.compile(r"(?:sep=.\n)?(?:(?:[ \t]*\n)*[ \t]*#.*(?:\n|\Z))*")
+"""Lines above a table: the sign between cells as Excel is given it, and lines that begin with #."""
 SNIFFED_LINES = 50
 LEAST_ROWS = 2
 NAMES_SHOWN = 4
@@ -88,7 +88,9 @@ def _header_in(comments: str, words: str, sign: str, reading: Reading) -> str:
     _, _, last = comments.rstrip().rpartition("\n")
     rows = [cells for _, cells in islice(_read_records(words, sign), 2)]
     numbers = [any(reading.number(cell) is not None for cell in cells) for cells in rows]
-    if not last or not rows or reading.header is False or numbers == [False, True]:  # the first row has the names
+    if (
+        not last.lstrip().startswith("#") or not rows or reading.header is False or numbers == [False, True]
+    ):  # the first row has the names
         return ""
     named = last.lstrip("# \t") if last.lstrip().startswith(("# ", "#\t")) else last
     return named + "\n" if len(next(_read_records(named, sign))[1]) == len(rows[0]) else ""

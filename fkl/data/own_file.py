@@ -20,6 +20,7 @@ NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 """Encodings by the mark with which a file begins."""
 ZIP = b"PK\x03\x04"
+OTHER = "a file of another program; save its table as CSV or Parquet"
 KINDS = {
     re.compile(
         rb"\xd0\xcf\x11\xe0"
@@ -31,9 +32,8 @@ KINDS = {
     re.compile(rb"\x89HDF|MATLAB [57]\."): "a MATLAB or HDF5 file; save its table as CSV or npz",
     re.compile(rb"7z\xbc\xaf|Rar!"): "an archive; unpack the table and give its path",
     re.compile(rb".{257}ustar", re.DOTALL): "a tar archive; unpack the table and give its path",
-    re.compile(rb"\x80[\x02-\x05]|RDX[23]|X\n\0|SQLite format|<stata_dta|\$FL2|HEADER RECORD|%PDF"): (
-        "a file of another program; save its table as CSV or Parquet"
-    ),
+    re.compile(rb"\x80[\x02-\x05]|RDX[23]|X\n\0|SQLite format|<stata_dta|\$FL2|HEADER RECORD"): OTHER,
+    re.compile(rb"%PDF|\x89PNG|\xff\xd8\xff|GIF8|\x7fELF"): OTHER,
     re.compile(rb"(?:\s*(?:%.*)?\n)*\s*@relation\b", re.IGNORECASE): (
         "an ARFF file; save it as CSV, as pandas.DataFrame(scipy.io.arff.loadarff(path)[0]).to_csv does"
     ),

@@ -149,7 +149,7 @@ class TableFile:
         coded = self.text in ("code", "one_hot") or not self.words
         require(coded, "text", self.text, "code or one_hot with dataset.words")
 
-    @cached_property
+    @property
     def reading(self) -> Reading:
         """How the file is read, for reading others in the same way."""
         return Reading(**{field.name: getattr(self, field.name) for field in fields(Reading)})
@@ -304,12 +304,13 @@ class TableFile:
         raw = own_file.read(path)
         if hashlib.sha256(raw).hexdigest() != self._fingerprints[path]:
             raise FklError(f"{path}: has changed since this run began; start it again")
+        least = 1 if self._is_pattern or path in self._test_paths else csv_file.LEAST_ROWS
         if Path(path).suffix.lower() not in typed_file.FORMATS:
-            return csv_file.read(path, raw, self.reading)
+            return csv_file.read(path, raw, self.reading, least)
         typed = f"point for {path}, which holds numbers and not their text"
         require(self.decimal == "point", "decimal", self.decimal, typed)
         columns = typed_file.read(path, raw, self.reading)
-        require_rows(path, columns.rows)
+        require_rows(path, columns.rows, least=least)
         return columns
 
     def _is_text(self, name: str, column: Column, file: Columns) -> bool:

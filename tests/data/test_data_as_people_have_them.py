@@ -141,6 +141,7 @@ WRITTEN = {
     "two columns without names": (",,a,1,y\n7,8,1,1,2\n7,8,3,1,4\n", ["column 1", "2", "1"]),
     "comments": ("# from the archive, 2024\n# columns: a, b\n\na,y\n1,2\n3,4\n", []),
     "a comment as long as the header": ("#made by, hand\na,y\n1,2\n3,4\n", []),
+    "a hint for Excel": ("sep=;\na;y\n1;2\n3;4\n", []),
     "numpy's header": ("# a y\n1.0e+00 2.0e+00\n3.0 4.0\n", []),
     "numpy's header with commas": ("# a,y\n1,2\n3,4\n", []),
     "names as wide tables have them": ("a,y,2019,2020\n1,2,0,0\n3,4,0,0\n", ["2019", "2020"]),
@@ -354,3 +355,17 @@ def test_an_index_that_a_libsvm_file_does_not_have_is_zero(tmp_path):
 
 def test_times_of_day_are_no_libsvm(tmp_path):
     assert load(tmp_path, "4 12:30\n5 13:45\n", target="1", text="code", header=False).x.tolist() == [[0], [1]]
+
+
+def test_one_row_is_enough_for_a_site_and_for_a_test(tmp_path):
+    for name, rows in {"a": "0,0\n1,1\n", "b": "2,3\n", "c": "4,4\n"}.items():
+        (tmp_path / f"{name}.csv").write_text(f"x,y\n{rows}")
+    table = TableFile(path=str(tmp_path / "*.csv"), target="y").load(None, None)
+    assert table.site.tolist() == [0, 0, 1, 2]
+    table = TableFile(path=str(tmp_path / "a.csv"), test_path=str(tmp_path / "b.csv"), target="y").load(None, None)
+    assert table.tested.tolist() == [False, False, True]
+    with pytest.raises(FklError, match=r"b\.csv: 1 row where at least 2 are needed"):
+        TableFile(path=str(tmp_path / "b.csv"), target="y").load(None, None)
+    (tmp_path / "d.csv").write_text("x,y\n")
+    with pytest.raises(FklError, match=r"d\.csv: 0 rows where at least 1 is needed"):
+        TableFile(path=str(tmp_path / "[a-d].csv"), target="y").load(None, None)
