@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, require
 from fkl.data.dealt_rows import BLOCK, in_part
-from fkl.data.encoder import Encoder
+from fkl.data.encoder import Cells, Encoder
 from fkl.data.scale import Scale
 
 FOLDS = 5
@@ -43,6 +43,8 @@ class Table:
         Expectation of the target, given the features and the time: only known for generated data.
     row : (n,) int64 or None
         Number of each row in the whole data set, if the loss of each row is stored.
+    cells : Cells or None
+        What x and y are made of, if they follow from the rows that are learned from; None if they are as published.
     """
 
     x: NDArray[np.float64]
@@ -56,6 +58,7 @@ class Table:
     encoder: Encoder | None = None
     expected: NDArray[np.float64] | None = None
     row: NDArray[np.int64] | None = None
+    cells: Cells | None = None
 
     @classmethod
     def of_one_site(
@@ -82,7 +85,18 @@ class Table:
         chosen = in_part(rows, self.group)
         require(bool(chosen.any()), "rows", rows, f"all or even: {self.where} has too few rows, in blocks of {BLOCK}")
         arrays = {name: getattr(self, name) for name in ("x", "y", "site", "tested", "expected", "row")}
-        return replace(self, **{name: array[chosen] for name, array in arrays.items() if array is not None})
+        cells = None if self.cells is None else self.cells.of_rows(chosen)
+        return replace(
+            self, cells=cells, **{name: array[chosen] for name, array in arrays.items() if array is not None}
+        )
+
+    def learned_from(self, rows: NDArray[np.bool_]) -> "Table":
+        """The same, not scaled, with words and means of these rows (n,) only; unchanged if there are no `cells`."""
+        if self.cells is None:
+            return self
+        encoder, x = self.cells.learned(rows, self.where)
+        y, names = self.cells.y, encoder.feature_names
+        return replace(self, x=x, y=y, encoder=encoder, feature_names=names, scale=Scale())
 
 
 class OfAllClients:
@@ -198,6 +212,12 @@ class Problem(OfAllClients):
         arrays = {name: array[self.present][:, None] for name in names if (array := getattr(self, name)) is not None}
         present = np.ones((len(arrays["y"]), 1), np.bool_)
         return replace(self, **arrays, present=present, sampled=None, site=np.zeros(1, np.int64), site_names=("all",))
+
+    def with_values_of(self, table: Table) -> "Problem":
+        """The same samples, with x and y of a table whose rows are numbered by `row`."""
+        x = np.where(self.present[..., None], table.x[self.row], 0.0)
+        y = np.where(self.present, table.y[self.row], 0.0)
+        return replace(self, x=x, y=y, scale=table.scale, encoder=table.encoder)
 
     def until(self, rounds: int) -> "Problem":
         """The same without the rounds after this number."""

@@ -20,7 +20,7 @@ from fkl.basics.memory import shown_bytes
 from fkl.data import csv_file, own_file, typed_file
 from fkl.data.columns import Column, Columns, listed, short
 from fkl.data.csv_file import DELIMITERS, require_rows
-from fkl.data.encoder import OTHER, WORDS_SHOWN, Encoder, codes, days
+from fkl.data.encoder import OTHER, WORDS_SHOWN, Cells, Encoder, codes, days
 from fkl.data.problem import Table
 from fkl.data.store import OPENERS, DataFile, Store
 
@@ -81,14 +81,14 @@ class TableFile:
     drop : list of str or None
         Columns that are left out. They need not be in every file.
     missing : {"refuse", "drop", "mean"}
-        What becomes of rows with missing cells: an error, left out, or the mean of the column's other cells put in.
+        What becomes of rows with missing cells: an error, left out, or the mean of the column's training rows put in.
         A missing target, site or time is never made up: ``mean`` leaves its row out.
     fill : dict or None
         By column, a value for its missing cells: a number, days for a date, or for a column of text a word.
         `missing` is about all others.
     text : {"refuse", "drop", "code", "one_hot"}
         What becomes of feature columns of text: an error, left out, their words coded 0, 1, ... in the order in which
-        they first appear in the rows used, or a feature for each word, 1 where a row has it.
+        they first appear in training rows, or a feature for each word, 1 where a row has it.
     words : dict or None
         By column, its words in the order of their codes or features. A word that is not in the list is refused, unless
         the list has the word ``other``: then it counts as that. If one column is given, all columns of text must be.
@@ -238,7 +238,7 @@ class TableFile:
         rows = np.flatnonzero(keep)
         if self.time is not None:
             rows = rows[np.argsort(self._times_of_rows(columns[self.time], file)[keep], kind="stable")]
-        parts, fill, learned = [], {}, {}
+        values_of, fill, learned = [], {}, {}
         for name in features:
             column = columns[name]
             holes = column.holes[rows]
@@ -253,15 +253,10 @@ class TableFile:
             elif name in words and holes.any():
                 drop = "dataset.missing=drop leaves such rows out, dataset.fill gives them a word"
                 raise FklError(f"{self.path}, column {short(name)}: cells are missing, and words have no mean; {drop}")
-            elif name not in words and self.missing == "mean":
-                if holes.all():
-                    raise FklError(f"{self.path}, column {short(name)}: all cells are missing, so there is no mean")
-                fill[name] = float(values[~holes].mean())
             values[holes] = fill.get(name, np.nan)
-            several = name in words and self.text == "one_hot"
-            if several:
+            if name in words and self.text == "one_hot":
                 self._require_room_for_words(name, len(rows), learned)
-            parts += [values == i for i in range(len(learned[name]))] if several else [values]
+            values_of.append(values)
         column = columns[self.target]
         if column.text:  # its words are classes
             labels = tuple(sorted(set(column.words(keep))))
@@ -269,9 +264,11 @@ class TableFile:
         else:
             labels, y = (), self._numbers_of_column(self.target, column, file)[rows]
         encoder = Encoder(features, learned, labels, self.text == "one_hot", fill, self.decimal, dates)
-        table = Table.of_one_site(np.column_stack(parts).astype(np.float64), y, encoder.feature_names, self.path)
+        means = self.missing == "mean"
+        cells = Cells(np.column_stack(values_of), y, rows, encoder, bool(self.words), means)
         tested = None if self.test_path is None else site_of_row[rows] == len(files) - 1
-        table = replace(table, encoder=encoder, tested=tested)
+        table = replace(Table.of_one_site(cells.values, y, features, self.path), cells=cells, tested=tested)
+        table = table.learned_from(np.ones(len(y), np.bool_) if tested is None else ~tested)
         if self._is_pattern:
             for path, count in zip(self._paths, np.bincount(site_of_row[keep], minlength=len(files)), strict=True):
                 require_rows(path, int(count), "rows without a missing cell", 1)

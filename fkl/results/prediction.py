@@ -107,10 +107,12 @@ def write_predictions(
 
 def _readable_rows(model: Model, frame: "DataFrame") -> "DataFrame":
     """Rows whose cells can be read; says how many others there are, and what is wrong with the first of them."""
-    readable = model.encoder.readable(frame)
+    encoders = model.encoders or (model.encoder,)
+    readable = np.logical_and.reduce([encoder.readable(frame) for encoder in encoders])
     if not readable.all():
         try:
-            model.encoder.x(frame[: int((~readable).argmax()) + 1])
+            for encoder in encoders:
+                encoder.x(frame[: int((~readable).argmax()) + 1])
         except FklError as error:
             note(f"{plural(int((~readable).sum()), 'row')} without a prediction; the first: {error}")
     return frame[readable]

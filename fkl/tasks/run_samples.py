@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fkl.basics.errors import BadValue, in_one_line, key_prefix, require
 from fkl.basics.large_arrays import by_block
@@ -33,8 +34,18 @@ def read_table(run: Run, generator: np.random.Generator) -> Table:
     if is_judged(run.settings.rows):
         table = replace(table, row=np.arange(len(table.y)))
     table = table.part(run.settings.rows)
+    return scaled_by(run, table, ~table.tested if table.cells is not None and table.tested is not None else None)
+
+
+def scaled_by(run: Run, table: Table, rows: NDArray[np.bool_] | None = None) -> Table:
+    """The table, encoded and scaled as these rows (n,) say: those that are learned from; None for all.
+
+    A published table is scaled by all its rows, as in the papers.
+    """
     with key_prefix("dataset"):
-        return normalise(table, run.settings.scaling)
+        if table.cells is None or rows is None:
+            return normalise(table, run.settings.scaling)
+        return normalise(table.learned_from(rows), run.settings.scaling, rows)
 
 
 def require_number(run: Run) -> None:
@@ -72,12 +83,12 @@ def split_table(run: Run, table: Table, generator: np.random.Generator) -> Any:
         return run.partition.split(table, generator)
 
 
-def split_table_anew(run: Run, shared: Table | None, generator: np.random.Generator) -> Any:
-    """One replicate's split of the shared table, or of its own."""
-    table = read_table(run, generator) if shared is None else shared
-    if shared is None and not _simulated(run):  # sites differ by replicate
-        table = replace(table, site_names=tuple(f"drawn{number + 1}" for number in range(len(table.site_names))))
-    return split_table(run, table, generator)
+def read_table_anew(run: Run, generator: np.random.Generator) -> Table:
+    """One replicate's own table."""
+    table = read_table(run, generator)
+    if _simulated(run):
+        return table
+    return replace(table, site_names=tuple(f"drawn{number + 1}" for number in range(len(table.site_names))))
 
 
 def in_precision(problem: Any, run: Run) -> Any:

@@ -16,6 +16,7 @@ from fkl.basics.errors import BrokenPromiseError, FklError, plural
 from fkl.basics.random_streams import Role, shared_generator
 from fkl.config import Run
 from fkl.contract.world import Algorithm, Array, World
+from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
 from fkl.kernels import Dictionary
 from fkl.network import Topology
@@ -261,6 +262,12 @@ class Task:
     def for_few_clients(self, clients: int) -> Any:
         """The problem with at most this many clients, for compiling; unchanged if clients cost little."""
         return self.problem
+
+    def encoder(self, replicate: int) -> Encoder | None:
+        """What made features of a table's cells for this replicate."""
+        first = getattr(self.problem, "encoder", None)
+        learned = self.redraw is not None and first is not None and (first.words or first.fill)
+        return self.redraw(replicate)[0].encoder if self.redraw is not None and learned else first
 
     def scales(self, world: World) -> tuple[Scale, ...]:
         """The scaling of each replicate's samples for the methods of a world."""
