@@ -10,12 +10,9 @@ import numpy as np
 from fkl.basics.errors import FklError, plural
 from fkl.data import own_file
 from fkl.data.columns import Column, Columns, checked_names
-from fkl.data.encoder import BOOLEANS, with_point
+from fkl.data.encoder import BOOLEANS
+from fkl.data.how_read import DELIMITERS, Reading
 
-DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
-"""Signs by the words that a command line accepts for them; where two fit equally well, the earlier one wins."""
-MISSING = frozenset({"", "na", "nan", "?", "null"})
-NO_DELIMITER = '"+-.\r\n\0'
 SNIFFED_LINES = 50
 LEAST_ROWS = 2
 PER_CELL = 72
@@ -24,23 +21,15 @@ PER_ROW = 150
 """Bytes of memory that a row takes beside its cells."""
 
 
-def read(
-    path: str,
-    raw: bytes,
-    delimiter: str | None = None,
-    header: bool | None = None,
-    decimal: str = "point",
-    least: int = LEAST_ROWS,
-) -> Columns:
-    """Columns of a text file in UTF-8, plain or compressed as its name says.
+def read(path: str, raw: bytes, reading: Reading, least: int = LEAST_ROWS) -> Columns:
+    """Columns of a text file, plain or compressed as its name says.
 
     Parameters
     ----------
     path : str
     raw : bytes
         The file's content.
-    delimiter, header, decimal
-        As in `fkl.data.table_file.TableFile`.
+    reading : Reading
     least : int
         Rows that there must be.
 
@@ -49,12 +38,12 @@ def read(
     FklError
         Names the file, and the line where there is one.
     """
-    words = own_file.text(path, own_file.unpacked(path, raw))
+    words = own_file.text(path, own_file.unpacked(path, raw), reading.encoding)
     lines_there = words.count("\n")
     needed = own_file.PER_BYTE * len(words) + PER_ROW * lines_there
     own_file.require_room(path, raw, needed, f"{lines_there:,} lines")
-    sign = DELIMITERS.get(delimiter or "", delimiter) or _sniff_delimiter(words, decimal)
-    if decimal == "comma" and sign == ",":
+    sign = DELIMITERS.get(reading.delimiter or "", reading.delimiter) or _sniff_delimiter(words, reading)
+    if reading.decimal == "comma" and sign == ",":
         between = "semicolon, tab, pipe or space between cells, as dataset.decimal=comma needs it"
         raise FklError(f"{path}: has no {between}")
     count = words.count(sign) + lines_there
@@ -76,8 +65,9 @@ def read(
         raise FklError(f"{path}, {error}") from None
     if not rows:
         raise FklError(f"{path}: empty; must be a table of at least {plural(least, 'row')}")
+    header = reading.header
     if header is None:
-        header = any(not _is_missing(cell) and _number(cell, decimal) is None for cell in rows[0])
+        header = any(not reading.is_hole(cell) and reading.number(cell) is None for cell in rows[0])
     if header:
         names = checked_names(rows[0], f"{path}, line {lines[0]}")
         lines, rows = lines[1:], rows[1:]
@@ -85,7 +75,7 @@ def read(
         names = [str(number + 1) for number in range(len(rows[0]))]
     require_rows(path, len(rows), "rows", least)
     by_name = zip(names, zip(*rows, strict=True), strict=True)
-    columns = {name: _convert_column(cells, decimal) for name, cells in by_name}
+    columns = {name: _convert_column(cells, reading) for name, cells in by_name}
     return Columns(path, columns, lambda row: f"{path}, line {lines[row]}", len(rows))
 
 
@@ -95,15 +85,10 @@ def require_rows(path: str, count: int, what: str, least: int = LEAST_ROWS) -> N
         raise FklError(f"{path}: {count} {what} where at least {least} are needed")
 
 
-def is_delimiter(sign: str) -> bool:
-    """Whether cells may be set apart by this sign, or by the one that this word is for."""
-    return sign in DELIMITERS or (len(sign) == 1 and not sign.isalnum() and sign not in NO_DELIMITER)
-
-
-def _convert_column(cells: tuple[str, ...], decimal: str) -> Column:
+def _convert_column(cells: tuple[str, ...], reading: Reading) -> Column:
     # A separate function, to release one column's lists before the next one's are made
-    holes = np.array([_is_missing(cell) for cell in cells], np.bool_)
-    found = [None if hole else _number(cell, decimal) for cell, hole in zip(cells, holes.tolist(), strict=True)]
+    holes = np.array([reading.is_hole(cell) for cell in cells], np.bool_)
+    found = [None if hole else reading.number(cell) for cell, hole in zip(cells, holes.tolist(), strict=True)]
     text = found[int((~holes).argmax())] is None and not holes.all()
     booleans = [BOOLEANS.get(cell.lower()) for cell in cells] if text else found
     if text and all(hole or number is not None for hole, number in zip(holes.tolist(), booleans, strict=True)):
@@ -132,35 +117,21 @@ def _read_records(words: str, delimiter: str) -> Iterator[tuple[int, list[str]]]
         raise csv.Error(f"line {line}: {error}") from None
 
 
-def _sniff_delimiter(words: str, decimal: str) -> str:
+def _sniff_delimiter(words: str, reading: Reading) -> str:
     """The delimiter that cuts most of the first lines as it cuts the very first, then the one that makes most numbers.
 
     A comma where none cuts the first line at all; a comma between cells is not looked for where decimals have one.
     """
     best, delimiter = (0, 0.0), ","
-    for sign in [sign for sign in DELIMITERS.values() if (decimal, sign) != ("comma", ",")]:
+    for sign in [sign for sign in DELIMITERS.values() if (reading.decimal, sign) != ("comma", ",")]:
         try:
             rows = [cells for _, cells in islice(_read_records(words, sign), SNIFFED_LINES)]
         except csv.Error:
             continue
         if rows and len(rows[0]) > 1:
             cells = [cell for row in rows for cell in row]
-            numbers = sum(_is_missing(cell) or _number(cell, decimal) is not None for cell in cells)
+            numbers = sum(reading.is_hole(cell) or reading.number(cell) is not None for cell in cells)
             score = (sum(len(row) == len(rows[0]) for row in rows), numbers / len(cells))
             if score > best:
                 best, delimiter = score, sign
     return delimiter
-
-
-def _is_missing(cell: str) -> bool:
-    return cell.lower() in MISSING
-
-
-def _number(cell: str, decimal: str) -> float | None:
-    cell = with_point(cell, decimal)
-    if "_" in cell:  # Python reads 1_000 as a number, but it is a name
-        return None
-    try:
-        return float(cell)
-    except ValueError:
-        return None

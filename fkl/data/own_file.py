@@ -1,5 +1,6 @@
 """The user's own file, read only up to the available memory."""
 
+import codecs
 import hashlib
 import io
 import os
@@ -15,6 +16,8 @@ from fkl.data.store import CHUNK, DAMAGE, OPENERS
 
 NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """Control characters besides tab, line feed and carriage return: of a binary file, or meant for a terminal."""
+MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+"""Encodings by the mark with which a file begins."""
 PER_BYTE = 6
 """Bytes of memory that a byte of text takes while it is decoded and cut into lines."""
 PER_COLUMN = 1000
@@ -80,19 +83,31 @@ def unpacked(path: str, raw: bytes) -> bytes:
     return b"".join(pieces)
 
 
-def text(path: str, raw: bytes) -> str:
+def text(path: str, raw: bytes, encoding: str | None = None) -> str:
     """Decode a file's content.
+
+    Parameters
+    ----------
+    path : str
+    raw : bytes
+    encoding : str or None
+        None for UTF-8, and for UTF-16 or UTF-32 with its byte order mark.
 
     Raises
     ------
     FklError
-        If it is not UTF-8, or holds control characters; names the line.
+        If it has another encoding, or holds control characters; names the line.
     """
+    marked = next((name for mark, name in MARKS.items() if raw.startswith(mark)), "utf-8-sig")
     try:
-        words = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise FklError(f"{path}, line {line}: byte 0x{raw[error.start]:02x} is not text in UTF-8") from None
+        words = raw.decode(encoding or marked)
+    except UnicodeError as error:
+        at = getattr(error, "start", 0)
+        line = raw.count(b"\n", 0, at) + 1
+        wrong = f"byte 0x{raw[at]:02x} is not text in {encoding or marked.removesuffix('-sig').upper()}"
+        others = "another dataset.encoding" if wrong[-5:] != "UTF-8" else "dataset.encoding=latin-1, cp1252, ..."
+        raise FklError(f"{path}, line {line}: {wrong}; {others} may read it") from None
+    words = words.removeprefix("\ufeff")
     if found := NO_TEXT.search(words):
         line = words.count("\n", 0, found.start()) + 1
         raise FklError(f"{path}, line {line}: the control character U+{ord(found[0]):04X} is not text")

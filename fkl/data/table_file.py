@@ -4,7 +4,7 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime
 from functools import cached_property, reduce
 from glob import glob
@@ -19,8 +19,9 @@ from fkl.basics.errors import BadValue, FklError, require
 from fkl.basics.memory import shown_bytes
 from fkl.data import csv_file, own_file, typed_file
 from fkl.data.columns import Column, Columns, listed, short
-from fkl.data.csv_file import DELIMITERS, require_rows
+from fkl.data.csv_file import require_rows
 from fkl.data.encoder import OTHER, WORDS_SHOWN, Cells, Encoder, codes, days
+from fkl.data.how_read import Reading
 from fkl.data.problem import Table
 from fkl.data.store import OPENERS, DataFile, Store
 
@@ -43,13 +44,12 @@ TEXTS = ("refuse", "drop", "code", "one_hot")
 
 @dataclass(frozen=True)
 class TableFile:
-    """A file with one row a sample: text in UTF-8, plain or compressed (.xz, .gz, .bz2), or .parquet, .feather, .npz.
+    """A file with one row a sample: text, plain or compressed (.xz, .gz, .bz2), or .parquet, .feather, .npz.
 
-    All columns but those that are named here are features. In text empty cells, NA, NaN, ? and null, in any case, are
-    missing, and a column is text when its first cell that is not missing is no number; from then on a column of numbers
-    holds numbers only. A column of nothing but true and false, in any case, holds the numbers 1 and 0. Words that
-    differ only in Unicode's form, NFC or NFD, are one word. An npz holds arrays: of one axis a column each; one of two
-    axes named x is columns x1, x2, ...
+    All columns but those that are named here are features. In text a column is text when its first cell that is not
+    missing is no number; from then on a column of numbers holds numbers only. A column of nothing but true and false,
+    in any case, holds the numbers 1 and 0. Words that differ only in Unicode's form, NFC or NFD, are one word. An npz
+    holds arrays: of one axis a column each; one of two axes named x is columns x1, x2, ...
 
     Parameters
     ----------
@@ -73,6 +73,13 @@ class TableFile:
         missing.
     decimal : {"point", "comma"}
         How text writes decimals. ``comma`` needs another sign between cells, and takes no number with a point.
+    thousands : {"comma", "point", "space", "apostrophe"} or None
+        Sign between groups of three digits, as in 6,733,000; None for no such sign.
+    encoding : str or None
+        Encoding of text, as ``latin-1``; None for UTF-8, and for UTF-16 with its byte order mark.
+    hole : list or None
+        Words and numbers that stand for missing cells, beside empty ones; None for NA, NaN, ? and null, in text only. A
+        list replaces these: with ``[]`` NA is a word. A number stands for all ways to write it.
     date_format : str or None
         How dates are written, in Python's codes, as ``%d.%m.%Y``. A feature that is text becomes days since 1970-01-01,
         hours as fractions of a day, if its first cell that is not missing is such a date. Dates of `time` are then
@@ -110,6 +117,9 @@ class TableFile:
     delimiter: str | None = None
     header: bool | None = None
     decimal: str = "point"
+    thousands: str | None = None
+    encoding: str | None = None
+    hole: list[Any] | None = None
     date_format: str | None = None
     drop: list[str] | None = None
     missing: str = "refuse"
@@ -119,9 +129,7 @@ class TableFile:
     labels: str = "refuse"
 
     def __post_init__(self) -> None:
-        allowed = f"one of {', '.join(DELIMITERS)}, a single sign that is no part of a number, or null to find out"
-        fits = self.delimiter is None or csv_file.is_delimiter(self.delimiter)
-        require(fits, "delimiter", self.delimiter, allowed)
+        _ = self.reading  # refuses what its keys cannot be
         require(self.missing in ("refuse", "drop", "mean"), "missing", self.missing, "refuse, drop or mean")
         require(self.text in TEXTS, "text", self.text, "refuse, drop, code or one_hot")
         require(self.labels in ("refuse", "code"), "labels", self.labels, "refuse or code")
@@ -129,9 +137,6 @@ class TableFile:
             named = getattr(self, key)
             require(named is None or named != self.target, key, named, "a column beside the target, or null")
         require(self.site is None or self.site != self.time, "time", self.time, "another column than site, or null")
-        require(self.decimal in OTHER_DECIMALS, "decimal", self.decimal, "point or comma")
-        comma = self.decimal == "comma" and self.delimiter in ("comma", ",")
-        require(not comma, "decimal", self.decimal, "point where dataset.delimiter is a comma, too")
         written = "a format of whole dates in Python's codes, as %d.%m.%Y or %Y-%m-%d %H:%M, or null"
         require(self.date_format is None or _is_format(self.date_format), "date_format", self.date_format, written)
         for key in ("drop", "fill", "words"):
@@ -145,6 +150,11 @@ class TableFile:
             require(distinct, f"words.{name}", words, "a list of different words")
         coded = self.text in ("code", "one_hot") or not self.words
         require(coded, "text", self.text, "code or one_hot with dataset.words")
+
+    @cached_property
+    def reading(self) -> Reading:
+        """How the file is read, for reading others in the same way."""
+        return Reading(**{field.name: getattr(self, field.name) for field in fields(Reading)})
 
     @cached_property
     def fingerprint(self) -> str:
@@ -290,10 +300,10 @@ class TableFile:
         if hashlib.sha256(raw).hexdigest() != self._fingerprints[path]:
             raise FklError(f"{path}: has changed since this run began; start it again")
         if Path(path).suffix.lower() not in typed_file.FORMATS:
-            return csv_file.read(path, raw, self.delimiter, self.header, self.decimal)
+            return csv_file.read(path, raw, self.reading)
         typed = f"point for {path}, which holds numbers and not their text"
         require(self.decimal == "point", "decimal", self.decimal, typed)
-        columns = typed_file.read(path, raw)
+        columns = typed_file.read(path, raw, self.reading)
         require_rows(path, columns.rows, "rows")
         return columns
 

@@ -17,6 +17,7 @@ from fkl.basics.files import DAMAGE
 from fkl.basics.memory import limited_to_free_memory, shown_bytes
 from fkl.data import own_file
 from fkl.data.columns import Column, Columns, checked_names, short
+from fkl.data.how_read import Reading
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -87,7 +88,7 @@ FORMATS: dict[str, tuple[str, Callable[[str, bytes], "DataFrame"]]] = {
 """Name of a format and its reader, by file suffix."""
 
 
-def read(path: str, raw: bytes) -> Columns:
+def read(path: str, raw: bytes, reading: Reading) -> Columns:
     """Columns of a file in one of these formats, by its content.
 
     Raises
@@ -101,7 +102,7 @@ def read(path: str, raw: bytes) -> Columns:
             frame = reader(path, raw)
         frame = frame[[name for name in frame if not INDEX.fullmatch(str(name))]]
         names = checked_names([str(name) for name in frame], path)
-        columns = {name: _convert_column(path, name, frame.iloc[:, i]) for i, name in enumerate(names)}
+        columns = {name: _convert_column(path, name, frame.iloc[:, i], reading) for i, name in enumerate(names)}
     except MemoryError:
         more = f"{shown_bytes(len(raw))} unpack to more than {shown_bytes(own_file.room(len(raw)))}"
         raise FklError(f"{path}: {more}; if that is meant, write it without compression") from None
@@ -111,12 +112,14 @@ def read(path: str, raw: bytes) -> Columns:
     return Columns(path, columns, lambda row: f"{path}, row {row + 1}", len(frame))
 
 
-def _convert_column(path: str, name: str, values: "Series[Any]") -> Column:
+def _convert_column(path: str, name: str, values: "Series[Any]", reading: Reading) -> Column:
     from pandas.api import types
 
     holes = values.isna().to_numpy(np.bool_, copy=True)
     if types.is_bool_dtype(values.dtype) or types.is_integer_dtype(values.dtype) or types.is_float_dtype(values.dtype):
         numbers = values.to_numpy(np.float64, na_value=np.nan)
+        holes |= np.isin(numbers, list(reading.numbers_missing))
+        numbers = np.where(holes, np.nan, numbers)
         return Column(values.to_numpy(), holes, numbers, text=False)
     cells = values.astype(object).to_numpy()
     kinds = {type(cell) for cell, hole in zip(cells, holes, strict=True) if not hole}
@@ -133,5 +136,6 @@ def _convert_column(path: str, name: str, values: "Series[Any]") -> Column:
         kind = next(kind.__name__ for kind in kinds if kind not in (str, np.str_))
         raise FklError(f"{path}, column {short(name)}: holds values of type {kind}; must be numbers or text")
     words = [str(cell).strip() for cell in cells]
-    holes |= np.array([word == "" for word in words], np.bool_)
+    markers = reading if reading.hole is not None else Reading(hole=[])  # these files know what is missing
+    holes |= np.array([markers.is_hole(word) for word in words], np.bool_)
     return Column(words, holes, np.full(len(words), np.nan), text=bool((~holes).any()))

@@ -11,6 +11,7 @@ from fkl.basics.errors import FklError, plural, require
 from fkl.basics.files import write_text
 from fkl.data import csv_file, own_file, typed_file
 from fkl.data.encoder import Encoder
+from fkl.data.how_read import Reading
 from fkl.results.model import Model, load
 from fkl.results.tables import FLOATS
 from fkl.screen.messages import note, warning
@@ -62,7 +63,8 @@ def write_predictions(
     # All cells as in a data set's reader, None if they are missing
     raw = own_file.read(path := str(rows))
     typed = rows.suffix.lower() in typed_file.FORMATS
-    columns = typed_file.read(path, raw) if typed else csv_file.read(path, raw, decimal=model.encoder.decimal, least=1)
+    reading = Reading(decimal=model.encoder.decimal)
+    columns = typed_file.read(path, raw, reading) if typed else csv_file.read(path, raw, reading, least=1)
     csv_file.require_rows(path, columns.rows, "rows", 1)
     cells = {
         name: [None if hole else cell for cell, hole in zip(column.cells, column.holes, strict=True)]

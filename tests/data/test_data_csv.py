@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import itertools
+import json
 import lzma
 import re
 import tempfile
@@ -18,7 +19,8 @@ from hypothesis import strategies as st
 from fkl.basics.errors import BadValue, FklError
 from fkl.basics.memory import peak_bytes
 from fkl.data import own_file
-from fkl.data.csv_file import DELIMITERS, MISSING, PER_CELL, PER_ROW
+from fkl.data.csv_file import PER_CELL, PER_ROW
+from fkl.data.how_read import DELIMITERS, HOLES, Reading
 from fkl.data.store import Store
 from fkl.data.table_file import TableFile
 
@@ -65,6 +67,9 @@ PLAIN = "a,b,y\n1,2,3\n4,5.5,-6e1\n"
         PLAIN.replace(",", "|"),
         PLAIN.replace(",", " , "),
         PLAIN.replace("5.5", '" 5.5 "'),
+        PLAIN.encode("utf-16"),
+        PLAIN.encode("utf-32"),
+        "\ufeff".encode("utf-16-be") + PLAIN.encode("utf-16-be"),
     ],
 )
 def test_one_table_in_many_dialects(content, suffix):
@@ -111,7 +116,7 @@ def test_sniffing_weighs_lines_then_numbers(content, x):
         assert load(content, text="code").x.tolist() == x
 
 
-@pytest.mark.parametrize("hole", [*sorted(MISSING), "NA", "NaN", "Null", " ", '""'])
+@pytest.mark.parametrize("hole", ["", *HOLES, "NA", "NaN", "Null", " ", '""'])
 def test_missing_cells(hole):
     content = f"a,b,y\n1,2,3\n{hole},4,5\n7,9,9\n8,9,{hole}\n"
     message = refused(content, "line 3, column a: .* is missing")
@@ -120,6 +125,33 @@ def test_missing_cells(hole):
     table = load(content, missing="mean")
     assert table.x.tolist() == [[1, 2], [4, 4], [7, 9]]  # the mean of the rows used
     assert table.y.tolist() == [3, 5, 9]  # a target is never made up
+
+
+@pytest.mark.parametrize(
+    ("hole", "cells", "expected"),
+    [
+        (["N/A"], "N/A n/a 1 2", [1, 2]),
+        ([-200], "-200 -200.0 -2e2 1 2", [1, 2]),
+        (["-999.90"], "-999.9 1 2", [1, 2]),
+        (["-", ".", "None"], "- . None 1 2", [1, 2]),
+        ([None, "NA"], "null na 1 2", [1, 2]),
+        ([], "NA null", None),
+        (["x"], "NA NaN nan", None),
+    ],
+)
+def test_markers_of_missing_cells(hole, cells, expected):
+    """A list replaces the markers that text has without one; an empty cell is always missing."""
+    content = "a,y\n" + "".join(f"{cell},1\n" for cell in [*cells.split(), ""])
+    table = load(content, hole=hole, missing="drop", text="code")
+    assert table.x[:, 0].tolist() == expected or table.encoder.words["a"] == tuple(dict.fromkeys(cells.split()))
+
+
+def test_how_a_file_is_read_survives_json():
+    for keys in ({}, {"hole": [-200, None, "N/A"], "delimiter": "^", "header": False, "encoding": "cp1252"}):
+        reading = Reading(**keys)
+        again = Reading.of_plain(json.loads(json.dumps(reading.as_plain())))
+        assert again == reading == TableFile(**keys).reading
+        assert [again.is_hole(cell) for cell in ("", "N/A", "-2e2", "NA")] == [True, bool(keys), bool(keys), not keys]
 
 
 def test_missing_target_is_not_offered_a_mean():
@@ -183,7 +215,9 @@ def test_words_are_numbered_as_they_appear_in_the_rows_used():
         ("a\0b,y\n1,2\n3,4\n", {}, r"line 1: the control character U\+0000 is not text"),
         ("größe,y\n1,2\n3,4\n".encode("latin-1"), {}, "line 1: byte 0xf6 is not text in UTF-8"),
         (b"a,y\n1,2\n3,\xff\n", {}, "line 3: byte 0xff is not text in UTF-8"),
-        (PLAIN.encode("utf-16"), {}, "line 1: byte 0xff is not text"),
+        (PLAIN.encode("utf-16")[:-1], {}, "line 3: byte 0x0a is not text in UTF-16; another dataset.encoding may"),
+        (PLAIN.encode("utf-16-le"), {}, r"line 1: the control character U\+0000"),
+        ("größe,y\n1,2\n3,4\n".encode("cp1252"), {"encoding": "ascii"}, "byte 0xf6 is not text in ascii; another"),
         (PLAIN, {"delimiter": "semicolon"}, "has a,b,y"),
     ],
 )
@@ -296,6 +330,13 @@ def test_file_that_is_not_there_is_refused_before_anything_is_read(path):
         ({"delimiter": "\n"}, "delimiter"),
         ({"missing": "zero"}, "missing"),
         ({"text": "keep"}, "text"),
+        ({"encoding": "utf-9"}, "encoding"),
+        ({"encoding": "hex"}, "encoding"),
+        ({"encoding": "a\0"}, "encoding"),
+        ({"thousands": ","}, "thousands"),
+        ({"thousands": "point"}, "thousands"),
+        ({"thousands": "comma", "decimal": "comma"}, "thousands"),
+        ({"hole": [["NA"]]}, "hole"),
     ],
 )
 def test_values_that_cannot_be_are_refused(keys, key):
