@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, in_one_line, plural
+from fkl.data.how_read import Reading
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -22,11 +23,6 @@ OTHER = "other"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BOOLEANS = {"true": 1.0, "false": 0.0}
 """Numbers of booleans that are written as text, in small letters; typed files and frames have the same."""
-
-
-def with_point(cell: str, decimal: str) -> str:
-    """A number as Python writes it; with ``decimal=comma`` a cell that has a point is no number afterwards."""
-    return cell if decimal == "point" else cell.replace(".", "_").replace(",", ".")
 
 
 def days(cell: object, date_format: str) -> float:
@@ -71,8 +67,8 @@ class Encoder:
     fill : mapping of str to float
         What a missing cell of a column becomes, for a column of text the code of a word; where none is given there may
         be none.
-    decimal : {"point", "comma"}
-        How numbers that are text write decimals.
+    reading : Reading
+        How the file was read, and other rows are.
     dates : mapping of str to str
         Formats of columns of dates, which become days since 1970-01-01.
     new_words : bool
@@ -84,7 +80,7 @@ class Encoder:
     labels: tuple[str, ...] = ()
     one_hot: bool = False
     fill: Mapping[str, float] = field(default_factory=dict)
-    decimal: str = "point"
+    reading: Reading = field(default_factory=Reading)
     dates: Mapping[str, str] = field(default_factory=dict)
     new_words: bool = False
 
@@ -98,9 +94,9 @@ class Encoder:
         return tuple(names)
 
     def as_json(self) -> str:
-        """All of it as text, for a file; what tables without decimal commas and dates have not is left out."""
-        told = asdict(self)
-        left_out = [name for name in ("decimal", "dates", "new_words") if told[name] == getattr(Encoder(()), name)]
+        """All of it as text, for a file; what most tables do not have is left out."""
+        told = asdict(self) | {"reading": self.reading.as_plain()}
+        left_out = [name for name in ("reading", "dates", "new_words") if not told[name]]
         return json.dumps({name: value for name, value in told.items() if name not in left_out})
 
     @classmethod
@@ -108,7 +104,8 @@ class Encoder:
         """What `as_json` wrote."""
         told = json.loads(text)
         words = {column: tuple(words) for column, words in told["words"].items()}
-        later = told.get("decimal", "point"), dict(told.get("dates", {})), told.get("new_words", False)
+        reading = told.get("reading", {"decimal": told.get("decimal", "point")})  # older models have the sign alone
+        later = Reading.of_plain(reading), dict(told.get("dates", {})), told.get("new_words", False)
         return cls(tuple(told["columns"]), words, tuple(told["labels"]), told["one_hot"], told["fill"], *later)
 
     def x(self, frame: "DataFrame") -> NDArray[np.float64]:
@@ -169,6 +166,8 @@ class Encoder:
         found = {}
         for column in self.columns:
             cells, words, date_format = frame[column], self.words.get(column, ()), self.dates.get(column)
+            if self.reading.hole is not None:
+                cells = cells.mask(cells.map(self._is_hole).astype(bool))
             if words:
                 values = codes((str(cell).strip() for cell in cells), words)
                 if self.new_words:
@@ -176,17 +175,20 @@ class Encoder:
             elif date_format:
                 values = np.array([days(cell, date_format) for cell in cells], np.float64)
             else:
-                if not is_numeric_dtype(cells):
-                    cells = cells.map(self._number_of_text)
-                values = to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+                numbers = cells if is_numeric_dtype(cells) else cells.map(self._number_of_text)
+                values = to_numeric(numbers, errors="coerce").to_numpy(np.float64, na_value=np.nan)
             found[column] = np.where(cells.isna(), self.fill.get(column, np.nan), values)
         return found
+
+    def _is_hole(self, cell: object) -> bool:
+        """Whether the user gave a cell for one that is missing."""
+        return self.reading.is_hole(cell) if isinstance(cell, str) else cell in self.reading.numbers_missing
 
     def _number_of_text(self, cell: object) -> object:
         """A cell whose text, if it is text, is a number as Python writes it."""
         if not isinstance(cell, str):
             return cell
-        return BOOLEANS.get(cell.strip().lower(), with_point(cell, self.decimal))
+        return BOOLEANS.get(cell.strip().lower(), self.reading.number(cell.strip()))
 
 
 @dataclass(frozen=True)

@@ -273,7 +273,7 @@ class TableFile:
             y = codes(map(column.word, rows.tolist()), labels)
         else:
             labels, y = (), self._numbers_of_column(self.target, column, file)[rows]
-        encoder = Encoder(features, learned, labels, self.text == "one_hot", fill, self.decimal, dates)
+        encoder = Encoder(features, learned, labels, self.text == "one_hot", fill, self.reading, dates)
         means = self.missing == "mean"
         cells = Cells(np.column_stack(values_of), y, rows, encoder, bool(self.words), means)
         tested = None if self.test_path is None else site_of_row[rows] == len(files) - 1

@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl import __version__
-from fkl.basics.errors import FklError, in_one_line, require
+from fkl.basics.errors import BadValue, FklError, in_one_line, require
 from fkl.basics.files import DamagedError, read_arrays, sha256_of, whole_file, write_arrays
 from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
@@ -29,9 +30,11 @@ FAR = 10.0
 FILE = "model.npz"
 FORMAT = 2
 """Version of the file's format; files with another version are refused."""
+CLIENT = "client"
+"""Column of rows with the client whose function predicts, if every client has its own."""
 ABOUT = "about"
 """Name of the array that holds the JSON."""
-BAD_JSON = ValueError, KeyError, TypeError, AttributeError, RecursionError
+BAD_JSON = BadValue, ValueError, KeyError, TypeError, AttributeError, RecursionError
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,8 @@ class Model:
             scaling. A table of pyarrow is a frame, too.
         client : int, str, a sequence of n of these, or None
             The client whose function predicts, if every client has its own: its number, or a site, whose clients'
-            functions are averaged; None for the average of all. It has no effect if all share one function.
+            functions are averaged; None for what `column_of_clients` says, or else the average of all. It has no effect
+            if all share one function.
         replicate : int or None
             The replicate whose function predicts; None for all: their mean, or the most frequent class.
 
@@ -181,7 +185,7 @@ class Model:
         Parameters and errors are those of `predict`; a class is its number in the data set.
         """
         learned, features = self._of_replicate(replicate), self._raw_features(rows, replicate)
-        weights = self._weights_of_rows(client, len(features[0]))
+        weights = self._weights_of_rows(client, len(features[0]), rows)
         values = []
         for (function, scale, reached), raw in zip(learned, features, strict=True):
             f = _evaluate(function, "predict", scale.x(raw))
@@ -204,7 +208,7 @@ class Model:
             return None
         features = self._raw_features(rows, replicate)
         n = len(features[0])
-        given, middle = self._weights_of_rows(client, n), self.predict(rows, client, replicate)
+        given, middle = self._weights_of_rows(client, n, rows), self.predict(rows, client, replicate)
         total = np.zeros(n)
         for (function, scale, reached), raw in zip(learned, features, strict=True):
             weights = np.broadcast_to(_of_reached(given, reached), (self._clients, n))
@@ -278,8 +282,23 @@ class Model:
         require(0 <= replicate < self.replicates, "replicate", replicate, allowed)
         return self.learned[replicate : replicate + 1]
 
-    def _weights_of_rows(self, client: Any, n: int) -> NDArray[np.float64]:
+    def column_of_clients(self, rows: Any) -> str | None:
+        """The column that says whose function predicts a row, if it matters.
+
+        It is the run's column of sites, or else a column ``client`` that is not a feature, with numbers or sites.
+        """
+        names = (self.about.site_column, *({CLIENT} - {*self.encoder.columns})) if self.personal else ()
+        return next((name for name in names if name in getattr(rows, "columns", ())), None)
+
+    def _weights_of_rows(self, client: Any, n: int, rows: Any) -> NDArray[np.float64]:
         """Weight of each client's function in each row, (K, n) or (K, 1)."""
+        rows = _without_arrow(rows)
+        if client is None and (column := self.column_of_clients(rows)) is not None:
+            cells = [normalize("NFC", str(cell)) for cell in rows[column]]
+            if column == self.about.site_column:
+                of_site = {cell: self._weight_of_site(column, cell) for cell in dict.fromkeys(cells)}
+                return np.stack([of_site[cell] for cell in cells], axis=1)
+            client = cells
         if client is None:
             return np.full((self._clients, 1), 1 / self._clients)
         if isinstance(client, str) or np.ndim(client) == 0:
@@ -287,6 +306,12 @@ class Model:
         require(len(client) == n, "client", f"{len(client)} of them", f"one, or one for each of {n} rows")
         each = {one: self._weight_of_clients(one) for one in dict.fromkeys(client)}
         return np.stack([each[one] for one in client], axis=1) if n else np.zeros((self._clients, 0))
+
+    def _weight_of_site(self, column: str, site: str) -> NDArray[np.float64]:
+        """Weight of each client's function for a row of a site, (K,)."""
+        sites = in_one_line(", ".join(dict.fromkeys(self.about.sites)))
+        require(site in self.about.sites, column, site, f"a site that the run learned from: {sites}")
+        return self._weight_of_clients(site)
 
     def _weight_of_clients(self, client: Any) -> NDArray[np.float64]:
         """Weight of each client's function, (K,)."""
@@ -389,10 +414,7 @@ def _read_model(arrays: dict[str, NDArray[Any]]) -> Model:
         words += [*encoder.dates, *encoder.dates.values()]
         words += [word for column in encoder.words.values() for word in column]
         numbers = all(isinstance(value, float) for value in encoder.fill.values())
-        known = all(isinstance(fact, bool) for fact in (encoder.one_hot, encoder.new_words)) and encoder.decimal in (
-            "point",
-            "comma",
-        )
+        known = all(isinstance(fact, bool) for fact in (encoder.one_hot, encoder.new_words))
         if not (all(isinstance(word, str) for word in words) and numbers and known):
             raise DamagedError("its columns and words are not text, or what they are filled with is no number")
     if len(encoders) != (len(learned) if several else 1):
