@@ -59,7 +59,8 @@ def normalise(table: Table, scaling: str = "unit_ball", rows: NDArray[np.bool_] 
     of_y = table.y[rows]
     low, high = float(of_y.min()), float(of_y.max())
     if low == high:
-        raise FklError(f"{where}: the target is {low} in every row: it cannot be scaled to [0, 1]")
+        every = "row" if rows is ALL else "training row"
+        raise FklError(f"{where}: the target is {low} in every {every}: it cannot be scaled to [0, 1]")
     _require_extent(high - low, low, high, f"{where}: the target")
     if scaling == "unit_ball":
         with np.errstate(over="ignore", under="ignore"):

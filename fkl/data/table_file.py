@@ -22,7 +22,7 @@ from fkl.data.columns import Column, Columns, listed, short
 from fkl.data.csv_file import require_rows
 from fkl.data.encoder import OTHER, WORDS_SHOWN, Cells, Encoder, codes, days
 from fkl.data.how_read import Reading
-from fkl.data.problem import Table
+from fkl.data.problem import Incomplete, Table
 from fkl.data.store import OPENERS, DataFile, Store
 
 INTEGER = re.compile(r"[+-]?\d+")
@@ -244,7 +244,7 @@ class TableFile:
         features = tuple(name for name in columns if name not in self._columns_beside_features)
         if not features:
             raise FklError(f"{self.path}: no column is left beside the target {short(self.target)}")
-        keep = self._complete_rows(columns, file)
+        keep, incomplete = self._complete_rows(columns, file)
         rows = np.flatnonzero(keep)
         if self.time is not None:
             rows = rows[np.argsort(self._times_of_rows(columns[self.time], file)[keep], kind="stable")]
@@ -277,7 +277,8 @@ class TableFile:
         means = self.missing == "mean"
         cells = Cells(np.column_stack(values_of), y, rows, encoder, bool(self.words), means)
         tested = None if self.test_path is None else site_of_row[rows] == len(files) - 1
-        table = replace(Table.of_one_site(cells.values, y, features, self.path), cells=cells, tested=tested)
+        table = Table.of_one_site(cells.values, y, features, self.path)
+        table = replace(table, cells=cells, tested=tested, incomplete=incomplete)
         table = table.learned_from(np.ones(len(y), np.bool_) if tested is None else ~tested)
         if self._is_pattern:
             for path, count in zip(self._paths, np.bincount(site_of_row[keep], minlength=len(files)), strict=True):
@@ -334,8 +335,8 @@ class TableFile:
             raise FklError(f"{where}; dataset.words must list its words, or dataset.drop leave it out")
         return True
 
-    def _complete_rows(self, columns: dict[str, Column], file: Columns) -> NDArray[np.bool_]:
-        """Rows that are used."""
+    def _complete_rows(self, columns: dict[str, Column], file: Columns) -> tuple[NDArray[np.bool_], Incomplete]:
+        """Rows that are used, and what is said of the others."""
         holed = np.any([column.holes for name, column in columns.items() if name not in (self.fill or ())], axis=0)
         if self.missing == "refuse" and holed.any():
             row = int(holed.argmax())
@@ -346,11 +347,15 @@ class TableFile:
                 use += ", dataset.missing=mean puts the column's mean in, dataset.fill puts a value in"
             cell = f"{file.place(row)}, column {short(name)}: {column.word(row)!r}"
             raise FklError(f"{cell} is missing; {use}")
+        needed = {name: column for name, column in columns.items() if name not in (self.fill or ())}
         if self.missing == "mean":
-            holed = np.any([columns[name].holes for name in self._columns_beside_features], axis=0)
+            needed = {name: columns[name] for name in self._columns_beside_features}
+        holed = np.any([column.holes for column in needed.values()], axis=0)
         what = "target" if self.missing == "mean" else "cell"
         require_rows(self.path, int((~holed).sum()), f"rows without a missing {what}")
-        return ~holed
+        count = {name: int(column.holes.sum()) for name, column in needed.items()}
+        worst = max(count, key=lambda name: count[name])
+        return ~holed, Incomplete(int(holed.sum()), len(holed), short(worst), count[worst] == holed.sum())
 
     def _numbers_of_column(self, name: str, column: Column, file: Columns) -> NDArray[np.float64]:
         """Values of a column, NaN where missing."""

@@ -12,6 +12,7 @@ from fkl.basics.memory import limited_to_free_memory
 from fkl.conditions import Wrapped
 from fkl.config import Run
 from fkl.data.baselines import not_beaten
+from fkl.data.problem import COMPLETE
 from fkl.data.table_file import TableFile
 from fkl.engines.divergence import worse_than_zero
 from fkl.engines.experiment import Experiment
@@ -38,7 +39,7 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
         "rounds": tables.curves.mean.shape[1],
         "clients": problem.clients,
         "features": problem.dimension,
-        "rows_left_out": problem.rows_left_out,
+        "rows_left_out": problem.rows_left_out + getattr(problem, "incomplete", COMPLETE).rows,
         "scaling_from": "training rows" if own and not whole.task.judged_as_it_learns else "all rows",
         "threads": run.settings.threads,
         "scalars_by_kind": tables.kinds,

@@ -214,7 +214,13 @@ class Task:
         problem = self.problem
         words = [plural(problem.clients, "client"), self.amount, plural(problem.dimension, "feature")]
         left_out = [f"{plural(problem.rows_left_out, 'row')} left out"] if problem.rows_left_out else []
-        return ", ".join([*words, *left_out])
+        return ", ".join([*words, *left_out, *self.incomplete])
+
+    @property
+    def incomplete(self) -> list[str]:
+        """Words about rows with missing cells, if any were left out."""
+        found = getattr(self.problem, "incomplete", None)
+        return [str(found)] if found is not None and found.rows else []
 
     @property
     def amount(self) -> str:

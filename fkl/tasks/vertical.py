@@ -59,7 +59,7 @@ class VerticalTask(Task):
         problem: Vertical = self.problem
         tested = problem.test_rows
         groups = f"{problem.dimension} features of {problem.parties} parties, {len(problem.active)} of them active"
-        return f"{len(problem.y) - tested} training and {tested} test samples, {groups}"
+        return ", ".join([f"{len(problem.y) - tested} training and {tested} test samples, {groups}", *self.incomplete])
 
     @property
     def signs(self) -> bool:

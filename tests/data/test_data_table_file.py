@@ -275,3 +275,32 @@ def test_sites_are_the_clients_of_a_stream(fkl, tmp_path):
     answer = fkl(*call, "dataset.test_path=own.csv", "out=there")
     assert answer.code == 2
     assert "dataset.test_path=own.csv: must be null for POF-MKL, which is tested on every sample" in answer.err
+
+
+LEFT_OUT = {
+    "one column": ("a,deck,y\n1,,1\n2,,2\n3,5,3\n4,6,4\n5,7,5\n", (), "2 of 5 rows left out, all for deck"),
+    "two": ("a,deck,y\n1,,1\n,,2\n3,5,3\n,6,4\n,7,5\n4,8,6\n5,1,7\n6,1,8\n", (), "4 of 8 rows left out, most for a"),
+    "one row": ("a,y\n1,1\n2,2\n3,3\n4,4\n5,?\n", (), "1 of 5 rows left out, all for y"),
+    "targets, beside means": (
+        "a,y\n,1\n,2\n3,3\n4,4\n5,?\n", ("dataset.missing=mean",), "1 of 5 rows left out, all for y"
+    ),
+    "none": ("a,y\n1,1\n2,2\n3,3\n4,4\n", (), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("algo", ["pof_mkl", "one_shot_ridge", "fdskl"])
+@pytest.mark.parametrize(("text", "keys", "said"), LEFT_OUT.values(), ids=LEFT_OUT)
+def test_rows_that_are_left_out_are_counted_with_the_column_to_blame(fkl, algo, text, keys, said):
+    if algo == "fdskl":  # two parties need two features
+        text = "".join(f"{'1' if i else 'b'},{line}\n" for i, line in enumerate(text.splitlines()))
+    Path("own.csv").write_text(text)
+    parties = ("partition=vertical", "partition.parties=2", "algo.loss=square", "algo.iterations=20")
+    words = ("dataset=file", "dataset.path=own.csv", "dataset.target=y", "dataset.missing=drop", *keys)
+    small = ("replicates=1", "figures=none", "out=there", *(parties if algo == "fdskl" else ()))
+    answer = fkl("run", f"algo={algo}", *words, *small)
+    assert answer.code == 0, answer.err
+    assert (f", {said}," in answer.out) if said else ("left out" not in answer.out)
+    told = json.loads(Path("there/provenance.json").read_text())
+    assert told["rows_left_out"] == int(said.split(" ")[0] or 0 if said else 0)
+    assert said in told["sizes"]
+    assert said in fkl("data", "describe", *words).out
