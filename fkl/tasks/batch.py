@@ -73,7 +73,7 @@ class BatchTask(Task):
         table = samples.read_table(run, generator)
         batch = samples.in_precision(drawn_batch(run, table, generator), run)
         if batch.classes == 1:
-            samples.require_number(run)
+            samples.require_number(run, batch.encoder)
         for key, none in (("save_model", "false"), ("metrics", "null")):
             asked = getattr(run.settings, key)
             require(batch.classes == 1 or not asked, key, asked, f"{none} with several classes")

@@ -55,6 +55,8 @@ class PerReplicateTask(Task):
             if len(batches) == 1:
                 rest = settings.replicates - 1
                 require_memory(rest * nbytes(batches[0]), f"a split for each of {rest + 1} replicates", "replicates")
+        if not getattr(run.algo, "several_classes", False):
+            samples.require_number(run, batches[0].encoder)
         return cls(PerReplicate(tuple(batches)))
 
     @property

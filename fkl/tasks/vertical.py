@@ -50,6 +50,7 @@ class VerticalTask(Task):
         require(fits, "dataset.words", None, numbered)
         own = None if cells is None else partial(_learned_in_replicate, run, table, deepcopy(generator))
         given = samples.split_table(run, table, generator)
+        samples.require_number(run, given.encoder)
         if own is None:
             return cls(replace(given, rounds=run.algo.rounds))
         return cls(own(0)[0], own)

@@ -251,18 +251,45 @@ def hospitals(folder):
     return ("run", "dataset=file", "dataset.path=own.csv", "dataset.site=ward", "replicates=1", "out=here")
 
 
-def test_several_classes_are_for_methods_that_learn_them(fkl, tmp_path):
-    call = (*hospitals(tmp_path), "dataset.target=kind", "dataset.labels=code")
-    for algo in ("pof_mkl", "coke"):
-        answer = fkl(*call, f"algo={algo}", *(["topology=ring"] if algo == "coke" else []))
+CLASSES = {
+    "fed3r": ("algo=fed3r",),
+    "softmax": ("algo=fedavg_batches", "algo.loss=softmax", "algo.iterations=20"),
+    "one against the rest": ("algo=fedprox_batches", "algo.loss=one_vs_rest", "algo.iterations=20"),
+    "machines": ("algo=pooled_svm",),
+    "parsimonious": ("algo=parsimonious_federated",),
+    "a stream": ("algo=pof_mkl",),
+    "a graph": ("algo=coke", "topology=ring"),
+    "a ridge": ("algo=one_shot_ridge",),
+    "parties": ("algo=fdskl", "algo.loss=square", "partition=vertical", "partition.parties=2"),
+}
+
+
+@pytest.mark.parametrize(("name", "call"), CLASSES.items(), ids=CLASSES)
+def test_words_are_classes_where_their_numbers_are_and_nothing_else(fkl, tmp_path, name, call):
+    hospitals(tmp_path)
+    frame = pd.read_csv("own.csv")
+    numbers = frame.assign(kind=frame["kind"].map({"mild": 0, "severe": 1, "worst": 2}))
+    numbers.to_csv("numbers.csv", index=False)
+    site = () if name == "parties" else ("dataset.site=ward",)
+    words = ("run", *call, "dataset=file", "dataset.target=kind", "replicates=1", "figures=none", "kernels.D=8", *site)
+    words = tuple(word for word in words if name not in ("machines", "parsimonious") or word != "kernels.D=8")
+    more = ("dataset.labels=code", *(("dataset.drop=[ward]",) if name == "parties" else ()))
+    answer = fkl(*words, *more, "dataset.path=own.csv", "out=words")
+    if name in ("a stream", "a graph", "a ridge", "parties"):
         assert answer.code == 2
         assert "dataset.target=kind: must be numbers or two classes for" in answer.err
-        assert "the 3 classes mild, severe, worst are for algo=cascade_svm, parsimonious_c" in answer.err
-    answer = fkl(*call, "algo=pooled_svm")
+        assert "algo=fed3r, or algo.loss=softmax, learns the 3 classes mild, severe, worst" in answer.err
+        return
     assert answer.code == 0, answer.err
-    assert "3 clients, " in answer.out
-    summary = pd.read_csv("here/summary.csv")
-    assert summary["test_error"][0] < summary["test_error_majority"][0]
+    assert fkl(*words, "dataset.path=numbers.csv", "out=numbers").code == 0
+    found, same = (pd.read_csv(f"{folder}/summary.csv") for folder in ("words", "numbers"))
+    assert found["test_error"].tolist() == same["test_error"].tolist()
+    assert found["test_error"][0] < found["test_error_majority"][0]
+
+
+def test_a_table_of_classes_is_described_without_a_method(fkl, tmp_path):
+    answer = fkl("data", "describe", *hospitals(tmp_path)[1:4], "dataset.target=kind", "dataset.labels=code")
+    assert "target's classes: mild: " in answer.out, answer.err
 
 
 def test_sites_are_the_clients_of_a_stream(fkl, tmp_path):
