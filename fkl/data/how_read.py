@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
-from fkl.basics.errors import require
+from fkl.basics.errors import BadValue, require
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
 """Signs by the words that a command line accepts for them; where two fit equally well, the earlier one wins."""
@@ -14,13 +15,19 @@ NO_DELIMITER = '"+-.\r\n\0'
 HOLES = ("na", "nan", "?", "null")
 """Words of missing cells in text, in any case, unless others are given."""
 DECIMALS = {"point": ".", "comma": ","}
-THOUSANDS = {"comma": ",", "point": ".", "space": "[ \u00a0\u202f]", "apostrophe": "['\u2019]"}
+THOUSANDS = {"comma": ",", "point": r"\.", "space": "[ \u00a0\u202f]", "apostrophe": "['\u2019]"}
 """Patterns of the sign between groups of three digits."""
+SIGNS = re.compile(r"^([+-]?)\s*[$€£¥]\s*|\s*[$€£¥%‰]$")
+"""Signs beside a number."""
+LIKE_NUMBER = re.compile(
+    r"[+-]?\s*[$€£¥]?\s*[+-]?(\d{1,3}([.,'’ \u00a0\u202f]\d{3})+|\d+)?(?<=\d)([.,]\d*)?([eE][+-]?\d+)?\s*[$€£¥%‰]?"
+)
+"""Cells that would be numbers with other keys, or without a sign."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a file is read. A model keeps it, so that new rows are read in the same way.
+    """How a file is read. A model keeps it, and reads new rows in the same way.
 
     Parameters
     ----------
@@ -82,6 +89,25 @@ class Reading:
             cell = cell.replace(".", "_").replace(",", ".")  # a point is no part of a number here
         return _float(cell)
 
+    def hint(self, cell: str) -> str:
+        """What would make a number of a cell, or nothing."""
+        read: dict[float, str] = {}
+        for decimal in (self.decimal, *DECIMALS):
+            for thousands in (self.thousands, None, *THOUSANDS):
+                with suppress(BadValue):
+                    number = (other := replace(self, decimal=decimal, thousands=thousands)).number(cell)
+                    changed = [key for key in ("decimal", "thousands") if getattr(other, key) != getattr(self, key)]
+                    if number is not None:
+                        read.setdefault(
+                            number, " ".join(f"dataset.{key}={getattr(other, key) or 'null'}" for key in changed)
+                        )
+        if read:
+            return ", ".join(f"{keys} reads it as {number:.17g}" for number, keys in read.items())
+        bare = SIGNS.sub(r"\1", cell)
+        return (
+            "" if bare == cell or not LIKE_NUMBER.fullmatch(bare) else "take the signs beside numbers out of the file"
+        )
+
     @cached_property
     def _words(self) -> frozenset[str]:
         return frozenset(HOLES if self.hole is None else (word.lower() for word in self.hole))
@@ -89,7 +115,7 @@ class Reading:
     @cached_property
     def _groups(self) -> re.Pattern[str]:
         sign, decimal = THOUSANDS[str(self.thousands)], re.escape(DECIMALS[self.decimal])
-        return re.compile(rf"[+-]?\d{{1,3}}(?:{sign}\d{{3}})+(?:{decimal}\d*)?")
+        return re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:{sign}\d{{3}})+(?:{decimal}\d*)?")
 
 
 def _float(cell: str) -> float | None:

@@ -1,6 +1,7 @@
 """A table of the user's own: CSV, Parquet, Feather or npz."""
 
 import hashlib
+import json
 import math
 import re
 from collections.abc import Sequence
@@ -30,14 +31,6 @@ PER_FEATURE = 10
 """Bytes of memory that a row's feature of a word takes."""
 EXACT = 2.0**53
 """Up to here float64 holds every integer."""
-OTHER_DECIMALS = {
-    "point": (
-        re.compile(r"[+-]?\d+,\d+"),
-        "decimals are written with a point unless dataset.decimal=comma",
-    ),
-    "comma": (re.compile(r"[+-]?\d+\.\d+"), "decimals are written with a comma if dataset.decimal=comma"),
-}
-"""By `decimal`, what would be a number of the other one, and what to say of it."""
 PATTERN = re.compile(r"[*?[]")
 TEXTS = ("refuse", "drop", "code", "one_hot")
 
@@ -46,10 +39,12 @@ TEXTS = ("refuse", "drop", "code", "one_hot")
 class TableFile:
     """A file with one row a sample: text, plain or compressed (.xz, .gz, .bz2), or .parquet, .feather, .npz.
 
-    All columns but those that are named here are features. In text a column is text when its first cell that is not
-    missing is no number; from then on a column of numbers holds numbers only. A column of nothing but true and false,
-    in any case, holds the numbers 1 and 0. Words that differ only in Unicode's form, NFC or NFD, are one word. An npz
-    holds arrays: of one axis a column each; one of two axes named x is columns x1, x2, ...
+    All columns but those that are named here are features. A column is one of numbers if half of its cells, or most of
+    its different ones, are numbers; its other cells are refused. Integers of three digits or more that begin with 0
+    make it a column of words, as ids are. A column of nothing but true and false, in any case, holds the numbers 1 and
+    0. Words that differ only in Unicode's form, NFC or NFD, are one word. A column without a name is called by its
+    number, or left out if all its cells are empty. An npz holds arrays: of one axis a column each; one of two axes
+    named x is columns x1, x2, ...
 
     Parameters
     ----------
@@ -282,7 +277,7 @@ class TableFile:
         table = table.learned_from(np.ones(len(y), np.bool_) if tested is None else ~tested)
         if self._is_pattern:
             for path, count in zip(self._paths, np.bincount(site_of_row[keep], minlength=len(files)), strict=True):
-                require_rows(path, int(count), "rows without a missing cell", 1)
+                require_rows(path, int(count), " without a missing cell", 1)
             return replace(table, site=site_of_row[rows], site_names=tuple(map(_site_of, self._paths)))
         if self.site is None:
             return table
@@ -305,20 +300,23 @@ class TableFile:
         typed = f"point for {path}, which holds numbers and not their text"
         require(self.decimal == "point", "decimal", self.decimal, typed)
         columns = typed_file.read(path, raw, self.reading)
-        require_rows(path, columns.rows, "rows")
+        require_rows(path, columns.rows)
         return columns
 
     def _is_text(self, name: str, column: Column, file: Columns) -> bool:
         """Whether a column holds words, refusing those that cannot be."""
         if self.words and name in self.words:
             return True
-        if not column.text or self._columns_beside_features.get(name) in ("site", "time"):
+        padded = None if column.text else column.padded
+        if (not column.text and padded is None) or self._columns_beside_features.get(name) in ("site", "time"):
             return False
-        first = column.word(column.first)
-        where = f"{file.place(column.first)}, column {short(name)}: {short(first)!r} is not a number"
-        other, said = OTHER_DECIMALS[self.decimal]
-        if other.fullmatch(first):  # coded as a word, it would be a silent error
-            raise FklError(f"{where}; {said}")
+        row = column.first if padded is None else padded
+        first = column.word(row)
+        where = f"{file.place(row)}, column {short(name)}: {short(first)!r} "
+        where += "is not a number" if padded is None else "begins with 0, as ids do"
+        like = column.like_number
+        if like is not None:  # coded as a word, it would be a silent error
+            raise FklError(self._not_a_number(name, column, like, file))
         if name == self.target:
             if self.labels == "refuse":
                 raise FklError(f"{where}, and the target must be one; dataset.labels=code makes classes of its words")
@@ -352,7 +350,7 @@ class TableFile:
             needed = {name: columns[name] for name in self._columns_beside_features}
         holed = np.any([column.holes for column in needed.values()], axis=0)
         what = "target" if self.missing == "mean" else "cell"
-        require_rows(self.path, int((~holed).sum()), f"rows without a missing {what}")
+        require_rows(self.path, int((~holed).sum()), f" without a missing {what}")
         count = {name: int(column.holes.sum()) for name, column in needed.items()}
         worst = max(count, key=lambda name: count[name])
         return ~holed, Incomplete(int(holed.sum()), len(holed), short(worst), count[worst] == holed.sum())
@@ -362,8 +360,7 @@ class TableFile:
         bad = ~column.holes & ~np.isfinite(column.numbers)
         if bad.any():
             row = int(bad.argmax())
-            cell = short(column.word(row))
-            raise FklError(f"{file.place(row)}, column {short(name)}: {cell!r} is not a finite number")
+            raise FklError(self._not_a_number(name, column, row, file))
         # Refuse an integer that float64 would round, except for times, whose order alone counts.
         large = np.flatnonzero(np.abs(column.numbers) > EXACT).tolist() if name != self.time else []
         for row in large:
@@ -373,6 +370,17 @@ class TableFile:
                 rounded = f"an integer above 2^53, which would be rounded to {int(column.numbers[row])}"
                 raise FklError(f"{where}: {short(cell)} is {rounded}; subtract a constant, or leave the column out")
         return column.numbers
+
+    def _not_a_number(self, name: str, column: Column, row: int, file: Columns) -> str:
+        """What is wrong with a cell in a column of numbers, and which key reads it."""
+        cell = column.word(row)
+        use = self.reading.hint(cell)
+        if not use:
+            marker = cell if re.fullmatch(r"[\w./-]+", cell) else json.dumps(cell, ensure_ascii=False)
+            use = f"dataset.hole=[{','.join([*(self.reading.hole or ()), short(marker)])}] counts such cells as missing"
+            if name not in self._columns_beside_features:
+                use += f", dataset.words={{{short(name)}:[...]}} takes all cells for words"
+        return f"{file.place(row)}, column {short(name)}: {short(cell)!r} is not a finite number; {use}"
 
     def _with_dates(self, file: Columns) -> tuple[dict[str, Column], dict[str, str]]:
         """All columns, those of dates as days, and the formats of these."""
