@@ -55,9 +55,9 @@ class TableFile:
         Name of the target's column; in text without a header its number, counted from 1.
     site : str or None
         Column that says where a row comes from: clients of partition=sites. Not a feature.
-    time : str or None
-        Column of numbers or dates that says when a row comes; rows are taken in its order, else in the file's. Not a
-        feature.
+    time : str, list of str or None
+        Column of numbers or dates that says when a row comes, or several that do together, as [date, hour]; rows are
+        taken in this order, else in the file's. Not a feature.
     test_path : str or None
         A second file of the same columns, whose rows are tested on and never learned from.
     delimiter : str or None
@@ -75,11 +75,12 @@ class TableFile:
     hole : list or None
         Words and numbers that stand for missing cells, beside empty ones; None for NA, NaN, ? and null, in text only. A
         list replaces these: with ``[]`` NA is a word. A number stands for all ways to write it.
-    date_format : str or None
-        How dates are written, in Python's codes, as ``%d.%m.%Y``. A feature that is text becomes days since 1970-01-01,
-        hours as fractions of a day, if its first cell that is not missing is such a date. Dates of `time` are then
-        written so, too; else as 2024-01-31 or 2024-01-31 12:30. Dates that a Parquet or Feather file knows to be dates
-        may have any format; without one they are refused.
+    date_format : str, dict of str to str, or None
+        How dates are written, in Python's codes, as ``%d.%m.%Y``, or by column its format. A feature of dates becomes
+        days since 1970-01-01, hours as fractions of a day; a month, ``%Y-%m``, is its first day. One format is for all
+        columns of text whose first cell that is not missing is such a date. Dates of `time` are then written so, too,
+        several columns with a space between them; else as 2024-01-31 or 2024-01-31 12:30. Dates that a Parquet or
+        Feather file knows to be dates may have any format; without one they are refused.
     drop : list of str or None
         Columns that are left out. They need not be in every file.
     missing : {"refuse", "drop", "mean"}
@@ -107,7 +108,7 @@ class TableFile:
     path: str = ""
     target: str = ""
     site: str | None = None
-    time: str | None = None
+    time: Any = None
     test_path: str | None = None
     delimiter: str | None = None
     header: bool | None = None
@@ -115,7 +116,7 @@ class TableFile:
     thousands: str | None = None
     encoding: str | None = None
     hole: list[Any] | None = None
-    date_format: str | None = None
+    date_format: Any = None
     drop: list[str] | None = None
     missing: str = "refuse"
     fill: dict[str, Any] | None = None
@@ -128,12 +129,20 @@ class TableFile:
         require(self.missing in ("refuse", "drop", "mean"), "missing", self.missing, "refuse, drop or mean")
         require(self.text in TEXTS, "text", self.text, "refuse, drop, code or one_hot")
         require(self.labels in ("refuse", "code"), "labels", self.labels, "refuse or code")
-        for key in ("site", "time"):
-            named = getattr(self, key)
-            require(named is None or named != self.target, key, named, "a column beside the target, or null")
-        require(self.site is None or self.site != self.time, "time", self.time, "another column than site, or null")
-        written = "a format of whole dates in Python's codes, as %d.%m.%Y or %Y-%m-%d %H:%M, or null"
-        require(self.date_format is None or _is_format(self.date_format), "date_format", self.date_format, written)
+        several = self.time if isinstance(self.time, list) else [self.time or ""]
+        fits = bool(several) and all(isinstance(one, str | int) for one in several)
+        require(fits, "time", self.time, "the name of a column, a list of several, or null")
+        beside = "a column beside the target, or null"
+        require(self.site is None or self.site != self.target, "site", self.site, beside)
+        require(self.target not in self._times, "time", self.time, beside)
+        require(self.site not in self._times, "time", self.site, "another column than site, or null")
+        written = "a format of days or months in Python's codes, as %d.%m.%Y, %Y-%m or %Y-%m-%d %H:%M, or null"
+        formats = self.date_format if isinstance(self.date_format, dict) else {"": self.date_format}
+        for name, one in formats.items():
+            key, part = f"date_format{name and '.'}{name}", name in self._times and len(self._times) > 1
+            fits = one is None or (isinstance(one, str) and (part or _is_format(one)))
+            require(fits, key, one, written)
+            require(not name or name not in (self.site, self.target), key, one, "of a column beside target and site")
         for key in ("drop", "fill", "words"):
             named = [name for name in getattr(self, key) or () if name in self._columns_beside_features]
             require(not named, key, ", ".join(named), "of other columns than target, site and time")
@@ -224,8 +233,8 @@ class TableFile:
         for name, key in self._columns_beside_features.items():
             allowed = f"a column of {self.path}, which has {listed(list(file.by_name))}"
             require(name in file.by_name, key, name, allowed)
-        for key in ("fill", "words"):
-            for name in getattr(self, key) or ():
+        for key in ("fill", "words", "date_format"):
+            for name in named if isinstance(named := getattr(self, key), dict) else ():
                 allowed = f"of a column of {self.path}, which has {listed(list(file.by_name))}"
                 require(name in file.by_name, key, name, allowed)
         columns, dates = self._with_dates(file)
@@ -241,8 +250,8 @@ class TableFile:
             raise FklError(f"{self.path}: no column is left beside the target {short(self.target)}")
         keep, incomplete = self._complete_rows(columns, file)
         rows = np.flatnonzero(keep)
-        if self.time is not None:
-            rows = rows[np.argsort(self._times_of_rows(columns[self.time], file)[keep], kind="stable")]
+        if self._times:
+            rows = rows[np.argsort(self._times_of_rows(file)[keep], kind="stable")]
         values_of, fill, learned = [], {}, {}
         for name in features:
             column = columns[name]
@@ -288,8 +297,19 @@ class TableFile:
     @property
     def _columns_beside_features(self) -> dict[str, str]:
         """Key of each column that is no feature."""
-        named = {getattr(self, key): key for key in ("time", "site", "target")}
+        named: dict[str | None, str] = {**dict.fromkeys(self._times, "time"), self.site: "site", self.target: "target"}
         return {column: key for column, key in named.items() if column is not None}
+
+    @property
+    def _times(self) -> tuple[str, ...]:
+        """Columns that say when a row comes."""
+        several = self.time if isinstance(self.time, list) else [self.time]
+        return tuple(str(one) for one in several if one is not None)
+
+    def _format_of(self, name: str) -> str | None:
+        """How dates of a column are written."""
+        found: str | None = self.date_format.get(name) if isinstance(self.date_format, dict) else self.date_format
+        return found
 
     def _read(self, path: str) -> Columns:
         raw = own_file.read(path)
@@ -362,7 +382,7 @@ class TableFile:
             row = int(bad.argmax())
             raise FklError(self._not_a_number(name, column, row, file))
         # Refuse an integer that float64 would round, except for times, whose order alone counts.
-        large = np.flatnonzero(np.abs(column.numbers) > EXACT).tolist() if name != self.time else []
+        large = np.flatnonzero(np.abs(column.numbers) > EXACT).tolist() if name not in self._times else []
         for row in large:
             cell = column.word(row)
             if INTEGER.fullmatch(cell) and int(cell) != int(column.numbers[row]):
@@ -386,21 +406,21 @@ class TableFile:
         """All columns, those of dates as days, and the formats of these."""
         columns: dict[str, Column] = dict(file.by_name)
         dates: dict[str, str] = {}
-        if self.date_format is None:
-            return columns, dates
         for name, column in file.by_name.items():
-            text = column.text and name not in self._columns_beside_features and name not in (self.words or ())
-            if text and not np.isnan(days(column.cells[column.first], self.date_format)):
-                columns[name] = replace(column, numbers=self._days(name, column, file), text=False)
-                dates[name] = self.date_format
-        in_time = self.time is not None and columns[self.time].text
+            if name in self._columns_beside_features or name in (self.words or ()):
+                continue
+            date_format, given = self._format_of(name), isinstance(self.date_format, dict)
+            if date_format and (given or (column.text and not np.isnan(days(column.cells[column.first], date_format)))):
+                numbers = self._days(name, column, date_format, file)
+                columns[name], dates[name] = replace(column, numbers=numbers, text=False, padded=None), date_format
+        in_time = any(columns[name].text for name in self._times)
         written = f"how dates of {self.path} are written, and no column has such dates"
-        require(bool(dates) or in_time, "date_format", self.date_format, written)
+        used = not isinstance(self.date_format, str) or dates or in_time
+        require(bool(used), "date_format", self.date_format, written)
         return columns, dates
 
-    def _days(self, name: str, column: Column, file: Columns) -> NDArray[np.float64]:
+    def _days(self, name: str, column: Column, date_format: str, file: Columns) -> NDArray[np.float64]:
         """Days since 1970-01-01 of a column of dates; NaN where a cell is missing."""
-        date_format = str(self.date_format)
         read = {cell: days(cell, date_format) for cell in dict.fromkeys(column.cells)}
         found = np.array([read[cell] for cell in column.cells], np.float64)
         found[column.holes] = np.nan
@@ -442,19 +462,28 @@ class TableFile:
             mend = "dataset.text=code numbers them, dataset.drop leaves the column out"
             raise FklError(f"{self.path}, column {short(name)}: {many}; {mend}")
 
-    def _times_of_rows(self, column: Column, file: Columns) -> NDArray[np.float64]:
+    def _times_of_rows(self, file: Columns) -> NDArray[np.float64]:
         """When each row comes; NaN where it is missing."""
         from pandas import to_datetime
 
-        if not column.text:
-            return self._numbers_of_column(str(self.time), column, file)
-        if self.date_format is not None:
-            return self._days(str(self.time), column, file)
+        names, columns = self._times, [file.by_name[name] for name in self._times]
+        formats, name, column = [self._format_of(name) for name in names], " and ".join(names), columns[0]
+        if len(names) == 1 and not column.text and not (formats[0] and isinstance(self.date_format, dict)):
+            return self._numbers_of_column(name, column, file)
+        if len(names) > 1:
+            cells = list(map(" ".join, zip(*(map(one.word, range(file.rows)) for one in columns), strict=True)))
+            holes = np.logical_or.reduce([one.holes for one in columns])
+            column = Column(cells, holes, np.full(file.rows, np.nan), True)
+        if any(formats):
+            known = formats if isinstance(self.date_format, dict) else formats[:1]
+            lacking = [one for one, written in zip(names, known, strict=False) if written is None]
+            require(not lacking, "date_format", self.date_format, f"with a format of {', '.join(lacking)}, too")
+            return self._days(name, column, " ".join(map(str, known)), file)
         there = np.flatnonzero(~column.holes)
         dates = to_datetime([column.word(row) for row in there.tolist()], format="ISO8601", errors="coerce", utc=True)
         if dates.isna().any():
             row = int(there[dates.isna().argmax()])
-            where = f"{file.place(row)}, column {short(str(self.time))}: {short(column.word(row))!r}"
+            where = f"{file.place(row)}, column {short(name)}: {short(column.word(row))!r}"
             written = "a date like 2024-01-31 or 2024-01-31 12:30, or as dataset.date_format says"
             raise FklError(f"{where} is no time; must be a number, or {written}")
         times = np.full(len(column.holes), np.nan)
@@ -469,10 +498,11 @@ def _site_of(path: str) -> str:
 
 
 def _is_format(date_format: str) -> bool:
-    """Whether a date that is written so can be read again."""
-    day = datetime(2001, 12, 31, tzinfo=UTC)
+    """Whether a day or a month that is written so can be read again."""
     try:
-        return days(day.strftime(date_format), date_format) == days("2001-12-31", "%Y-%m-%d")
+        read = [days(datetime(2001, 12, day, tzinfo=UTC).strftime(date_format), date_format) for day in (1, 31)]
+        first = days("2001-12-01", "%Y-%m-%d")
+        return read in ([first, first + 30], [first, first])
     except ValueError:
         return False
 

@@ -1,6 +1,7 @@
 """Tables of the user's own in every format: sites, order, words, labels, files to be tested on, and refusals."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from pyarrow import feather
 from sklearn.preprocessing import LabelEncoder, OneHotEncoder, OrdinalEncoder
 
 from fkl.basics.errors import BadValue, FklError
+from fkl.config.loading import build
 from fkl.data.partition import Sites
 from fkl.data.table_file import TableFile
 from fkl.data.vertical import FeatureGroups
@@ -331,3 +333,79 @@ def test_rows_that_are_left_out_are_counted_with_the_column_to_blame(fkl, algo, 
     assert told["rows_left_out"] == int(said.split(" ")[0] or 0 if said else 0)
     assert said in told["sizes"]
     assert said in fkl("data", "describe", *words).out
+
+
+DATES = {
+    "months": ("m,y\n2024-01,1\n2023-12,2\n", {"date_format": "%Y-%m"}, {"m": ["2024-01-01", "2023-12-01"]}),
+    "months and years": ("m,y\n3/1999,1\n12/2001,2\n", {"date_format": "%m/%Y"}, {"m": ["1999-03-01", "2001-12-01"]}),
+    "two formats": (
+        "m,d,y\n2024-01,31.01.2024,1\n2023-12,01.02.2024,2\n",
+        {"date_format": {"m": "%Y-%m", "d": "%d.%m.%Y"}},
+        {"m": ["2024-01-01", "2023-12-01"], "d": ["2024-01-31", "2024-02-01"]},
+    ),
+    "days that look like numbers": (
+        "d,y\n20240131,1\n20240201,2\n", {"date_format": {"d": "%Y%m%d"}}, {"d": ["2024-01-31", "2024-02-01"]}
+    ),
+    "a column by its number": (
+        "2024-01,1\n2023-12,2\n", {"date_format": {1: "%Y-%m"}, "target": 2, "header": False},
+        {"1": ["2024-01-01", "2023-12-01"]},
+    ),
+}  # fmt: skip
+TIMES = {
+    "a day and an hour": ("10/03/2004;18.00.00;0\n10/03/2004;02.00.00;1\n09/04/2004;00.00.00;2\n", {
+        "date_format": {"d": "%d/%m/%Y", "t": "%H.%M.%S"}}),
+    "one format of both": ("10/03/2004;18.00.00;0\n10/03/2004;02.00.00;1\n09/04/2004;00.00.00;2\n", {
+        "date_format": "%d/%m/%Y %H.%M.%S"}),
+    "no format": ("2004-03-10;18:00;0\n2004-03-10;02:00;1\n2004-04-09;00:00;2\n", {}),
+    "numbers": ("20040310;18;0\n20040310;2;1\n20040409;0;2\n", {"date_format": {"d": "%Y%m%d", "t": "%H"}}),
+}  # fmt: skip
+
+
+def node(**keys):
+    """A data set of the user's as a command line makes it."""
+    return build(TableFile, {"path": "own.csv", "target": "y", **keys}, "dataset")[0].load(None, None)
+
+
+@pytest.mark.parametrize(("text", "keys", "days"), DATES.values(), ids=DATES)
+def test_a_date_is_its_day_and_a_month_its_first_day(tmp_path, monkeypatch, text, keys, days):
+    monkeypatch.chdir(tmp_path)
+    Path("own.csv").write_text(text)
+    table = node(**keys)
+    expected = [(pd.to_datetime(pd.Series(column)) - pd.Timestamp(0)).dt.days for column in days.values()]
+    assert table.feature_names == tuple(days)
+    assert np.array_equal(table.x, np.column_stack(expected))
+    frame = pd.read_csv("own.csv", sep=",", dtype=str, header=None if keys.get("header") is False else 0)
+    frame.columns = [*days, "y"]
+    assert np.array_equal(table.encoder.x(frame), table.x)
+
+
+@pytest.mark.parametrize(("text", "keys"), TIMES.values(), ids=TIMES)
+def test_several_columns_say_when_a_row_comes(tmp_path, monkeypatch, text, keys):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{line};{5 + number}\n" for number, line in enumerate(text.splitlines()))
+    Path("own.csv").write_text(f"d;t;a;y\n{rows}")
+    table = node(time=["d", "t"], **keys)
+    assert (table.feature_names, table.x[:, 0].tolist(), table.y.tolist()) == (("a",), [1, 0, 2], [6, 5, 7])
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"date_format": "%m"}, "date_format=%m: must be a format of days or months"),
+        ({"date_format": {"d": "%H:%M"}}, "date_format.d=%H:%M: must be a format of days or months"),
+        ({"date_format": {"z": "%Y-%m"}}, "date_format=z: must be of a column of own.csv, which has d, t, a, y"),
+        ({"date_format": {"y": "%Y-%m"}}, "date_format.y=%Y-%m: must be of a column beside target and site"),
+        (
+            {"date_format": {"d": "%d.%m.%Y"}},
+            "own.csv, line 2, column d: '2004-03' is no date as dataset.date_format=%d",
+        ),
+        ({"time": ["d", "t"], "date_format": {"d": "%Y-%m"}}, "must be with a format of t, too"),
+        ({"time": ["d", "y"]}, "time=y: must be a column beside the target"),
+        ({"time": []}, "time=[]: must be the name of a column, a list of several, or null"),
+    ],
+)
+def test_dates_that_cannot_be_are_refused_by_the_key(tmp_path, monkeypatch, keys, said):
+    monkeypatch.chdir(tmp_path)
+    Path("own.csv").write_text("d,t,a,y\n2004-03,18,1,2\n2004-04,2,2,3\n")
+    with pytest.raises(FklError, match=re.escape(said).replace("time=y", "time=.*y.*")):
+        node(**keys)
