@@ -173,6 +173,8 @@ def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...
         if key in nested and isinstance(value, dict):
             with key_prefix(f"{group}.{key}"):
                 value, _ = build(nested[key], value, f"{group}.{key}")
+        if isinstance(value, dict):
+            value = {str(name): one for name, one in value.items()}  # a column without a name is called by its number
         try:
             schema[key] = value
             if isinstance(schema[key], bool) and isinstance(value, int | float):

@@ -12,6 +12,8 @@ from fkl.basics.memory import limited_to_free_memory
 from fkl.conditions import Wrapped
 from fkl.config import Run
 from fkl.data.baselines import not_beaten
+from fkl.data.problem import COMPLETE
+from fkl.data.table_file import TableFile
 from fkl.engines.divergence import worse_than_zero
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import simulate
@@ -30,14 +32,15 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
     """Complete the folder of a run after its rounds, and move it to its place."""
     title, summary, whole = title_of(run), results.read_summary(folder), experiment.engine.with_all_clients(experiment)
     # Entries of provenance.json about the run itself
-    problem = whole.problem
+    problem, own = whole.problem, isinstance(run.dataset, TableFile)
     notes: dict[str, Any] = {
         **about(run),
         "sizes": whole.task.describe(),
         "rounds": tables.curves.mean.shape[1],
         "clients": problem.clients,
         "features": problem.dimension,
-        "rows_left_out": problem.rows_left_out,
+        "rows_left_out": problem.rows_left_out + getattr(problem, "incomplete", COMPLETE).rows,
+        "scaling_from": "training rows" if own and not whole.task.judged_as_it_learns else "all rows",
         "threads": run.settings.threads,
         "scalars_by_kind": tables.kinds,
     }

@@ -54,6 +54,21 @@ def test_no_single_cell_decides_what_a_column_is(tmp_path, marker, row, text):
 
 
 @pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("row", [0, 2])
+def test_no_single_cell_decides_whether_a_column_has_dates(tmp_path, row, text):
+    days = [f"{day:02}.02.2024" for day in range(1, 5)]
+    days[row] = "N/A"
+    content = "day,y\n" + "".join(f"{day},{i}\n" for i, day in enumerate(days))
+    keys = {"text": text, "missing": "drop", "date_format": "%d.%m.%Y"}
+    message = refused(tmp_path, content, **keys)
+    assert (
+        f"line {row + 2}, column day: 'N/A' is no date as dataset.date_format=%d.%m.%Y says; dataset.hole=[N/A]"
+        in message
+    )
+    assert len(load(tmp_path, content, hole=["N/A"], **keys).y) == 3
+
+
+@pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize(
     ("cells", "keys", "values", "said"),
     [

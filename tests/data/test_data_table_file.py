@@ -1,6 +1,7 @@
 """Tables of the user's own in every format: sites, order, words, labels, files to be tested on, and refusals."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from pyarrow import feather
 from sklearn.preprocessing import LabelEncoder, OneHotEncoder, OrdinalEncoder
 
 from fkl.basics.errors import BadValue, FklError
+from fkl.config.loading import build
+from fkl.data.encoder import Encoder
 from fkl.data.partition import Sites
 from fkl.data.table_file import TableFile
 from fkl.data.vertical import FeatureGroups
@@ -105,15 +108,22 @@ def test_dates_and_booleans_are_the_same_numbers_in_every_format(tmp_path, suffi
     assert sorted_by.y.tolist() == frame.dropna().sort_values("day")["stay"].tolist()
 
 
-@pytest.mark.parametrize("text", ["refuse", "code", "one_hot"])
-def test_dates_of_a_typed_file_are_no_words(tmp_path, text):
-    frame = FRAME.assign(day=pd.to_datetime(FRAME["day"], format="ISO8601"))[["day", "age", "stay"]]
-    with pytest.raises(
-        FklError, match=r"own.parquet, row 1, column day: 2024-01-03 .* is a date; dataset.date_format="
-    ) as refused:
-        load(tmp_path / "own.parquet", frame, text=text)
-    assert "\n" not in str(refused.value)
-    assert load(tmp_path / "own.parquet", frame, text="drop").feature_names == ("age",)
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
+@pytest.mark.parametrize("text", ["refuse", "drop", "code", "one_hot"])
+def test_dates_of_a_typed_file_need_no_format(tmp_path, text, suffix, zone):
+    days = pd.to_datetime(FRAME["day"], format="ISO8601")
+    frame = FRAME.assign(day=days.dt.tz_localize(zone), week=days.dt.date)[["day", "week", "age", "stay"]]
+    table = load(tmp_path / f"own{suffix}", frame, text=text)
+    assert table.feature_names == ("day", "week", "age")
+    utc = frame["day"].dt.tz_convert("UTC").dt.tz_localize(None) if zone else days
+    expected = (utc - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)
+    assert table.x[:, 0].tolist() == expected.tolist()
+    assert table.x[:, 1].tolist() == [19725, 19723, 19724, 19724, 19727]
+    assert np.array_equal(table.encoder.x(frame), table.x)
+    assert np.array_equal(Encoder.of_json(table.encoder.as_json()).x(frame), table.x)
+    holed = frame.assign(day=frame["day"].where(frame.index != 2), week=frame["week"].where(frame.index != 1))
+    assert len(load(tmp_path / f"own{suffix}", holed, text=text, missing="drop").y) == 3
 
 
 def test_a_column_of_words_may_have_true_among_them(tmp_path):
@@ -251,18 +261,45 @@ def hospitals(folder):
     return ("run", "dataset=file", "dataset.path=own.csv", "dataset.site=ward", "replicates=1", "out=here")
 
 
-def test_several_classes_are_for_methods_that_learn_them(fkl, tmp_path):
-    call = (*hospitals(tmp_path), "dataset.target=kind", "dataset.labels=code")
-    for algo in ("pof_mkl", "coke"):
-        answer = fkl(*call, f"algo={algo}", *(["topology=ring"] if algo == "coke" else []))
+CLASSES = {
+    "fed3r": ("algo=fed3r",),
+    "softmax": ("algo=fedavg_batches", "algo.loss=softmax", "algo.iterations=20"),
+    "one against the rest": ("algo=fedprox_batches", "algo.loss=one_vs_rest", "algo.iterations=20"),
+    "machines": ("algo=pooled_svm",),
+    "parsimonious": ("algo=parsimonious_federated",),
+    "a stream": ("algo=pof_mkl",),
+    "a graph": ("algo=coke", "topology=ring"),
+    "a ridge": ("algo=one_shot_ridge",),
+    "parties": ("algo=fdskl", "algo.loss=square", "partition=vertical", "partition.parties=2"),
+}
+
+
+@pytest.mark.parametrize(("name", "call"), CLASSES.items(), ids=CLASSES)
+def test_words_are_classes_where_their_numbers_are_and_nothing_else(fkl, tmp_path, name, call):
+    hospitals(tmp_path)
+    frame = pd.read_csv("own.csv")
+    numbers = frame.assign(kind=frame["kind"].map({"mild": 0, "severe": 1, "worst": 2}))
+    numbers.to_csv("numbers.csv", index=False)
+    site = () if name == "parties" else ("dataset.site=ward",)
+    words = ("run", *call, "dataset=file", "dataset.target=kind", "replicates=1", "figures=none", "kernels.D=8", *site)
+    words = tuple(word for word in words if name not in ("machines", "parsimonious") or word != "kernels.D=8")
+    more = ("dataset.labels=code", *(("dataset.drop=[ward]",) if name == "parties" else ()))
+    answer = fkl(*words, *more, "dataset.path=own.csv", "out=words")
+    if name in ("a stream", "a graph", "a ridge", "parties"):
         assert answer.code == 2
         assert "dataset.target=kind: must be numbers or two classes for" in answer.err
-        assert "the 3 classes mild, severe, worst are for algo=cascade_svm, parsimonious_c" in answer.err
-    answer = fkl(*call, "algo=pooled_svm")
+        assert "algo=fed3r, or algo.loss=softmax, learns the 3 classes mild, severe, worst" in answer.err
+        return
     assert answer.code == 0, answer.err
-    assert "3 clients, " in answer.out
-    summary = pd.read_csv("here/summary.csv")
-    assert summary["test_error"][0] < summary["test_error_majority"][0]
+    assert fkl(*words, "dataset.path=numbers.csv", "out=numbers").code == 0
+    found, same = (pd.read_csv(f"{folder}/summary.csv") for folder in ("words", "numbers"))
+    assert found["test_error"].tolist() == same["test_error"].tolist()
+    assert found["test_error"][0] < found["test_error_majority"][0]
+
+
+def test_a_table_of_classes_is_described_without_a_method(fkl, tmp_path):
+    answer = fkl("data", "describe", *hospitals(tmp_path)[1:4], "dataset.target=kind", "dataset.labels=code")
+    assert "target's classes: mild: " in answer.out, answer.err
 
 
 def test_sites_are_the_clients_of_a_stream(fkl, tmp_path):
@@ -275,3 +312,108 @@ def test_sites_are_the_clients_of_a_stream(fkl, tmp_path):
     answer = fkl(*call, "dataset.test_path=own.csv", "out=there")
     assert answer.code == 2
     assert "dataset.test_path=own.csv: must be null for POF-MKL, which is tested on every sample" in answer.err
+
+
+LEFT_OUT = {
+    "one column": ("a,deck,y\n1,,1\n2,,2\n3,5,3\n4,6,4\n5,7,5\n", (), "2 of 5 rows left out, all for deck"),
+    "two": ("a,deck,y\n1,,1\n,,2\n3,5,3\n,6,4\n,7,5\n4,8,6\n5,1,7\n6,1,8\n", (), "4 of 8 rows left out, most for a"),
+    "one row": ("a,y\n1,1\n2,2\n3,3\n4,4\n5,?\n", (), "1 of 5 rows left out, all for y"),
+    "targets, beside means": (
+        "a,y\n,1\n,2\n3,3\n4,4\n5,?\n", ("dataset.missing=mean",), "1 of 5 rows left out, all for y"
+    ),
+    "none": ("a,y\n1,1\n2,2\n3,3\n4,4\n", (), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("algo", ["pof_mkl", "one_shot_ridge", "fdskl"])
+@pytest.mark.parametrize(("text", "keys", "said"), LEFT_OUT.values(), ids=LEFT_OUT)
+def test_rows_that_are_left_out_are_counted_with_the_column_to_blame(fkl, algo, text, keys, said):
+    if algo == "fdskl":  # two parties need two features
+        text = "".join(f"{'1' if i else 'b'},{line}\n" for i, line in enumerate(text.splitlines()))
+    Path("own.csv").write_text(text)
+    parties = ("partition=vertical", "partition.parties=2", "algo.loss=square", "algo.iterations=20")
+    words = ("dataset=file", "dataset.path=own.csv", "dataset.target=y", "dataset.missing=drop", *keys)
+    small = ("replicates=1", "figures=none", "out=there", *(parties if algo == "fdskl" else ()))
+    answer = fkl("run", f"algo={algo}", *words, *small)
+    assert answer.code == 0, answer.err
+    assert (f", {said}," in answer.out) if said else ("left out" not in answer.out)
+    told = json.loads(Path("there/provenance.json").read_text())
+    assert told["rows_left_out"] == int(said.split(" ")[0] or 0 if said else 0)
+    assert said in told["sizes"]
+    assert said in fkl("data", "describe", *words).out
+
+
+DATES = {
+    "months": ("m,y\n2024-01,1\n2023-12,2\n", {"date_format": "%Y-%m"}, {"m": ["2024-01-01", "2023-12-01"]}),
+    "months and years": ("m,y\n3/1999,1\n12/2001,2\n", {"date_format": "%m/%Y"}, {"m": ["1999-03-01", "2001-12-01"]}),
+    "two formats": (
+        "m,d,y\n2024-01,31.01.2024,1\n2023-12,01.02.2024,2\n",
+        {"date_format": {"m": "%Y-%m", "d": "%d.%m.%Y"}},
+        {"m": ["2024-01-01", "2023-12-01"], "d": ["2024-01-31", "2024-02-01"]},
+    ),
+    "days that look like numbers": (
+        "d,y\n20240131,1\n20240201,2\n", {"date_format": {"d": "%Y%m%d"}}, {"d": ["2024-01-31", "2024-02-01"]}
+    ),
+    "a column by its number": (
+        "2024-01,1\n2023-12,2\n", {"date_format": {1: "%Y-%m"}, "target": 2, "header": False},
+        {"1": ["2024-01-01", "2023-12-01"]},
+    ),
+}  # fmt: skip
+TIMES = {
+    "a day and an hour": ("10/03/2004;18.00.00;0\n10/03/2004;02.00.00;1\n09/04/2004;00.00.00;2\n", {
+        "date_format": {"d": "%d/%m/%Y", "t": "%H.%M.%S"}}),
+    "one format of both": ("10/03/2004;18.00.00;0\n10/03/2004;02.00.00;1\n09/04/2004;00.00.00;2\n", {
+        "date_format": "%d/%m/%Y %H.%M.%S"}),
+    "no format": ("2004-03-10;18:00;0\n2004-03-10;02:00;1\n2004-04-09;00:00;2\n", {}),
+    "numbers": ("20040310;18;0\n20040310;2;1\n20040409;0;2\n", {"date_format": {"d": "%Y%m%d", "t": "%H"}}),
+}  # fmt: skip
+
+
+def node(**keys):
+    """A data set of the user's as a command line makes it."""
+    return build(TableFile, {"path": "own.csv", "target": "y", **keys}, "dataset")[0].load(None, None)
+
+
+@pytest.mark.parametrize(("text", "keys", "days"), DATES.values(), ids=DATES)
+def test_a_date_is_its_day_and_a_month_its_first_day(tmp_path, monkeypatch, text, keys, days):
+    monkeypatch.chdir(tmp_path)
+    Path("own.csv").write_text(text)
+    table = node(**keys)
+    expected = [(pd.to_datetime(pd.Series(column)) - pd.Timestamp(0)).dt.days for column in days.values()]
+    assert table.feature_names == tuple(days)
+    assert np.array_equal(table.x, np.column_stack(expected))
+    frame = pd.read_csv("own.csv", sep=",", dtype=str, header=None if keys.get("header") is False else 0)
+    frame.columns = [*days, "y"]
+    assert np.array_equal(table.encoder.x(frame), table.x)
+
+
+@pytest.mark.parametrize(("text", "keys"), TIMES.values(), ids=TIMES)
+def test_several_columns_say_when_a_row_comes(tmp_path, monkeypatch, text, keys):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{line};{5 + number}\n" for number, line in enumerate(text.splitlines()))
+    Path("own.csv").write_text(f"d;t;a;y\n{rows}")
+    table = node(time=["d", "t"], **keys)
+    assert (table.feature_names, table.x[:, 0].tolist(), table.y.tolist()) == (("a",), [1, 0, 2], [6, 5, 7])
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"date_format": "%m"}, "date_format=%m: must be a format of days or months"),
+        ({"date_format": {"d": "%H:%M"}}, "date_format.d=%H:%M: must be a format of days or months"),
+        ({"date_format": {"z": "%Y-%m"}}, "date_format=z: must be of a column of own.csv, which has d, t, a, y"),
+        ({"date_format": {"y": "%Y-%m"}}, "date_format.y=%Y-%m: must be of a column beside target and site"),
+        (
+            {"date_format": {"d": "%d.%m.%Y"}},
+            "own.csv, line 2, column d: '2004-03' is no date as dataset.date_format=%d",
+        ),
+        ({"time": ["d", "t"], "date_format": {"d": "%Y-%m"}}, "must be with a format of t, too"),
+        ({"time": ["d", "y"]}, "time=y: must be a column beside the target"),
+        ({"time": []}, "time=[]: must be the name of a column, a list of several, or null"),
+    ],
+)
+def test_dates_that_cannot_be_are_refused_by_the_key(tmp_path, monkeypatch, keys, said):
+    monkeypatch.chdir(tmp_path)
+    Path("own.csv").write_text("d,t,a,y\n2004-03,18,1,2\n2004-04,2,2,3\n")
+    with pytest.raises(FklError, match=re.escape(said).replace("time=y", "time=.*y.*")):
+        node(**keys)
