@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any
 from unicodedata import normalize
@@ -17,6 +18,26 @@ from fkl.data.how_read import LIKE_NUMBER, Reading
 NAMES_SHOWN = 40
 LETTERS_SHOWN = 60
 PADDED = re.compile(r"0\d\d+")
+
+
+class CellsOnDemand(Sequence[Any]):
+    """Cells that are read when one is asked for: of most columns of numbers none is."""
+
+    def __init__(self, count: int, read: Callable[[], Sequence[Any]]) -> None:
+        self._count, self._read = count, read
+
+    @cached_property
+    def _cells(self) -> Sequence[Any]:
+        return self._read()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, row: Any) -> Any:
+        return self._cells[row]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._cells)
 
 
 @dataclass(frozen=True)
@@ -85,7 +106,7 @@ class Column:
 
     def followed_by(self, other: "Column") -> "Column":
         """Both, one below the other."""
-        cells = list(chain(self.cells, other.cells))
+        cells = CellsOnDemand(len(self.holes) + len(other.holes), lambda: list(chain(self.cells, other.cells)))
         holes, numbers = (np.concatenate([getattr(self, key), getattr(other, key)]) for key in ("holes", "numbers"))
         text = self.text if self.text == other.text else _are_words(cells, holes, numbers)
         return Column(
