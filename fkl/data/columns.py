@@ -81,7 +81,7 @@ class Column:
 
     @classmethod
     def of_numbers(cls, numbers: NDArray[np.float64]) -> "Column":
-        """A column of these numbers, none of which is missing."""
+        """A column of these numbers, without missing cells."""
         return cls(numbers, np.zeros(len(numbers), np.bool_), numbers, text=False)
 
     def word(self, row: int) -> str:
