@@ -25,10 +25,13 @@ from fkl.data.encoder import OTHER, WORDS_SHOWN, Cells, Encoder, codes, days
 from fkl.data.how_read import Reading
 from fkl.data.problem import Incomplete, Table
 from fkl.data.store import OPENERS, DataFile, Store
+from fkl.screen.messages import note
 
 INTEGER = re.compile(r"[+-]?\d+")
 PER_FEATURE = 10
 """Bytes of memory that a row's feature of a word takes."""
+MANY_ROWS = 10
+"""From so many rows on, a different word in each is no chance."""
 EXACT = 2.0**53
 """Up to here float64 holds every integer."""
 PATTERN = re.compile(r"[*?[]")
@@ -268,6 +271,9 @@ class TableFile:
                 drop = "dataset.missing=drop leaves such rows out, dataset.fill gives them a word"
                 raise FklError(f"{self.path}, column {short(name)}: cells are missing, and words have no mean; {drop}")
             values[holes] = fill.get(name, np.nan)
+            if name in words and name not in (self.words or ()) and MANY_ROWS <= len(learned[name]) == len(rows):
+                out = f"dataset.drop=[{_in_brackets(name)}] leaves ids out"
+                note(f"{self.path}, column {short(name)}: each row has another word, so nothing can be learned; {out}")
             if name in words and self.text == "one_hot":
                 self._require_room_for_words(name, len(rows), learned)
             values_of.append(values)
@@ -345,10 +351,9 @@ class TableFile:
             use = "dataset.date_format=%Y-%m-%d makes days of dates, and reads those of text"
             raise FklError(f"{where}; {use}; dataset.drop leaves the column out")
         elif self.text == "refuse":
-            raise FklError(
-                f"{where}; dataset.text=drop leaves columns of text out, dataset.text=code numbers their words, "
-                "dataset.text=one_hot makes a feature of each, dataset.date_format reads dates"
-            )
+            use = "dataset.text=drop leaves columns of text out, dataset.text=code numbers their words, "
+            use += "dataset.text=one_hot makes a feature of each, dataset.date_format reads dates"
+            raise FklError(f"{where}; {self._of_ids_or_sites(name, column)}{use}")
         elif self.words and self.text != "drop":
             raise FklError(f"{where}; dataset.words must list its words, or dataset.drop leave it out")
         return True
@@ -375,6 +380,15 @@ class TableFile:
         worst = max(count, key=lambda name: count[name])
         return ~holed, Incomplete(int(holed.sum()), len(holed), short(worst), count[worst] == holed.sum())
 
+    def _of_ids_or_sites(self, name: str, column: Column) -> str:
+        """What else a column of text may be, and the key for it; empty if nothing tells."""
+        different, given = len(set(column.words(~column.holes))), int((~column.holes).sum())
+        if given >= MANY_ROWS and different >= given:
+            return f"each row has another word: dataset.drop=[{_in_brackets(name)}] leaves ids out; "
+        if self.site is None and not self._is_pattern and 2 * different <= given:
+            return f"dataset.site={_in_brackets(name)} makes a client of each of its {different} words; "
+        return ""
+
     def _numbers_of_column(self, name: str, column: Column, file: Columns) -> NDArray[np.float64]:
         """Values of a column, NaN where missing."""
         bad = ~column.holes & ~np.isfinite(column.numbers)
@@ -388,7 +402,8 @@ class TableFile:
             if INTEGER.fullmatch(cell) and int(cell) != int(column.numbers[row]):
                 where = f"{file.place(row)}, column {short(name)}"
                 rounded = f"an integer above 2^53, which would be rounded to {int(column.numbers[row])}"
-                raise FklError(f"{where}: {short(cell)} is {rounded}; subtract a constant, or leave the column out")
+                out = f"subtract a constant, or dataset.drop=[{_in_brackets(name)}] leaves ids out"
+                raise FklError(f"{where}: {short(cell)} is {rounded}; {out}")
         return column.numbers
 
     def _not_a_number(self, name: str, column: Column, row: int, file: Columns) -> str:
@@ -495,6 +510,11 @@ def _site_of(path: str) -> str:
     """Name of a file without its ending, and without that of its compression."""
     file = Path(path)
     return Path(file.stem).stem if file.suffix.lower() in OPENERS else file.stem
+
+
+def _in_brackets(name: str) -> str:
+    """A column's name as a word in a list of a command line."""
+    return short(name) if re.fullmatch(r"[\w.-]+", name) else json.dumps(short(name), ensure_ascii=False)
 
 
 def _is_format(date_format: str) -> bool:
