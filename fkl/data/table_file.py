@@ -30,6 +30,7 @@ from fkl.screen.messages import note
 INTEGER = re.compile(r"[+-]?\d+")
 PER_FEATURE = 10
 """Bytes of memory that a row's feature of a word takes."""
+LONGEST_NAME = 60
 MANY_ROWS = 10
 """From so many rows on, a different word in each is no chance."""
 EXACT = 2.0**53
@@ -102,11 +103,12 @@ class TableFile:
         What becomes of a target of text: an error, or its words, sorted, are the classes 0, 1, ... .
     """
 
-    name: ClassVar[str] = "file"
     title: ClassVar[str] = "a table of your own: dataset.path=FILE dataset.target=COLUMN"
     files: ClassVar[tuple[DataFile, ...]] = ()
     licence: ClassVar[str] = "your own"
     shape: ClassVar[str] = "any"
+    usual_scaling: ClassVar[str] = "unit_box"
+    """Columns of a user's table have different units; one factor for all would hide the small ones."""
 
     path: str = ""
     target: str = ""
@@ -157,6 +159,13 @@ class TableFile:
             require(distinct, f"words.{name}", words, "a list of different words")
         coded = self.text in ("code", "one_hot") or not self.words
         require(coded, "text", self.text, "code or one_hot with dataset.words")
+
+    @property
+    def name(self) -> str:
+        """The file's name without its ending, or that of the folder of several; ``file`` before there is one."""
+        path = Path(self.path)
+        found = path.parent.name if PATTERN.search(path.name) else _site_of(self.path)
+        return re.sub(r"[^\w.-]+", "_", found)[:LONGEST_NAME].strip("._-") or "file"
 
     @cached_property
     def reading(self) -> Reading:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow
 import pytest
+import yaml
 from pyarrow import feather
 from sklearn.preprocessing import LabelEncoder, OneHotEncoder, OrdinalEncoder
 
@@ -470,3 +471,51 @@ def test_columns_are_named_by_numbers_and_by_any_signs(fkl, header, keys):
     assert answer.code == 0, answer.err
     rows = answer.out.splitlines()[4:10]
     assert [row.split()[-4] for row in rows if "=two" in row] == ["0.5"] and " 2.25 " in " ".join(rows)
+
+
+UNITS = "a,b,y\n" + "".join(f"{n % 7 / 10},{50000 + 1000 * (n % 5)},{20 + 3 * (n % 7)}\n" for n in range(60))
+SCREENS = {
+    "one_shot_ridge": ("training rows", ()),
+    "pof_mkl": ("all rows", ()),
+    "fdskl": (
+        "training rows",
+        ("algo.loss=square", "algo.iterations=50", "partition=vertical", "partition.parties=2"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("algo", "rows", "more"), [(algo, *of) for algo, of in SCREENS.items()], ids=SCREENS)
+def test_a_run_on_an_own_file_has_its_name_its_units_first_and_its_scaling(fkl, algo, rows, more):
+    Path("wards & more.csv").write_text(UNITS)
+    words = ("run", f"algo={algo}", "dataset=file", "dataset.path='wards & more.csv'", "dataset.target=y", *more)
+    answer = fkl(*words, "replicates=1", "figures=none", "kernels.D=8")
+    assert answer.code == 0, answer.err
+    assert " on wards_more\n" in answer.out and f"run       outputs/runs/wards_more-{algo}-" in answer.out
+    assert re.search(r"\n  error     rmse_in_units [\d.]+ +R² [-\d.]+\n +(test_)?mse ", answer.out), answer.out
+    assert f"\n  scaling   unit_box, from {rows}\n" in answer.out
+    told = json.loads(next(Path("outputs/runs").glob("*/provenance.json")).read_text())
+    assert (told["dataset"], told["scaling_from"]) == ("wards_more", rows)
+    assert "hides the others" not in answer.err
+    answer = fkl(*words, "replicates=1", "figures=none", "kernels.D=8", "scaling=unit_ball")
+    assert "warning: b is 100.0% of the features' norm and hides the others; scaling=unit_box" in answer.err
+
+
+def test_a_published_data_set_keeps_its_scaling(fkl):
+    answer = fkl(
+        "run", "dataset=diabetes", "kernels.D=8", "replicates=1", "figures=none", "partition.rounds=20", "out=it"
+    )
+    assert answer.code == 0, answer.err
+    assert yaml.safe_load(Path("it/config.yaml").read_text())["scaling"] == "unit_ball"
+    assert json.loads(Path("it/provenance.json").read_text())["scaling_from"] == "all rows"
+    assert "scaling" not in answer.out and "error     mse " in answer.out
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("a/wards.csv", "wards"), ("wards.csv.gz", "wards"), ("sites/*.csv", "sites"), ("*.csv", "file"), ("", "file"),
+        ("../größe 2.tsv", "größe_2"), ("x" * 300 + ".csv", "x" * 60), ("$(a).csv", "a"),
+    ],
+)  # fmt: skip
+def test_a_run_is_called_after_its_file(path, name):
+    assert TableFile(path=path, target="y").name == name
