@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LABEL = "label"
 """Name of the target in a table of this format."""
 LINE = re.compile(r"\s*[+-]?[\d.][^\s:#;]*(?:\s+qid:\d+)?(?P<pairs>(?:\s+(?:0|[1-9]\d*):[^\s:#]+)*)\s*(?:#.*)?")
+CLOCK = re.compile(r"\s+([01]?\d|2[0-3]):[0-5]\d")
 LOOKED_AT = 50
 """Lines by which a text is found to be of this format."""
 BLOCK = 1 << 24
@@ -66,10 +67,12 @@ def two_classes(labels: NDArray[np.float64], where: str, negative: float, first_
 
 
 def is_libsvm(text: str) -> bool:
-    """Whether the first lines are samples, one of them with two pairs or more: a column of times has one."""
+    """Whether the first lines are samples, and not numbers and times of day."""
     lines = (line for line in text.split("\n", 1000)[:1000] if line.strip() and not line.lstrip().startswith("#"))
     found = [LINE.fullmatch(line) for line in islice(lines, LOOKED_AT)]
-    return all(found) and any(match is not None and match["pairs"].count(":") > 1 for match in found)
+    return all(found) and any(
+        match is not None and match["pairs"] and not CLOCK.fullmatch(match["pairs"]) for match in found
+    )
 
 
 def has_index_0(raw: bytes) -> bool:

@@ -26,10 +26,14 @@ from fkl.data.how_read import Reading
 from fkl.data.libsvm import LABEL
 from fkl.data.problem import Incomplete, Table
 from fkl.data.store import OPENERS, DataFile, Store
+from fkl.screen.messages import note
 
 INTEGER = re.compile(r"[+-]?\d+")
 PER_FEATURE = 10
 """Bytes of memory that a row's feature of a word takes."""
+LONGEST_NAME = 60
+MANY_ROWS = 10
+"""From so many rows on, a different word in each is no chance."""
 EXACT = 2.0**53
 """Up to here float64 holds every integer."""
 WHOLE_DAY = "%Y-%m-%d"
@@ -105,11 +109,12 @@ class TableFile:
         What becomes of a target of text: an error, or its words, sorted, are the classes 0, 1, ... .
     """
 
-    name: ClassVar[str] = "file"
     title: ClassVar[str] = "a table of your own: dataset.path=FILE dataset.target=COLUMN"
     files: ClassVar[tuple[DataFile, ...]] = ()
     licence: ClassVar[str] = "your own"
     shape: ClassVar[str] = "any"
+    usual_scaling: ClassVar[str] = "unit_box"
+    """Columns of a user's table have different units; one factor for all would hide the small ones."""
 
     path: str = ""
     target: str = ""
@@ -160,6 +165,13 @@ class TableFile:
             require(distinct, f"words.{name}", words, "a list of different words")
         coded = self.text in ("code", "one_hot") or not self.words
         require(coded, "text", self.text, "code or one_hot with dataset.words")
+
+    @property
+    def name(self) -> str:
+        """The file's name without its ending, or that of the folder of several; ``file`` before there is one."""
+        path = Path(self.path)
+        found = path.parent.name if PATTERN.search(path.name) else _site_of(self.path)
+        return re.sub(r"[^\w.-]+", "_", found)[:LONGEST_NAME].strip("._-") or "file"
 
     @property
     def reading(self) -> Reading:
@@ -278,6 +290,9 @@ class TableFile:
                 drop = "dataset.missing=drop leaves such rows out, dataset.fill gives them a word"
                 raise FklError(f"{self.path}, column {short(name)}: cells are missing, and words have no mean; {drop}")
             values[holes] = fill.get(name, np.nan)
+            if name in words and name not in (self.words or ()) and MANY_ROWS <= len(learned[name]) == len(rows):
+                out = f"dataset.drop=[{_in_brackets(name)}] leaves ids out"
+                note(f"{self.path}, column {short(name)}: each row has another word, so nothing can be learned; {out}")
             if name in words and self.text == "one_hot":
                 self._require_room_for_words(name, len(rows), learned)
             values_of.append(values)
@@ -352,10 +367,9 @@ class TableFile:
             if self.labels == "refuse":
                 raise FklError(f"{where}, and the target must be one; dataset.labels=code makes classes of its words")
         elif self.text == "refuse":
-            raise FklError(
-                f"{where}; dataset.text=drop leaves columns of text out, dataset.text=code numbers their words, "
-                "dataset.text=one_hot makes a feature of each, dataset.date_format reads dates"
-            )
+            use = "dataset.text=drop leaves columns of text out, dataset.text=code numbers their words, "
+            use += "dataset.text=one_hot makes a feature of each, dataset.date_format reads dates"
+            raise FklError(f"{where}; {self._of_ids_or_sites(name, column)}{use}")
         elif self.words and self.text != "drop":
             raise FklError(f"{where}; dataset.words must list its words, or dataset.drop leave it out")
         return True
@@ -382,6 +396,15 @@ class TableFile:
         worst = max(count, key=lambda name: count[name])
         return ~holed, Incomplete(int(holed.sum()), len(holed), short(worst), count[worst] == holed.sum())
 
+    def _of_ids_or_sites(self, name: str, column: Column) -> str:
+        """What else a column of text may be, and the key for it; empty if nothing tells."""
+        different, given = len(set(column.words(~column.holes))), int((~column.holes).sum())
+        if given >= MANY_ROWS and different >= given:
+            return f"each row has another word: dataset.drop=[{_in_brackets(name)}] leaves ids out; "
+        if self.site is None and not self._is_pattern and 2 * different <= given:
+            return f"dataset.site={_in_brackets(name)} makes a client of each of its {different} words; "
+        return ""
+
     def _numbers_of_column(self, name: str, column: Column, file: Columns) -> NDArray[np.float64]:
         """Values of a column, NaN where missing."""
         bad = ~column.holes & ~np.isfinite(column.numbers)
@@ -395,7 +418,8 @@ class TableFile:
             if INTEGER.fullmatch(cell) and int(cell) != int(column.numbers[row]):
                 where = f"{file.place(row)}, column {short(name)}"
                 rounded = f"an integer above 2^53, which would be rounded to {int(column.numbers[row])}"
-                raise FklError(f"{where}: {short(cell)} is {rounded}; subtract a constant, or leave the column out")
+                out = f"subtract a constant, or dataset.drop=[{_in_brackets(name)}] leaves ids out"
+                raise FklError(f"{where}: {short(cell)} is {rounded}; {out}")
         return column.numbers
 
     def _not_a_number(self, name: str, column: Column, row: int, file: Columns) -> str:
@@ -410,8 +434,8 @@ class TableFile:
 
     def _as_missing(self, cell: str) -> str:
         """The key that makes a missing cell of one."""
-        marker = cell if re.fullmatch(r"[\w./-]+", cell) else json.dumps(cell, ensure_ascii=False)
-        return f"dataset.hole=[{','.join([*(self.reading.hole or ()), short(marker)])}] counts such cells as missing"
+        markers = map(_in_brackets, [*(self.reading.hole or ()), cell])
+        return f"dataset.hole=[{','.join(markers)}] counts such cells as missing"
 
     def _with_dates(self, file: Columns) -> tuple[dict[str, Column], dict[str, str]]:
         """All columns, those of dates as days, and the formats of these."""
@@ -517,6 +541,11 @@ def _are_dates(column: Column, date_format: str) -> bool:
     there = np.flatnonzero(~column.holes)[:ROWS_LOOKED_AT].tolist()
     read = [np.isnan(days(cell, date_format)) for cell in dict.fromkeys(column.cells[row] for row in there)]
     return 2 * sum(read) < len(read)
+
+
+def _in_brackets(name: str) -> str:
+    """A name or cell as a word in a list of a command line."""
+    return short(name) if re.fullmatch(r"[\w./-]+", name) else json.dumps(short(name), ensure_ascii=False)
 
 
 def _is_format(date_format: str) -> bool:

@@ -384,3 +384,29 @@ def test_one_row_is_enough_for_a_site_and_for_a_test(tmp_path):
     (tmp_path / "d.csv").write_text("x,y\n")
     with pytest.raises(FklError, match=r"d\.csv: 0 rows where at least 1 is needed"):
         TableFile(path=str(tmp_path / "[a-d].csv"), target="y").load(None, None)
+
+
+@pytest.mark.parametrize(
+    ("content", "keys", "rows"),
+    [
+        ("-1 1:0.5 3:2\n1 2:1e-3 3:4\n-1 1:7\n1 3:1\n", (), "1 1:0.5\n-1 2:2 # no third\n"),
+        ("n1^1e3^1\nn2^2^3\nn3^5^4\n", ("target=3", "header=false", "delimiter=^", "drop=[1]"), "n4^4^1\nn5^-^2\n"),
+        ("größe;y\n1,5;1\n2.000;3\n5;4\n", ("target=y", "encoding=cp1252", "decimal=comma", "thousands=point"), None),
+        (",a,y\n0,-200,1\n1,2,2\n2,3,3\n", ("target=y", "drop=[1]", "hole=[-200]", "missing=mean"), None),
+    ],
+)
+def test_a_model_reads_rows_as_it_read_those_that_it_learned_from(fkl, tmp_path, content, keys, rows):
+    encoding = "cp1252" if "encoding=cp1252" in keys else "utf-8"
+    Path("own.csv").write_bytes(content.encode(encoding))
+    call = ("run", "algo=one_shot_ridge", "dataset=file", "dataset.path=own.csv", "replicates=1", "kernels.D=5")
+    answer = fkl(*call, *(f"dataset.{key}" for key in keys), "save_model=true", "figures=none", "out=here")
+    assert answer.code == 0, answer.err
+    answer = fkl("predict", "here", "own.csv")
+    assert answer.code == 0, answer.err
+    lines = content.strip().count("\n") + (0 if rows else -1)
+    assert len(pd.read_csv(io.StringIO(answer.out))) == lines + 1
+    if rows:
+        Path("new.csv").write_text(rows)
+        answer = fkl("predict", "here", "new.csv", "--skip-bad-rows")
+        assert answer.code == 0, answer.err
+        assert answer.out.count("\n") == 3

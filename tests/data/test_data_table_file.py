@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow
 import pytest
+import yaml
 from pyarrow import feather
 from sklearn.preprocessing import LabelEncoder, OneHotEncoder, OrdinalEncoder
 
@@ -417,3 +418,112 @@ def test_dates_that_cannot_be_are_refused_by_the_key(tmp_path, monkeypatch, keys
     Path("own.csv").write_text("d,t,a,y\n2004-03,18,1,2\n2004-04,2,2,3\n")
     with pytest.raises(FklError, match=re.escape(said).replace("time=y", "time=.*y.*")):
         node(**keys)
+
+
+IDS = [f"p{number:03}" for number in range(12)]
+HINTS = {
+    "ids": (("id", IDS), (), "'p000' is not a number; each row has another word: dataset.drop=[id] leaves ids out; "),
+    "ids with signs": (("pat (id)", IDS), (), r'dataset.drop=["pat (id)"] leaves ids out; '),
+    "long numbers": (
+        ("id", [2**53 + 1 + n for n in range(12)]),
+        (),
+        "subtract a constant, or dataset.drop=[id] leaves",
+    ),
+    "sites": (
+        ("ward", ["n", "s", "e"] * 4),
+        (),
+        "dataset.site=ward makes a client of each of its 3 words; dataset.text=",
+    ),
+    "sites that are there": (("kind", ["n", "s", "e"] * 4), ("dataset.site=a",), "not a number; dataset.text=drop"),
+    "dates": (("on", [f"2024-01-{n + 10}" for n in range(12)]), (), "dataset.date_format reads dates"),
+    "ids as features": (
+        ("id", IDS),
+        ("dataset.text=one_hot",),
+        "each row has another word, so nothing can be learned; ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("column", "keys", "said"), HINTS.values(), ids=HINTS)
+def test_a_line_offers_the_key_for_ids_and_for_sites(fkl, column, keys, said):
+    frame = pd.DataFrame({column[0]: column[1], "a": [1, 2] * 6, "y": range(12)})
+    frame.to_csv("own.csv", index=False)
+    answer = fkl("data", "describe", "file", "dataset.path=own.csv", "dataset.target=y", *keys)
+    assert said in answer.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "dataset=wards.csv"), "a file of your own: dataset=file dataset.path=wards.csv dataset.target=COLUMN"),
+        (("data", "describe", "sites/*.csv"), "dataset=file dataset.path='sites/*.csv' dataset.target=COLUMN"),
+        (("run", "dataset=file", "dataset.fill={CO(GT):3}"), """double quotes, as 'dataset.fill={"CO(GT)":3}'"""),
+    ],
+)
+def test_a_word_that_is_no_key_is_answered_with_the_command(fkl, words, said):
+    answer = fkl(*words)
+    assert (answer.code, said in answer.err) == (2, True), answer.err
+
+
+@pytest.mark.parametrize(
+    ("header", "keys"),
+    [
+        ("", ("dataset.header=false", "dataset.target=3", "dataset.fill={1:two,2:3}", "dataset.drop=[4]")),
+        ("k (x);größe, m;y;z", ("dataset.target=y", 'dataset.fill={"k (x)":two,"größe, m":3}', "dataset.drop=[z]")),
+        ("k;CO(GT);y;z", ("dataset.target=y", '+dataset.fill={k: two,"CO(GT)": 3}', 'dataset.drop=["z"]')),
+    ],
+)
+def test_columns_are_named_by_numbers_and_by_any_signs(fkl, header, keys):
+    Path("own.csv").write_text(f"{header}\ntwo;1;5;a\n?;?;6;b\none;2;7;c\nx;3;8;d\n".lstrip())
+    answer = fkl("data", "describe", "file", "dataset.path=own.csv", "dataset.text=one_hot", *keys)
+    assert answer.code == 0, answer.err
+    rows = answer.out.splitlines()[4:10]
+    assert [row.split()[-4] for row in rows if "=two" in row] == ["0.5"] and " 2.25 " in " ".join(rows)
+
+
+UNITS = "a,b,y\n" + "".join(f"{n % 7 / 10},{50000 + 1000 * (n % 5)},{20 + 3 * (n % 7)}\n" for n in range(60))
+SCREENS = {
+    "one_shot_ridge": ("training rows", ()),
+    "pof_mkl": ("all rows", ()),
+    "fdskl": (
+        "training rows",
+        ("algo.loss=square", "algo.iterations=50", "partition=vertical", "partition.parties=2"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("algo", "rows", "more"), [(algo, *of) for algo, of in SCREENS.items()], ids=SCREENS)
+def test_a_run_on_an_own_file_has_its_name_its_units_first_and_its_scaling(fkl, algo, rows, more):
+    Path("wards & more.csv").write_text(UNITS)
+    words = ("run", f"algo={algo}", "dataset=file", "dataset.path='wards & more.csv'", "dataset.target=y", *more)
+    answer = fkl(*words, "replicates=1", "figures=none", "kernels.D=8")
+    assert answer.code == 0, answer.err
+    assert " on wards_more\n" in answer.out and f"run       outputs/runs/wards_more-{algo}-" in answer.out
+    assert re.search(r"\n  error     rmse_in_units [\d.]+ +R² [-\d.]+\n +(test_)?mse ", answer.out), answer.out
+    assert f"\n  scaling   unit_box, from {rows}\n" in answer.out
+    told = json.loads(next(Path("outputs/runs").glob("*/provenance.json")).read_text())
+    assert (told["dataset"], told["scaling_from"]) == ("wards_more", rows)
+    assert "hides the others" not in answer.err
+    answer = fkl(*words, "replicates=1", "figures=none", "kernels.D=8", "scaling=unit_ball")
+    assert "warning: b is 100.0% of the features' norm and hides the others; scaling=unit_box" in answer.err
+
+
+def test_a_published_data_set_keeps_its_scaling(fkl):
+    answer = fkl(
+        "run", "dataset=diabetes", "kernels.D=8", "replicates=1", "figures=none", "partition.rounds=20", "out=it"
+    )
+    assert answer.code == 0, answer.err
+    assert yaml.safe_load(Path("it/config.yaml").read_text())["scaling"] == "unit_ball"
+    assert json.loads(Path("it/provenance.json").read_text())["scaling_from"] == "all rows"
+    assert "scaling" not in answer.out and "error     mse " in answer.out
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("a/wards.csv", "wards"), ("wards.csv.gz", "wards"), ("sites/*.csv", "sites"), ("*.csv", "file"), ("", "file"),
+        ("../größe 2.tsv", "größe_2"), ("x" * 300 + ".csv", "x" * 60), ("$(a).csv", "a"),
+    ],
+)  # fmt: skip
+def test_a_run_is_called_after_its_file(path, name):
+    assert TableFile(path=path, target="y").name == name
