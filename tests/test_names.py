@@ -34,7 +34,7 @@ SLIPS = {
     "+pof_mkl/row=nope": ("pof_mkl/row=nope: no such choice", None),
     "algo.nope=1": ("algo.nope: no such key", "keys there: M, "),
     "algo=coke algo.xii=1": ("algo.xii: no such key", "keys there: censored, "),
-    "dataset=file dataset.file=x.csv": ("dataset.file: no such key", "did you mean dataset.fill? keys there: "),
+    "dataset=file dataset.file=x.csv": ("dataset.file: no such key", "did you mean dataset.fill? "),
     "kernels=rbf kernels.d=1": ("kernels.d: no such key", "did you mean kernels.D? keys there: D, N, "),
     "network.los=0": ("network.los: no such key", "did you mean network.loss?"),
     "paths.out=x": ("paths.out: no such key", "keys there: cache, data, outputs"),

@@ -69,6 +69,8 @@ def _of_table(run: Run, table: Table) -> str:
     ]
     if table.tested is not None:
         lines.append(f"{plural(int(table.tested.sum()), 'row')} set apart to be tested on")
+    if table.incomplete.rows:
+        lines.append(str(table.incomplete))
     names, of = _classes(table, y)
     counts = np.bincount(of, minlength=len(names))
     lines.append(

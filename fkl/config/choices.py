@@ -1,6 +1,7 @@
 """Groups and their choices, read from YAML files and from the papers' experiments."""
 
 import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -161,6 +162,9 @@ def comments(group: str, name: str) -> dict[str, str]:
 
 def not_known(path: str, names: Iterable[str]) -> FklError:
     """The error about a choice GROUP/NAME that does not exist, with similar names."""
+    if path.startswith("dataset/") and re.search(r"[./*]", file := path.removeprefix("dataset/")):
+        own = f"a file of your own: dataset=file dataset.path={shlex.quote(file)} dataset.target=COLUMN"
+        return FklError(f"dataset={file}: no such choice", help=[own])
     group, _, name = path.rpartition("/")
     if group.startswith(f"{experiments.GROUP}/"):  # their names begin with their paper
         group, name = experiments.GROUP, path.removeprefix(f"{experiments.GROUP}/")

@@ -65,6 +65,8 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     else:
         given = type(kernels).__name__
         require(kernels is None, "kernels", given, f"left out, as by ~kernels: {label} uses none")
+    if top.get("scaling") is None:
+        top["scaling"] = getattr(nodes["dataset"], "usual_scaling", Settings.scaling)
     settings, top = build(Settings, top, "", also=groups)
     plain |= top
     for name, path in (settings.metrics or {}).items():
@@ -161,6 +163,8 @@ def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...
         if key in nested and isinstance(value, dict):
             with key_prefix(f"{group}.{key}"):
                 value, _ = build(nested[key], value, f"{group}.{key}")
+        if isinstance(value, dict):
+            value = {str(name): one for name, one in value.items()}  # a column without a name is called by its number
         try:
             schema[key] = value
             if isinstance(schema[key], bool) and isinstance(value, int | float):

@@ -3,7 +3,10 @@
 import re
 import shlex
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
+
+import yaml
 
 from fkl.basics.errors import LETTERS_SHOWN, FklError, in_one_line
 
@@ -125,17 +128,32 @@ def parsed(words: Iterable[str]) -> list[Any]:
         try:
             found += parser.parse_overrides([quoted(word)])
         except (HydraException, RecursionError):
-            raise _not_understood(word) from None
+            key, _, value = word.partition("=")
+            if (named := _with_quoted_names(value)) is None:
+                raise _not_understood(word) from None
+            [override] = parsed([f"{key}=null"])
+            found.append(replace(override, _value=named, input_line=word))
         except ValueError as error:  # a number of 5000 digits
             raise FklError(f"{in_one_line(word)}: {error}") from None
     return found
+
+
+def _with_quoted_names(value: str) -> dict[str, Any] | None:
+    """Names in quotes with values, {"CO(GT)":3}, which Hydra cannot parse; None for anything else."""
+    try:
+        found = yaml.safe_load(value) if value.startswith("{") else None
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and None not in found.values() else None
 
 
 def _not_understood(word: str) -> FklError:
     """The error about a word, with its value in quotes if it may be meant as text."""
     key, _, value = word.partition("=")
     may_be = ""
-    if set(value) & TAKEN and KEY.fullmatch(key):
+    if value.startswith("{"):
+        may_be = """, with names of other signs in double quotes, as 'dataset.fill={"CO(GT)":3}'"""
+    elif set(value) & TAKEN and KEY.fullmatch(key):
         from hydra.core.override_parser.types import Quote, QuotedString
 
         in_quotes = shlex.quote(QuotedString(value, Quote.double).with_quotes())

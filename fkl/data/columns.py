@@ -1,7 +1,9 @@
 """Columns of a user's table, as text or typed files have them, before any choice is made about them."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any
 from unicodedata import normalize
@@ -10,9 +12,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, shortened
+from fkl.data.encoder import BOOLEANS
+from fkl.data.how_read import LIKE_NUMBER, Reading
 
 NAMES_SHOWN = 40
 LETTERS_SHOWN = 60
+PADDED = re.compile(r"0\d\d+")
+
+
+class CellsOnDemand(Sequence[Any]):
+    """Cells that are read when one is asked for: of most columns of numbers none is."""
+
+    def __init__(self, count: int, read: Callable[[], Sequence[Any]]) -> None:
+        self._count, self._read = count, read
+
+    @cached_property
+    def _cells(self) -> Sequence[Any]:
+        return self._read()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, row: Any) -> Any:
+        return self._cells[row]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._cells)
 
 
 @dataclass(frozen=True)
@@ -28,13 +53,36 @@ class Column:
     numbers : (n,) float64
         NaN where a cell is missing or no number.
     text : bool
-        Whether the first cell that is not missing is no number.
+        Whether it holds words, see `of_text`.
+    padded : int or None
+        The first row with an integer of three digits or more that begins with 0, as ids do and numbers do not.
     """
 
     cells: Sequence[Any] | NDArray[Any]
     holes: NDArray[np.bool_]
     numbers: NDArray[np.float64]
     text: bool
+    padded: int | None = None
+
+    @classmethod
+    def of_text(cls, cells: Sequence[str], reading: Reading) -> "Column":
+        """A column of these cells: of numbers if half of the cells, or most of the different ones, are numbers.
+
+        Cells of nothing but true and false are 1 and 0.
+        """
+        of = {cell: None if reading.is_hole(cell) else reading.number(cell) for cell in dict.fromkeys(cells)}
+        empty = {cell for cell in of if of[cell] is None and reading.is_hole(cell)}
+        if all(cell in empty or cell.lower() in BOOLEANS for cell in of):
+            of = {cell: BOOLEANS.get(cell.lower()) for cell in of}
+        holes = np.array([cell in empty for cell in cells], np.bool_)
+        numbers = np.array([of[cell] for cell in cells], np.float64)
+        padded = next((row for row, cell in enumerate(cells) if PADDED.fullmatch(cell)), None)
+        return cls(cells, holes, numbers, _are_words(cells, holes, numbers), padded)
+
+    @classmethod
+    def of_numbers(cls, numbers: NDArray[np.float64]) -> "Column":
+        """A column of these numbers, without missing cells."""
+        return cls(numbers, np.zeros(len(numbers), np.bool_), numbers, text=False)
 
     def word(self, row: int) -> str:
         """A cell as text, in Unicode's form NFC: words that differ only in the form are one word."""
@@ -47,16 +95,26 @@ class Column:
 
     @property
     def first(self) -> int:
-        """The first row that is not missing; 0 where all are."""
-        return int((~self.holes).argmax())
+        """The first row with a cell that is neither missing nor a number; 0 where there is none."""
+        return int((~self.holes & np.isnan(self.numbers)).argmax())
+
+    @property
+    def like_number(self) -> int | None:
+        """The first row of a text column that is a number in another notation, if most of its cells are."""
+        there = [row for row, cell in enumerate(self.cells) if not self.holes[row] and LIKE_NUMBER.fullmatch(str(cell))]
+        return there[0] if self.text and 2 * len(there) > len(self.holes) - self.holes.sum() else None
 
     def followed_by(self, other: "Column") -> "Column":
         """Both, one below the other."""
+        cells = CellsOnDemand(len(self.holes) + len(other.holes), lambda: list(chain(self.cells, other.cells)))
+        holes, numbers = (np.concatenate([getattr(self, key), getattr(other, key)]) for key in ("holes", "numbers"))
+        text = self.text if self.text == other.text else _are_words(cells, holes, numbers)
         return Column(
-            list(chain(self.cells, other.cells)),
-            np.concatenate([self.holes, other.holes]),
-            np.concatenate([self.numbers, other.numbers]),
-            other.text if self.holes.all() else self.text,
+            cells,
+            holes,
+            numbers,
+            text,
+            self.padded if self.padded is not None or other.padded is None else len(self.holes) + other.padded,
         )
 
 
@@ -73,17 +131,26 @@ class Columns:
     place : callable
         Where a row is, for messages: the file, and the line or the row.
     rows : int
+    zeros_left_out : bool
+        Whether a column that is not there is one of zeros, as in LIBSVM's format. The target is then `LABEL`.
     """
 
     path: str
     by_name: Mapping[str, Column]
     place: Callable[[int], str]
     rows: int
+    zeros_left_out: bool = False
 
     def without(self, names: Collection[str]) -> "Columns":
         """The same without columns of these names, where there are any."""
         kept = {name: column for name, column in self.by_name.items() if name not in names}
         return replace(self, by_name=kept)
+
+    def with_zeros(self, names: Iterable[str]) -> "Columns":
+        """The same with columns of zeros of these names, where zeros were left out."""
+        zeros = Column.of_numbers(np.zeros(self.rows))
+        lacking = [name for name in names if name not in self.by_name] if self.zeros_left_out else []
+        return replace(self, by_name={**self.by_name, **dict.fromkeys(lacking, zeros)})
 
     def followed_by(self, other: "Columns") -> "Columns":
         """Rows of a second file below these.
@@ -93,36 +160,45 @@ class Columns:
         FklError
             If it has not the same columns.
         """
-        for one, two in ((self, other), (other, self)):
+        above, below = self.with_zeros(other.by_name), other.with_zeros(self.by_name)
+        for one, two in ((above, below), (below, above)):
             lacking = [name for name in one.by_name if name not in two.by_name]
             if lacking:
                 raise FklError(f"{two.path}: has no column {short(lacking[0])}, which {one.path} has")
-        columns = {name: column.followed_by(other.by_name[name]) for name, column in self.by_name.items()}
+        columns = {name: column.followed_by(below.by_name[name]) for name, column in above.by_name.items()}
         count = self.rows
 
         def place(row: int) -> str:
             return self.place(row) if row < count else other.place(row - count)
 
-        return Columns(self.path, columns, place, count + other.rows)
+        return replace(self, by_name=columns, place=place, rows=count + other.rows)
 
 
-def checked_names(names: Sequence[str], where: str) -> list[str]:
-    """Names of columns in one line each.
+def _are_words(cells: Sequence[Any], holes: NDArray[np.bool_], numbers: NDArray[np.float64]) -> bool:
+    """Whether neither half of all cells nor most of the different ones are numbers."""
+    is_word = ~holes & np.isnan(numbers)
+    if 2 * is_word.sum() <= (~holes).sum():
+        return False
+    words = {cells[row] for row in np.flatnonzero(is_word).tolist()}
+    return 2 * len(words) >= len({cells[row] for row in np.flatnonzero(~holes).tolist()})
+
+
+def checked_names(names: Sequence[str], where: str, use: str = "") -> list[str]:
+    """Names of columns in one line each; a column without a name is called by its number, counted from 1.
 
     Raises
     ------
     FklError
-        If one is empty or there twice: most often a column that was not meant, row numbers or a sign at a line's end.
+        If one is there twice; `use` says what to do.
     """
     tidy = [" ".join(name.split()) for name in names]  # a name may be quoted over two lines, a message may not
     seen: set[str] = set()
-    for number, name in enumerate(tidy):
-        if not name:
-            raise FklError(f"{where}: column {number + 1} has no name")
+    for name in filter(None, tidy):
         if name in seen:
-            raise FklError(f"{where}: two columns are named {short(name)}")
+            raise FklError(f"{where}: two columns are named {short(name)}{use}")
         seen.add(name)
-    return tidy
+    numbered = [f"column {number}" if str(number) in seen else str(number) for number in range(1, len(tidy) + 1)]
+    return [name or number for name, number in zip(tidy, numbered, strict=True)]
 
 
 def short(cell: str) -> str:

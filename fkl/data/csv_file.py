@@ -2,45 +2,48 @@
 
 import csv
 import io
-from collections.abc import Iterator
-from itertools import islice
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, plural
-from fkl.data import own_file
-from fkl.data.columns import Column, Columns, checked_names
-from fkl.data.encoder import BOOLEANS, with_point
+from fkl.basics.memory import require_memory, shown_bytes
+from fkl.data import libsvm, own_file
+from fkl.data.columns import CellsOnDemand, Column, Columns, checked_names, short
+from fkl.data.how_read import DECIMALS, DELIMITERS, Reading
+from fkl.data.reading import exact_floats
 
-DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
-"""Signs by the words that a command line accepts for them; where two fit equally well, the earlier one wins."""
-MISSING = frozenset({"", "na", "nan", "?", "null"})
-NO_DELIMITER = '"+-.\r\n\0'
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+COMMENTS = re.compile(r"(?:sep=.\n)?(?:(?:[ \t]*\n)*[ \t]*#.*(?:\n|\Z))*")
+"""Lines above a table: the sign between cells as Excel is given it, and lines that begin with #."""
+BLANK_LINES = re.compile(r"(?: *\n)*")
 SNIFFED_LINES = 50
 LEAST_ROWS = 2
+NAMES_SHOWN = 4
+"""Names that are shown of a first line that looks like data."""
 PER_CELL = 72
 """Bytes of memory that a cell takes beside its text."""
 PER_ROW = 150
 """Bytes of memory that a row takes beside its cells."""
 
 
-def read(
-    path: str,
-    raw: bytes,
-    delimiter: str | None = None,
-    header: bool | None = None,
-    decimal: str = "point",
-    least: int = LEAST_ROWS,
-) -> Columns:
-    """Columns of a text file in UTF-8, plain or compressed as its name says.
+def read(path: str, raw: bytes, reading: Reading, least: int = LEAST_ROWS) -> Columns:
+    """Columns of a text file, plain or compressed as its name says.
 
     Parameters
     ----------
     path : str
     raw : bytes
         The file's content.
-    delimiter, header, decimal
-        As in `fkl.data.table_file.TableFile`.
+    reading : Reading
     least : int
         Rows that there must be.
 
@@ -49,70 +52,236 @@ def read(
     FklError
         Names the file, and the line where there is one.
     """
-    words = own_file.text(path, own_file.unpacked(path, raw))
+    words = own_file.text(path, own_file.unpacked(path, raw), reading.encoding)
+    if "\r" in words:
+        words = words.replace("\r\n", "\n").replace("\r", "\n")
     lines_there = words.count("\n")
     needed = own_file.PER_BYTE * len(words) + PER_ROW * lines_there
     own_file.require_room(path, raw, needed, f"{lines_there:,} lines")
-    sign = DELIMITERS.get(delimiter or "", delimiter) or _sniff_delimiter(words, decimal)
-    if decimal == "comma" and sign == ",":
+    if libsvm.is_libsvm(words):
+        return _read_libsvm(path, raw, words)
+    end = above.end() if (above := COMMENTS.match(words)) else 0
+    comments, words = words[:end], words[end:]
+    sign = DELIMITERS.get(reading.delimiter or "", reading.delimiter) or _sniff_delimiter(words, reading)
+    if reading.decimal == "comma" and sign == ",":
         between = "semicolon, tab, pipe or space between cells, as dataset.decimal=comma needs it"
         raise FklError(f"{path}: has no {between}")
     count = words.count(sign) + lines_there
     needed += PER_CELL * count + own_file.PER_COLUMN * (words.lstrip().partition("\n")[0].count(sign) + 1)
     own_file.require_room(path, raw, needed, f"{count:,} cells")
-    lines: list[int] = []
-    rows: list[list[str]] = []
     try:
-        for line, cells in _read_records(words, sign):
-            if rows and len(cells) != len(rows[0]):
-                called = next((word for word, known in DELIMITERS.items() if known == sign), sign)
-                raise FklError(
-                    f"{path}, line {line}: {len(cells)} cells where line {lines[0]} has {len(rows[0])} "
-                    f"(between cells: {called})"
-                )
-            lines.append(line)
-            rows.append(cells)
+        words = _header_in(comments, words, sign, reading) + words
+        return _read_columns(path, words, lines_there - words.count("\n") + 1, sign, reading, least)
     except csv.Error as error:
         raise FklError(f"{path}, {error}") from None
-    if not rows:
+
+
+def _read_libsvm(path: str, raw: bytes, words: str) -> Columns:
+    """The label, and a column for each index, called by it; `raw` is the file as it lies."""
+    x, y = libsvm.read(words.encode(), path)
+    first = 0 if (x.indices == 0).any() else 1
+    needed = np.dtype(np.float64).itemsize * len(y) * x.shape[1]
+    what = f"{path}, {len(y):,} samples of {x.shape[1]:,} features, with their zeros"
+    if needed > own_file.room(len(raw)):
+        raise FklError(
+            f"{what}, would take {shown_bytes(needed)} of memory; a YAML with format: libsvm_sparse can read it"
+        )
+    require_memory(needed, what, own_file.LOWER)
+    values = x.toarray()
+    numbers = {libsvm.LABEL: y, **{str(index): values[:, index] for index in range(first, x.shape[1])}}
+    columns = {name: Column.of_numbers(column) for name, column in numbers.items()}
+    lines = [n for n, line in enumerate(words.split("\n"), 1) if line.partition("#")[0].strip()]
+    return Columns(path, columns, lambda row: f"{path}, line {lines[row]}", len(y), zeros_left_out=True)
+
+
+def _header_in(comments: str, words: str, sign: str, reading: Reading) -> str:
+    """The last line of comments if it has the names of columns, as numpy writes them."""
+    _, _, last = comments.rstrip().rpartition("\n")
+    rows = [cells for _, cells in islice(_read_records(words, sign), 2)]
+    numbers = [any(reading.number(cell) is not None for cell in cells) for cells in rows]
+    if (
+        not last.lstrip().startswith("#") or not rows or reading.header is False or numbers == [False, True]
+    ):  # the first row has the names
+        return ""
+    named = last.lstrip("# \t") if last.lstrip().startswith(("# ", "#\t")) else last
+    return named + "\n" if len(next(_read_records(named, sign))[1]) == len(rows[0]) else ""
+
+
+def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading, least: int) -> Columns:
+    records = _read_records(words, sign, line)
+    head = list(islice(records, 2))
+    if not head:
         raise FklError(f"{path}: empty; must be a table of at least {plural(least, 'row')}")
+    (line, first), width = head[0], len(head[-1][1])
+    header = reading.header
     if header is None:
-        header = any(not _is_missing(cell) and _number(cell, decimal) is None for cell in rows[0])
+        header = any(not reading.is_hole(cell) and reading.number(cell) is None for cell in first)
+    named_rows = header and width == len(first) + 1  # R leaves out the name of the column with names of rows
+    if not named_rows and (width != len(first) - 1 or first[-1]):  # no sign at the end of the header alone
+        width = len(first)
     if header:
-        names = checked_names(rows[0], f"{path}, line {lines[0]}")
-        lines, rows = lines[1:], rows[1:]
+        names, use = ["", *first][:width] if named_rows else first[:width], ""
+        if reading.header is None:
+            use = "; dataset.header=false if that line is data"
+            _refuse_data(path, line, first, reading)
+        names = checked_names(names, f"{path}, line {line}", use)
     else:
-        names = [str(number + 1) for number in range(len(rows[0]))]
-    require_rows(path, len(rows), "rows", least)
-    by_name = zip(names, zip(*rows, strict=True), strict=True)
-    columns = {name: _convert_column(cells, decimal) for name, cells in by_name}
-    return Columns(path, columns, lambda row: f"{path}, line {lines[row]}", len(rows))
+        names = [str(number + 1) for number in range(width)]
+    rows = _read_plain(words, line, sign, width, reading, bool(header))
+    if rows is None:
+        where = f"line {head[width != len(first)][0]}"
+        rows = _read_any(path, chain(head[bool(header) :], records), sign, width, where, reading)
+    columns, line_of = rows
+    count = len(columns[0].cells)
+    require_rows(path, count, least=least)
+    if named_rows and not any(columns[-1].cells):  # it was a sign at the end of all lines but the header
+        names, columns, named_rows = checked_names(first, path), columns[:-1], False
+    nameless = {name for name, called in zip(names, first, strict=False) if header and not called and not named_rows}
+    by_name = dict(zip(names, columns, strict=True))
+    left_out = [name for name in nameless if not any(by_name[name].cells)]
+    table = Columns(path, by_name, lambda row: f"{path}, line {line_of(row)}", count)
+    return table.without(left_out)
 
 
-def require_rows(path: str, count: int, what: str, least: int = LEAST_ROWS) -> None:
+Rows = tuple[list[Column], Callable[[int], int]]
+"""Columns, and the line of a row."""
+
+
+def _read_any(
+    path: str, records: Iterable[tuple[int, list[str]]], sign: str, width: int, where: str, reading: Reading
+) -> Rows:
+    """Columns of records of this width, as the line `where` has it."""
+    lines: list[int] = []
+    cells: list[list[str]] = [[] for _ in range(width)]
+    for line, row in records:
+        if len(row) != width:
+            called = next((word for word, known in DELIMITERS.items() if known == sign), sign)
+            other = f"{where} has {width} (between cells: {called})"
+            raise FklError(f"{path}, line {line}: {plural(len(row), 'cell')} where {other}")
+        lines.append(line)
+        for column, cell in zip(cells, row, strict=True):
+            column.append(cell)
+    return [Column.of_text(column, reading) for column in cells], lines.__getitem__
+
+
+def _read_plain(words: str, line: int, sign: str, width: int, reading: Reading, header: bool) -> Rows | None:
+    """Columns of a text without quotes or blank lines, by pandas; None for any other text, which it reads otherwise.
+
+    Numbers are those of Python, to the last digit.
+    """
+    above = BLANK_LINES.match(words)
+    begin = above.end() if above else 0
+    if header:
+        begin = words.find("\n", begin) + 1 or len(words)
+    rest = words[begin:].rstrip("\n") + "\n"
+    if '"' in words or not sign.isascii() or rest == "\n" or width == 1:  # a blank line may be a cell
+        return None
+    while sign + " " in rest:  # spaces before a cell are nothing, and where they delimit, several are one
+        rest = rest.replace(sign + " ", sign)
+    rest = rest.replace("\n ", "\n").replace(" \n", "\n").removeprefix(" ") if sign == " " else rest
+    body = np.frombuffer(rest.encode(), np.uint8)
+    ends = np.flatnonzero((body == ord(sign)) | (body == ord("\n")))
+    last = body[ends] == ord("\n")
+    if len(last) % width or not last[width - 1 :: width].all() or last.sum() != len(last) // width:
+        return None
+    text = _Plain(body.tobytes(), sign, width)
+    return text.columns(reading, exact=_has_long_zeros(body, ends)), lambda row: line + header + row
+
+
+def _has_long_zeros(body: NDArray[np.uint8], ends: NDArray[np.int64]) -> bool:
+    """Whether a cell may be as 007, -0 or +5, which pandas reads as 7, 0 and 5."""
+    starts = np.append(0, ends[:-1] + 1)
+    one, two, three = (body[np.minimum(starts + i, len(body) - 1)] for i in range(3))
+    digits = (two >= ord("0")) & (two <= ord("9")) & (three >= ord("0")) & (three <= ord("9"))
+    minus = (one == ord("-")) & (two == ord("0")) & (three != ord("."))
+    return bool((((one == ord("0")) & digits) | minus | (one == ord("+"))).any())
+
+
+@dataclass(frozen=True)
+class _Plain:
+    """Rows of text without quotes, all of `width` cells: pandas reads them fast."""
+
+    body: bytes
+    sign: str
+    width: int
+
+    def columns(self, reading: Reading, exact: bool) -> list[Column]:
+        """All columns; with `exact` none of them is taken as pandas understands it."""
+        numbers = {} if exact else self._numbers(reading)
+        rest = [j for j in range(self.width) if j not in numbers]
+        found = {j: Column.of_text(cells, reading) for j, cells in zip(rest, self._cells(rest), strict=True)}
+        for j, values in numbers.items():
+            holes = np.isnan(values) | np.isin(values, list(reading.numbers_missing))
+            values[holes] = np.nan
+            cells = CellsOnDemand(len(values), partial(self._cells_of, j))
+            found[j] = Column(cells, holes, values, text=False)
+        return [found[j] for j in range(self.width)]
+
+    def _numbers(self, reading: Reading) -> dict[int, NDArray[np.float64]]:
+        """By column what holds nothing but numbers and missing cells."""
+        frame = self._read(na_values=reading.words_missing, decimal=DECIMALS[reading.decimal])
+        return {j: frame[j].to_numpy(np.float64, copy=True) for j in range(self.width) if frame[j].dtype.kind in "iuf"}
+
+    def _cells(self, columns: Sequence[int]) -> list[list[str]]:
+        if not columns:
+            return []
+        frame = self._read(usecols=list(columns), dtype="str", na_filter=False)
+        return [list(map(str.strip, frame[j].tolist())) for j in columns]
+
+    def _cells_of(self, column: int) -> list[str]:
+        """A column's cells; those of all columns once a second column is asked for."""
+        if not self._read_before:
+            self._read_before.append(column)
+            return self._cells([column])[0]
+        return self._all_cells[column]
+
+    @cached_property
+    def _read_before(self) -> list[int]:
+        return []
+
+    @cached_property
+    def _all_cells(self) -> list[list[str]]:
+        return self._cells(range(self.width))
+
+    def _read(self, **how: Any) -> "DataFrame":
+        from pandas import read_csv
+
+        return read_csv(
+            io.BytesIO(self.body),
+            sep=self.sign,
+            header=None,
+            names=list(range(self.width)),
+            quoting=csv.QUOTE_NONE,
+            keep_default_na=False,
+            skip_blank_lines=False,
+            low_memory=False,
+            float_precision=exact_floats(),
+            **how,
+        )
+
+
+def _refuse_data(path: str, line: int, names: Sequence[str], reading: Reading) -> None:
+    """Refuse names that look like a row: numbers that do not rise or fall as years do, or one or two fractions."""
+    numbers = [reading.number(name) for name in names if not reading.is_hole(name)]
+    found = [number for number in numbers if number is not None]
+    steps = np.diff(found)
+    whole = all(number % 1 == 0 for number in found)
+    if not (whole and (steps < 0).all()) and not ((whole or len(found) > 2) and (steps > 0).all()):
+        shown = ", ".join(map(short, names[:NAMES_SHOWN])) + ", ..." * (len(names) > NAMES_SHOWN)
+        keys = "dataset.header=false, or dataset.header=true if these are names"
+        raise FklError(f"{path}, line {line} looks like data ({shown}): {keys}")
+
+
+def require_rows(path: str, count: int, which: str = "", least: int = LEAST_ROWS) -> None:
     """Refuse a table of too few rows."""
     if count < least:
-        raise FklError(f"{path}: {count} {what} where at least {least} are needed")
+        raise FklError(
+            f"{path}: {plural(count, 'row')}{which} where at least {least} {'is' if least == 1 else 'are'} needed"
+        )
 
 
-def is_delimiter(sign: str) -> bool:
-    """Whether cells may be set apart by this sign, or by the one that this word is for."""
-    return sign in DELIMITERS or (len(sign) == 1 and not sign.isalnum() and sign not in NO_DELIMITER)
-
-
-def _convert_column(cells: tuple[str, ...], decimal: str) -> Column:
-    # A separate function, to release one column's lists before the next one's are made
-    holes = np.array([_is_missing(cell) for cell in cells], np.bool_)
-    found = [None if hole else _number(cell, decimal) for cell, hole in zip(cells, holes.tolist(), strict=True)]
-    text = found[int((~holes).argmax())] is None and not holes.all()
-    booleans = [BOOLEANS.get(cell.lower()) for cell in cells] if text else found
-    if text and all(hole or number is not None for hole, number in zip(holes.tolist(), booleans, strict=True)):
-        found, text = booleans, False
-    return Column(cells, holes, np.array(found, dtype=np.float64), text)
-
-
-def _read_records(words: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Line number and cells of every record; blank lines are passed over.
+def _read_records(words: str, delimiter: str, line: int = 1) -> Iterator[tuple[int, list[str]]]:
+    """Line number, counted from `line`, and cells of every record; blank lines are passed over.
 
     Raises
     ------
@@ -120,47 +289,43 @@ def _read_records(words: str, delimiter: str) -> Iterator[tuple[int, list[str]]]
         Whose words start with the line.
     """
     # Spaces at a line's end would be one more cell where spaces delimit, and are nothing elsewhere.
-    tidy = (line.rstrip(" \n") + "\n" for line in io.StringIO(words, newline=None))
+    tidy = (line.rstrip(" \n") + "\n" for line in _lines(words))
     reader = csv.reader(tidy, delimiter=delimiter, skipinitialspace=True, strict=True)
-    line = 1
+    above, line = line, line
     try:
         for cells in reader:
             if cells:
                 yield line, list(map(str.strip, cells))
-            line = reader.line_num + 1
+            line = above + reader.line_num
     except csv.Error as error:
         raise csv.Error(f"line {line}: {error}") from None
 
 
-def _sniff_delimiter(words: str, decimal: str) -> str:
+def _lines(words: str) -> Iterator[str]:
+    """Lines, cut off one by one: often only the first are needed."""
+    begin = 0
+    while begin < len(words):
+        end = words.find("\n", begin) + 1 or len(words)
+        yield words[begin:end]
+        begin = end
+
+
+def _sniff_delimiter(words: str, reading: Reading) -> str:
     """The delimiter that cuts most of the first lines as it cuts the very first, then the one that makes most numbers.
 
     A comma where none cuts the first line at all; a comma between cells is not looked for where decimals have one.
     """
     best, delimiter = (0, 0.0), ","
-    for sign in [sign for sign in DELIMITERS.values() if (decimal, sign) != ("comma", ",")]:
+    for sign in [sign for sign in DELIMITERS.values() if (reading.decimal, sign) != ("comma", ",")]:
         try:
             rows = [cells for _, cells in islice(_read_records(words, sign), SNIFFED_LINES)]
         except csv.Error:
             continue
         if rows and len(rows[0]) > 1:
             cells = [cell for row in rows for cell in row]
-            numbers = sum(_is_missing(cell) or _number(cell, decimal) is not None for cell in cells)
-            score = (sum(len(row) == len(rows[0]) for row in rows), numbers / len(cells))
+            numbers = sum(reading.is_hole(cell) or reading.number(cell) is not None for cell in cells)
+            fits = max(sum(len(row) == width for row in rows) for width in (len(rows[0]), len(rows[0]) + 1))
+            score = (fits, numbers / len(cells))
             if score > best:
                 best, delimiter = score, sign
     return delimiter
-
-
-def _is_missing(cell: str) -> bool:
-    return cell.lower() in MISSING
-
-
-def _number(cell: str, decimal: str) -> float | None:
-    cell = with_point(cell, decimal)
-    if "_" in cell:  # Python reads 1_000 as a number, but it is a name
-        return None
-    try:
-        return float(cell)
-    except ValueError:
-        return None

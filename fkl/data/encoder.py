@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 from unicodedata import normalize
@@ -11,7 +11,8 @@ from unicodedata import normalize
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, in_one_line
+from fkl.basics.errors import FklError, in_one_line, plural
+from fkl.data.how_read import Reading
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -22,11 +23,6 @@ OTHER = "other"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BOOLEANS = {"true": 1.0, "false": 0.0}
 """Numbers of booleans that are written as text, in small letters; typed files and frames have the same."""
-
-
-def with_point(cell: str, decimal: str) -> str:
-    """A number as Python writes it; with ``decimal=comma`` a cell that has a point is no number afterwards."""
-    return cell if decimal == "point" else cell.replace(".", "_").replace(",", ".")
 
 
 def days(cell: object, date_format: str) -> float:
@@ -71,10 +67,12 @@ class Encoder:
     fill : mapping of str to float
         What a missing cell of a column becomes, for a column of text the code of a word; where none is given there may
         be none.
-    decimal : {"point", "comma"}
-        How numbers that are text write decimals.
+    reading : Reading
+        How the file was read, and other rows are.
     dates : mapping of str to str
         Formats of columns of dates, which become days since 1970-01-01.
+    new_words : bool
+        Whether a word that is not in `words` is read, with none of the column's features 1; else it is refused.
     """
 
     columns: tuple[str, ...]
@@ -82,8 +80,9 @@ class Encoder:
     labels: tuple[str, ...] = ()
     one_hot: bool = False
     fill: Mapping[str, float] = field(default_factory=dict)
-    decimal: str = "point"
+    reading: Reading = field(default_factory=Reading)
     dates: Mapping[str, str] = field(default_factory=dict)
+    new_words: bool = False
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -95,9 +94,9 @@ class Encoder:
         return tuple(names)
 
     def as_json(self) -> str:
-        """All of it as text, for a file; what tables without decimal commas and dates have not is left out."""
-        told = asdict(self)
-        left_out = [name for name in ("decimal", "dates") if told[name] == getattr(Encoder(()), name)]
+        """All of it as text, for a file; what most tables do not have is left out."""
+        told = asdict(self) | {"reading": self.reading.as_plain()}
+        left_out = [name for name in ("reading", "dates", "new_words") if not told[name]]
         return json.dumps({name: value for name, value in told.items() if name not in left_out})
 
     @classmethod
@@ -105,7 +104,8 @@ class Encoder:
         """What `as_json` wrote."""
         told = json.loads(text)
         words = {column: tuple(words) for column, words in told["words"].items()}
-        later = told.get("decimal", "point"), dict(told.get("dates", {}))
+        reading = told.get("reading", {"decimal": told.get("decimal", "point")})  # older models have the sign alone
+        later = Reading.of_plain(reading), dict(told.get("dates", {})), told.get("new_words", False)
         return cls(tuple(told["columns"]), words, tuple(told["labels"]), told["one_hot"], told["fill"], *later)
 
     def x(self, frame: "DataFrame") -> NDArray[np.float64]:
@@ -127,9 +127,26 @@ class Encoder:
                 allowed = f"one of {', '.join(words[:WORDS_SHOWN])}{more}" if words else written
                 cell = "an empty cell" if frame[column].isna().iloc[row] else in_one_line(frame[column].iloc[row])
                 raise FklError(f"row {row + 1}, column {in_one_line(column)}: {cell} must be {allowed}")
-            one_hot = words and self.one_hot
-            parts.append((values[:, None] == np.arange(len(words))).astype(np.float64) if one_hot else values[:, None])
+            parts.append(self.features(column, values))
         return np.concatenate(parts, axis=1)
+
+    def features(self, column: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Features (n, 1), or (n, words), of a column's numbers or codes (n,)."""
+        several = column in self.words and self.one_hot
+        return (
+            (values[:, None] == np.arange(len(self.words[column]))).astype(np.float64) if several else values[:, None]
+        )
+
+    def passed_over(self, frame: "DataFrame") -> str:
+        """How many rows have words that are read without a feature, and the first of them; empty if none has."""
+        of_columns = {name: values == len(self.words.get(name, ())) for name, values in self._values(frame).items()}
+        new = {name: rows for name, rows in of_columns.items() if name in self.words and self.new_words and rows.any()}
+        if not new:
+            return ""
+        column, rows = next(iter(new.items()))
+        row, count = int(rows.argmax()), int(np.logical_or.reduce([*new.values()]).sum())
+        cell = f"row {row + 1}, column {in_one_line(column)}: {in_one_line(frame[column].iloc[row])}"
+        return f"{plural(count, 'row')} with a word that no training row had, so none of its features is 1; {cell}"
 
     def readable(self, frame: "DataFrame") -> NDArray[np.bool_]:
         """Rows (n,) in which `x` can read every cell; raises if a column is not there."""
@@ -149,19 +166,96 @@ class Encoder:
         found = {}
         for column in self.columns:
             cells, words, date_format = frame[column], self.words.get(column, ()), self.dates.get(column)
+            if self.reading.hole is not None:
+                cells = cells.mask(cells.map(self._is_hole).astype(bool))
             if words:
                 values = codes((str(cell).strip() for cell in cells), words)
+                if self.new_words:
+                    values[np.isnan(values)] = len(words)
             elif date_format:
                 values = np.array([days(cell, date_format) for cell in cells], np.float64)
             else:
-                if not is_numeric_dtype(cells):
-                    cells = cells.map(self._number_of_text)
-                values = to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+                numbers = cells if is_numeric_dtype(cells) else cells.map(self._number_of_text)
+                values = to_numeric(numbers, errors="coerce").to_numpy(np.float64, na_value=np.nan)
             found[column] = np.where(cells.isna(), self.fill.get(column, np.nan), values)
         return found
+
+    def _is_hole(self, cell: object) -> bool:
+        """Whether the user gave a cell for one that is missing."""
+        return self.reading.is_hole(cell) if isinstance(cell, str) else cell in self.reading.numbers_missing
 
     def _number_of_text(self, cell: object) -> object:
         """A cell whose text, if it is text, is a number as Python writes it."""
         if not isinstance(cell, str):
             return cell
-        return BOOLEANS.get(cell.strip().lower(), with_point(cell, self.decimal))
+        return BOOLEANS.get(cell.strip().lower(), self.reading.number(cell.strip()))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Rows of a table of the user's own before anything is learned from them.
+
+    Parameters
+    ----------
+    values : (n, c) float64
+        A column of text has the place of each cell's word in `encoder.words`; NaN stands for a mean.
+    y : (n,) float64
+        Target.
+    number : (n,) int64
+        Number of each row in the file.
+    encoder : Encoder
+        With all words of all rows, and the values that the user gives for missing cells.
+    listed : bool
+        Whether these words are the user's list, and not to be learned.
+    means : bool
+        Whether missing numbers become the mean of their column.
+    """
+
+    values: NDArray[np.float64]
+    y: NDArray[np.float64]
+    number: NDArray[np.int64]
+    encoder: Encoder
+    listed: bool = False
+    means: bool = False
+
+    def of_rows(self, rows: NDArray[np.bool_]) -> "Cells":
+        """Some of the rows."""
+        return replace(self, values=self.values[rows], y=self.y[rows], number=self.number[rows])
+
+    def learned(self, rows: NDArray[np.bool_], where: str) -> tuple[Encoder, NDArray[np.float64]]:
+        """Words and means of these rows only, and the features (n, d) of all rows that follow.
+
+        Raises
+        ------
+        fkl.basics.errors.FklError
+            If a column has no mean there, or a row a word without a code.
+        """
+        in_file = np.flatnonzero(rows)[np.argsort(self.number[rows])]
+        words, fill, parts = dict(self.encoder.words), dict(self.encoder.fill), []
+        encoder = replace(
+            self.encoder, words=words, fill=fill, new_words=bool(words) and self.encoder.one_hot and not self.listed
+        )
+        for column, values in zip(encoder.columns, self.values.T, strict=True):
+            place = f"{where}, column {in_one_line(column)}"
+            if column in words and not self.listed:
+                found, first = np.unique(values[in_file], return_index=True)
+                places = found[np.argsort(first)].astype(np.int64)  # in the order in which they first appear
+                code = np.full(len(words[column]), len(places) if encoder.new_words else np.nan)
+                code[places] = np.arange(len(places))
+                coded = code[values.astype(np.int64)]
+                if np.isnan(coded).any():
+                    word = in_one_line(words[column][int(values[np.isnan(coded).argmax()])])
+                    mend = "text=one_hot gives it no feature, dataset.words lists the words"
+                    raise FklError(f"{place}: no training row has the word {word!r}; {mend}")
+                if column in fill and np.isfinite(given := float(code[int(fill[column])])):
+                    fill[column] = given
+                words[column] = tuple(words[column][known] for known in places)
+                values = coded
+            elif self.means and column not in fill:
+                known = values[rows & ~np.isnan(values)]
+                if not len(known):
+                    raise FklError(f"{place}: all cells are missing, so there is no mean")
+                fill[column] = float(known.mean())
+                values = np.where(np.isnan(values), fill[column], values)
+            parts.append(encoder.features(column, values))
+        return encoder, np.concatenate(parts, axis=1)

@@ -1,4 +1,4 @@
-"""Scaling of features and target: one constant map for the whole data set, including rows that no client receives."""
+"""Scaling of features and target: one constant map for the whole data set."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,11 +12,12 @@ from fkl.data.problem import Table
 from fkl.data.scale import Scale
 
 SCALINGS = ("unit_ball", "unit_box", "none")
+ALL = slice(None)
 LARGEST = 1e30
 """Largest number that is left unscaled: sums in float32 and squares in float64 are then still finite."""
 
 
-def normalise(table: Table, scaling: str = "unit_ball") -> Table:
+def normalise(table: Table, scaling: str = "unit_ball", rows: NDArray[np.bool_] | slice = ALL) -> Table:
     """Scale the features, and the target to [0, 1]; numbers of classes from words do not change.
 
     Parameters
@@ -27,6 +28,8 @@ def normalise(table: Table, scaling: str = "unit_ball") -> Table:
         ``unit_ball`` divides all features by the largest row norm, the protocol of POF-MKL and graph-aided OMKL, which
         reproduces their published numbers. ``unit_box`` maps each feature to [0, 1], as described in COKE's paper; a
         constant one becomes 0. ``none`` does not change features and target.
+    rows : (n,) bool or slice
+        Rows whose ends decide the scale.
 
     Returns
     -------
@@ -53,22 +56,24 @@ def normalise(table: Table, scaling: str = "unit_ball") -> Table:
         _require_all(_small, y, target, where, too_large)
         _require_all(_small, table.x, table.feature_names, where, too_large)
         return table
-    low, high = float(table.y.min()), float(table.y.max())
+    of_y = table.y[rows]
+    low, high = float(of_y.min()), float(of_y.max())
     if low == high:
-        raise FklError(f"{where}: the target is {low} in every row: it cannot be scaled to [0, 1]")
+        every = "row" if rows is ALL else "training row"
+        raise FklError(f"{where}: the target is {low} in every {every}: it cannot be scaled to [0, 1]")
     _require_extent(high - low, low, high, f"{where}: the target")
     if scaling == "unit_ball":
         with np.errstate(over="ignore", under="ignore"):
-            squared_norms = by_block(lambda x: np.einsum("nd,nd->n", x, x), table.x)
+            squared_norms = by_block(lambda x: np.einsum("nd,nd->n", x, x), table.x[rows])
         largest = float(np.sqrt(squared_norms.max()))
         if not np.isfinite(largest):
-            row = int(squared_norms.argmax()) + 1
+            row = int(np.arange(len(table.y))[rows][squared_norms.argmax()]) + 1
             raise FklError(f"{where}, row {row}: its features are too large to take their norm")
         if largest < np.sqrt(np.finfo(np.float64).tiny):  # squares below that have lost digits, or all of them
             raise FklError(f"{where}: all features of all rows are 0, or as good as; they cannot be scaled to norm 1")
         x_low, x_unit = np.zeros(table.x.shape[1]), np.full(table.x.shape[1], largest)
     else:
-        x_low, x_high = table.x.min(axis=0), table.x.max(axis=0)
+        x_low, x_high = table.x[rows].min(axis=0), table.x[rows].max(axis=0)
         with np.errstate(over="ignore"):
             extent = x_high - x_low
         for column in np.flatnonzero(np.isinf(extent))[:1]:
@@ -79,6 +84,10 @@ def normalise(table: Table, scaling: str = "unit_ball") -> Table:
     scale = Scale(x_low, x_unit) if classes else Scale(x_low, x_unit, low, high - low)
     expected = None if table.expected is None else scale.y(table.expected)
     x, y = by_block(scale.x, table.x), by_block(scale.y, table.y)
+    if rows is not ALL:
+        far = f"more than {LARGEST:g} times as large as those of training rows"
+        _require_all(_small, y[:, None], target, where, far)
+        _require_all(_small, x, table.feature_names, where, far)
     return replace(table, x=x, y=y, scale=scale.after(table.scale), expected=expected)
 
 

@@ -1,22 +1,58 @@
 """The user's own file, read only up to the available memory."""
 
+import codecs
 import hashlib
 import io
 import os
 import re
+import zipfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from fkl.basics.errors import FklError, in_one_line, require
+from fkl.basics.errors import FklError, in_one_line, plural, require
 from fkl.basics.memory import require_memory, shown_bytes
 from fkl.data.store import CHUNK, DAMAGE, OPENERS
 
 NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """Control characters besides tab, line feed and carriage return: of a binary file, or meant for a terminal."""
+TEXT = bytes([*b"\t\n\r", *range(0x20, 0x7F)])
+MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+"""Encodings by the mark with which a file begins."""
+ZIP = b"PK\x03\x04"
+OTHER = "a file of another program; save its table as CSV or Parquet"
+KINDS = {
+    re.compile(
+        rb"\xd0\xcf\x11\xe0"
+    ): "an old Excel workbook; give it a name that ends in .xls, or save its sheet as CSV",
+    re.compile(rb"\x1f\x8b|BZh\d1AY|\xfd7zXZ"): "compressed; give it a name that ends in .gz, .bz2 or .xz",
+    re.compile(
+        rb"PAR1|ARROW1|\x93NUMPY"
+    ): "a Parquet, Feather or numpy file; end its name in .parquet, .feather or .npz",
+    re.compile(rb"\x89HDF|MATLAB [57]\."): "a MATLAB or HDF5 file; save its table as CSV or npz",
+    re.compile(rb"7z\xbc\xaf|Rar!"): "an archive; unpack the table and give its path",
+    re.compile(rb".{257}ustar", re.DOTALL): "a tar archive; unpack the table and give its path",
+    re.compile(rb"\x80[\x02-\x05]|RDX[23]|X\n\0|SQLite format|<stata_dta|\$FL2|HEADER RECORD"): OTHER,
+    re.compile(rb"%PDF|\x89PNG|\xff\xd8\xff|GIF8|\x7fELF"): OTHER,
+    re.compile(rb"(?:\s*(?:%.*)?\n)*\s*@relation\b", re.IGNORECASE): (
+        "an ARFF file; save it as CSV, as pandas.DataFrame(scipy.io.arff.loadarff(path)[0]).to_csv does"
+    ),
+    re.compile(rb"\s*(?:<!doctype|<html|<\?xml)", re.IGNORECASE): "a web page or XML; download the file itself",
+    re.compile(rb"\s*(?:\{\s*\"|\[\s*\{)"): "JSON; save it as CSV, as pandas.read_json(path).to_csv does",
+}
+"""What a file is that is no table of text, and what to do, by its first bytes."""
+OFFICE = {
+    "xl/workbook.xml": "an Excel workbook",
+    "xl/workbook.bin": "an Excel workbook",
+    "content.xml": "a spreadsheet",
+}
+"""What a zip archive is that has this file."""
+TABLES = frozenset({".csv", ".tsv", ".tab", ".data", ".dat"})
+"""Suffixes by which a table is found beside other files in a zip archive."""
 PER_BYTE = 6
 """Bytes of memory that a byte of text takes while it is decoded and cut into lines."""
+FILES_SHOWN = 10
 PER_COLUMN = 1000
 """Bytes of memory that a column takes beside its cells."""
 ROOM, LEAST_ROOM = 512, 2**29
@@ -58,44 +94,87 @@ def require_room(path: str, raw: bytes, needed: int, what: str) -> None:
 
 
 def unpacked(path: str, raw: bytes) -> bytes:
-    """Content of a file, decompressed according to its suffix.
+    """Content of a text file, decompressed according to its suffix, or the only table of a zip archive.
 
     Raises
     ------
     FklError
-        If it is damaged, or longer than memory can hold or than a file of its size should be.
+        If it is no text, is damaged, or longer than memory can hold or than a file of its size should be.
     """
     unpack = OPENERS.get(Path(path).suffix.lower())
-    if unpack is None:
-        return raw
-    pieces, size = [], 0
     try:
-        with cast(BinaryIO, unpack(io.BytesIO(raw))) as stream:
-            while piece := stream.read(CHUNK):
-                pieces.append(piece)
-                size += len(piece)
-                require_room(path, raw, PER_BYTE * size, f"{shown_bytes(size)} of text and more")
+        if unpack is not None:
+            with cast(BinaryIO, unpack(io.BytesIO(raw))) as stream:
+                content = _read_in_pieces(path, raw, stream)
+        elif raw.startswith(ZIP):
+            with zipfile.ZipFile(io.BytesIO(raw)) as archive, archive.open(_only_table(path, archive)) as member:
+                content = _read_in_pieces(path, raw, cast(BinaryIO, member))
+        else:
+            content = raw
     except (*DAMAGE, ValueError) as error:
         raise FklError(f"{path}: cannot be decompressed, it is damaged or cut short: {error}") from None
+    for pattern, kind in KINDS.items():
+        if pattern.match(content):
+            raise FklError(f"{path}: is {kind}")
+    return content
+
+
+def _read_in_pieces(path: str, raw: bytes, stream: BinaryIO) -> bytes:
+    pieces, size = [], 0
+    while piece := stream.read(CHUNK):
+        pieces.append(piece)
+        size += len(piece)
+        require_room(path, raw, PER_BYTE * size, f"{shown_bytes(size)} of text and more")
     return b"".join(pieces)
 
 
-def text(path: str, raw: bytes) -> str:
+def _only_table(path: str, archive: zipfile.ZipFile) -> str:
+    """Name of the only file in an archive, or of the only one whose suffix is that of a table."""
+    names = archive.namelist()
+    for name, kind in OFFICE.items():
+        if name in names:
+            raise FklError(f"{path}: is {kind}; save its sheet as CSV")
+    files = [name for name in names if not name.endswith("/") and not name.startswith(("__MACOSX/", "."))]
+    tables = [name for name in files if Path(name).suffix.lower() in TABLES]
+    found = files if len(files) == 1 else tables
+    if len(found) != 1:
+        count = f"{plural(len(tables), 'table')} among {plural(len(files), 'file')}"
+        shown = ", ".join(map(in_one_line, (tables or files)[:FILES_SHOWN])) + ", ..." * (len(found) > FILES_SHOWN)
+        raise FklError(f"{path}: is a zip archive with {count}: {shown}; unpack the table and give its path")
+    return found[0]
+
+
+def text(path: str, raw: bytes, encoding: str | None = None) -> str:
     """Decode a file's content.
+
+    Parameters
+    ----------
+    path : str
+    raw : bytes
+    encoding : str or None
+        None for UTF-8, and for UTF-16 or UTF-32 with its byte order mark.
 
     Raises
     ------
     FklError
-        If it is not UTF-8, or holds control characters; names the line.
+        If it has another encoding, or holds control characters; names the line.
     """
+    marked = next((name for mark, name in MARKS.items() if raw.startswith(mark)), "utf-8-sig")
     try:
-        words = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise FklError(f"{path}, line {line}: byte 0x{raw[error.start]:02x} is not text in UTF-8") from None
+        words = raw.decode(encoding or marked)
+    except UnicodeError as error:
+        at = getattr(error, "start", 0)
+        line = raw.count(b"\n", 0, at) + 1
+        wrong = f"byte 0x{raw[at]:02x} is not text in {encoding or marked.removesuffix('-sig').upper()}"
+        others = "another dataset.encoding" if wrong[-5:] != "UTF-8" else "dataset.encoding=latin-1, cp1252, ..."
+        raise FklError(f"{path}, line {line}: {wrong}; {others} may read it") from None
+    words = words.removeprefix("\ufeff")
+    if words.isascii() and not words.encode().translate(None, TEXT):
+        return words  # of long texts the search takes as long as reading them
     if found := NO_TEXT.search(words):
         line = words.count("\n", 0, found.start()) + 1
-        raise FklError(f"{path}, line {line}: the control character U+{ord(found[0]):04X} is not text")
+        use = f"; dataset.encoding=utf-16-{'be' if words[0] == found[0] else 'le'} may read it" * (found[0] == "\0")
+        raise FklError(f"{path}, line {line}: the control character U+{ord(found[0]):04X} is not text{use}")
     return words
 
 

@@ -65,6 +65,7 @@ class Partition:
             encoder=table.encoder,
             expected=dealt(table.expected),
             row=dealt(table.row),
+            incomplete=table.incomplete,
         )
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:

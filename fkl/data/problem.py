@@ -2,19 +2,44 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, require
+from fkl.basics.errors import FklError, plural, require
 from fkl.data.dealt_rows import BLOCK, in_part
-from fkl.data.encoder import Encoder
+from fkl.data.encoder import Cells, Encoder
 from fkl.data.scale import Scale
 
 FOLDS = 5
 """Number of parts in a cross-validation."""
 MOST_CLASSES = 100
+
+
+class Incomplete(NamedTuple):
+    """Rows of a file that were left out because cells are missing.
+
+    Parameters
+    ----------
+    rows, of : int
+        How many, of how many.
+    column : str
+        The column that misses most of these cells.
+    always : bool
+        Whether it misses them in all of these rows.
+    """
+
+    rows: int = 0
+    of: int = 0
+    column: str = ""
+    always: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.rows} of {plural(self.of, 'row')} left out, {'all' if self.always else 'most'} for {self.column}"
+
+
+COMPLETE = Incomplete()
 
 
 @dataclass(frozen=True)
@@ -43,6 +68,10 @@ class Table:
         Expectation of the target, given the features and the time: only known for generated data.
     row : (n,) int64 or None
         Number of each row in the whole data set, if the loss of each row is stored.
+    incomplete : Incomplete
+        Rows that were left out before.
+    cells : Cells or None
+        What x and y are made of, if they follow from the rows that are learned from; None if they are as published.
     """
 
     x: NDArray[np.float64]
@@ -56,6 +85,8 @@ class Table:
     encoder: Encoder | None = None
     expected: NDArray[np.float64] | None = None
     row: NDArray[np.int64] | None = None
+    incomplete: Incomplete = COMPLETE
+    cells: Cells | None = None
 
     @classmethod
     def of_one_site(
@@ -82,7 +113,18 @@ class Table:
         chosen = in_part(rows, self.group)
         require(bool(chosen.any()), "rows", rows, f"all or even: {self.where} has too few rows, in blocks of {BLOCK}")
         arrays = {name: getattr(self, name) for name in ("x", "y", "site", "tested", "expected", "row")}
-        return replace(self, **{name: array[chosen] for name, array in arrays.items() if array is not None})
+        cells = None if self.cells is None else self.cells.of_rows(chosen)
+        return replace(
+            self, cells=cells, **{name: array[chosen] for name, array in arrays.items() if array is not None}
+        )
+
+    def learned_from(self, rows: NDArray[np.bool_]) -> "Table":
+        """The same, not scaled, with words and means of these rows (n,) only; unchanged if there are no `cells`."""
+        if self.cells is None:
+            return self
+        encoder, x = self.cells.learned(rows, self.where)
+        y, names = self.cells.y, encoder.feature_names
+        return replace(self, x=x, y=y, encoder=encoder, feature_names=names, scale=Scale())
 
 
 class OfClients:
@@ -125,6 +167,8 @@ class Problem(OfClients):
         Where there are samples, those of rounds in which a client does not take part, too; None where it always does.
     row : (T, K) int64 or None
         As in `Table`.
+    incomplete : Incomplete
+        As in `Table`.
     """
 
     x: NDArray[np.floating]
@@ -139,6 +183,7 @@ class Problem(OfClients):
     expected: NDArray[np.float64] | None = None
     sampled: NDArray[np.bool_] | None = None
     row: NDArray[np.int64] | None = None
+    incomplete: Incomplete = COMPLETE
     rounds: int = field(init=False)
     clients: int = field(init=False)
     dimension: int = field(init=False)
@@ -189,6 +234,12 @@ class Problem(OfClients):
         present = np.ones((len(arrays["y"]), 1), np.bool_)
         return replace(self, **arrays, present=present, sampled=None, site=np.zeros(1, np.int64), site_names=("all",))
 
+    def with_values_of(self, table: Table) -> "Problem":
+        """The same samples, with x and y of a table whose rows are numbered by `row`."""
+        x = np.where(self.present[..., None], table.x[self.row], 0.0)
+        y = np.where(self.present, table.y[self.row], 0.0)
+        return replace(self, x=x, y=y, scale=table.scale, encoder=table.encoder)
+
     def until(self, rounds: int) -> "Problem":
         """The same without the rounds after this number."""
         names = ("x", "y", "present", "tested", "expected", "sampled", "row")
@@ -223,6 +274,8 @@ class Batch(OfClients):
         Whether a client takes part in a round; None for all in all.
     row : (n,) int64 or None
         As in `Table`.
+    incomplete : Incomplete
+        As in `Table`.
     classes : int
         Number of classes if each has its own theta, or 1.
     """
@@ -240,6 +293,7 @@ class Batch(OfClients):
     encoder: Encoder | None = None
     taking_part: NDArray[np.bool_] | None = None
     row: NDArray[np.int64] | None = None
+    incomplete: Incomplete = COMPLETE
     classes: int = 1
 
     @classmethod
@@ -289,6 +343,7 @@ class Batch(OfClients):
             rows_left_out=problem.rows_left_out,
             scale=problem.scale,
             encoder=problem.encoder,
+            incomplete=problem.incomplete,
             row=None if problem.row is None else problem.row.T[here][kept],
         )
         fewest = int(np.bincount(batch.client[batch.training], minlength=batch.clients).min())

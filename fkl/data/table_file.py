@@ -1,10 +1,11 @@
 """A table of the user's own: CSV, Parquet, Feather or npz."""
 
 import hashlib
+import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime
 from functools import cached_property, reduce
 from glob import glob
@@ -19,37 +20,40 @@ from fkl.basics.errors import BadValue, FklError, require
 from fkl.basics.memory import shown_bytes
 from fkl.data import csv_file, own_file, typed_file
 from fkl.data.columns import Column, Columns, listed, short
-from fkl.data.csv_file import DELIMITERS, require_rows
-from fkl.data.encoder import OTHER, WORDS_SHOWN, Encoder, codes, days
-from fkl.data.problem import Table
+from fkl.data.csv_file import require_rows
+from fkl.data.encoder import OTHER, WORDS_SHOWN, Cells, Encoder, codes, days
+from fkl.data.how_read import Reading
+from fkl.data.libsvm import LABEL
+from fkl.data.problem import Incomplete, Table
 from fkl.data.store import OPENERS, DataFile, Store
+from fkl.screen.messages import note
 
 INTEGER = re.compile(r"[+-]?\d+")
 PER_FEATURE = 10
 """Bytes of memory that a row's feature of a word takes."""
+LONGEST_NAME = 60
+MANY_ROWS = 10
+"""From so many rows on, a different word in each is no chance."""
 EXACT = 2.0**53
 """Up to here float64 holds every integer."""
-OTHER_DECIMALS = {
-    "point": (
-        re.compile(r"[+-]?\d+,\d+"),
-        "decimals are written with a point unless dataset.decimal=comma",
-    ),
-    "comma": (re.compile(r"[+-]?\d+\.\d+"), "decimals are written with a comma if dataset.decimal=comma"),
-}
-"""By `decimal`, what would be a number of the other one, and what to say of it."""
+WHOLE_DAY = "%Y-%m-%d"
+ROWS_LOOKED_AT = 50
+"""Rows by which a column is found to be one of dates."""
 PATTERN = re.compile(r"[*?[]")
 TEXTS = ("refuse", "drop", "code", "one_hot")
 
 
 @dataclass(frozen=True)
 class TableFile:
-    """A file with one row a sample: text in UTF-8, plain or compressed (.xz, .gz, .bz2), or .parquet, .feather, .npz.
+    """A file with one row a sample: text, plain or compressed (.xz, .gz, .bz2), or .parquet, .feather, .npz.
 
-    All columns but those that are named here are features. In text empty cells, NA, NaN, ? and null, in any case, are
-    missing, and a column is text when its first cell that is not missing is no number; from then on a column of numbers
-    holds numbers only. A column of nothing but true and false, in any case, holds the numbers 1 and 0. Words that
-    differ only in Unicode's form, NFC or NFD, are one word. An npz holds arrays: of one axis a column each; one of two
-    axes named x is columns x1, x2, ...
+    All columns but those that are named here are features. A column is one of numbers if half of its cells, or most of
+    its different ones, are numbers; its other cells are refused. Integers of three digits or more that begin with 0
+    make it a column of words, as ids are. A column of nothing but true and false, in any case, holds the numbers 1 and
+    0. Words that differ only in Unicode's form, NFC or NFD, are one word. A column without a name is called by its
+    number, or left out if all its cells are empty. Text in LIBSVM's format has a column for each index, called by it,
+    where an index that a file does not have is one of zeros. An npz holds arrays: of one axis a column each; one of
+    two axes named x is columns x1, x2, ...
 
     Parameters
     ----------
@@ -57,12 +61,13 @@ class TableFile:
         The file, or a pattern of several files, as ``sites/*.csv``. Each file of a pattern is a site, named as the file
         is without its ending; files are sorted by name. All have the same columns, and the first file has their order.
     target : str
-        Name of the target's column; in text without a header its number, counted from 1.
+        Name of the target's column; in text without a header its number, counted from 1. Left out for a file in
+        LIBSVM's format, whose target is ``label``.
     site : str or None
         Column that says where a row comes from: clients of partition=sites. Not a feature.
-    time : str or None
-        Column of numbers or dates that says when a row comes; rows are taken in its order, else in the file's. Not a
-        feature.
+    time : str, list of str or None
+        Column of numbers or dates that says when a row comes, or several that do together, as [date, hour]; rows are
+        taken in this order, else in the file's. Not a feature.
     test_path : str or None
         A second file of the same columns, whose rows are tested on and never learned from.
     delimiter : str or None
@@ -73,22 +78,30 @@ class TableFile:
         missing.
     decimal : {"point", "comma"}
         How text writes decimals. ``comma`` needs another sign between cells, and takes no number with a point.
-    date_format : str or None
-        How dates are written, in Python's codes, as ``%d.%m.%Y``. A feature that is text becomes days since 1970-01-01,
-        hours as fractions of a day, if its first cell that is not missing is such a date. Dates of `time` are then
-        written so, too; else as 2024-01-31 or 2024-01-31 12:30. Dates that a Parquet or Feather file knows to be dates
-        may have any format; without one they are refused.
+    thousands : {"comma", "point", "space", "apostrophe"} or None
+        Sign between groups of three digits, as in 6,733,000; None for no such sign.
+    encoding : str or None
+        Encoding of text, as ``latin-1``; None for UTF-8, and for UTF-16 with its byte order mark.
+    hole : list or None
+        Words and numbers that stand for missing cells, beside empty ones; None for NA, NaN, ? and null, in text only. A
+        list replaces these: with ``[]`` NA is a word. A number stands for all ways to write it.
+    date_format : str, dict of str to str, or None
+        How dates are written, in Python's codes, as ``%d.%m.%Y``, or by column its format. A feature of dates becomes
+        days since 1970-01-01, hours as fractions of a day; a month, ``%Y-%m``, is its first day. One format is for all
+        columns of text whose first cells are mostly such dates. Dates of `time` are then written so, too, several
+        columns with a space between them; else as 2024-01-31 or 2024-01-31 12:30. Dates that a Parquet or Feather file
+        or an Excel workbook knows to be dates need no format.
     drop : list of str or None
         Columns that are left out. They need not be in every file.
     missing : {"refuse", "drop", "mean"}
-        What becomes of rows with missing cells: an error, left out, or the mean of the column's other cells put in.
+        What becomes of rows with missing cells: an error, left out, or the mean of the column's training rows put in.
         A missing target, site or time is never made up: ``mean`` leaves its row out.
     fill : dict or None
         By column, a value for its missing cells: a number, days for a date, or for a column of text a word.
         `missing` is about all others.
     text : {"refuse", "drop", "code", "one_hot"}
         What becomes of feature columns of text: an error, left out, their words coded 0, 1, ... in the order in which
-        they first appear in the rows used, or a feature for each word, 1 where a row has it.
+        they first appear in training rows, or a feature for each word, 1 where a row has it.
     words : dict or None
         By column, its words in the order of their codes or features. A word that is not in the list is refused, unless
         the list has the word ``other``: then it counts as that. If one column is given, all columns of text must be.
@@ -96,21 +109,25 @@ class TableFile:
         What becomes of a target of text: an error, or its words, sorted, are the classes 0, 1, ... .
     """
 
-    name: ClassVar[str] = "file"
     title: ClassVar[str] = "a table of your own: dataset.path=FILE dataset.target=COLUMN"
     files: ClassVar[tuple[DataFile, ...]] = ()
     licence: ClassVar[str] = "your own"
     shape: ClassVar[str] = "any"
+    usual_scaling: ClassVar[str] = "unit_box"
+    """Columns of a user's table have different units; one factor for all would hide the small ones."""
 
     path: str = ""
     target: str = ""
     site: str | None = None
-    time: str | None = None
+    time: Any = None
     test_path: str | None = None
     delimiter: str | None = None
     header: bool | None = None
     decimal: str = "point"
-    date_format: str | None = None
+    thousands: str | None = None
+    encoding: str | None = None
+    hole: list[Any] | None = None
+    date_format: Any = None
     drop: list[str] | None = None
     missing: str = "refuse"
     fill: dict[str, Any] | None = None
@@ -119,21 +136,24 @@ class TableFile:
     labels: str = "refuse"
 
     def __post_init__(self) -> None:
-        allowed = f"one of {', '.join(DELIMITERS)}, a single sign that is no part of a number, or null to find out"
-        fits = self.delimiter is None or csv_file.is_delimiter(self.delimiter)
-        require(fits, "delimiter", self.delimiter, allowed)
+        _ = self.reading  # refuses what its keys cannot be
         require(self.missing in ("refuse", "drop", "mean"), "missing", self.missing, "refuse, drop or mean")
         require(self.text in TEXTS, "text", self.text, "refuse, drop, code or one_hot")
         require(self.labels in ("refuse", "code"), "labels", self.labels, "refuse or code")
-        for key in ("site", "time"):
-            named = getattr(self, key)
-            require(named is None or named != self.target, key, named, "a column beside the target, or null")
-        require(self.site is None or self.site != self.time, "time", self.time, "another column than site, or null")
-        require(self.decimal in OTHER_DECIMALS, "decimal", self.decimal, "point or comma")
-        comma = self.decimal == "comma" and self.delimiter in ("comma", ",")
-        require(not comma, "decimal", self.decimal, "point where dataset.delimiter is a comma, too")
-        written = "a format of whole dates in Python's codes, as %d.%m.%Y or %Y-%m-%d %H:%M, or null"
-        require(self.date_format is None or _is_format(self.date_format), "date_format", self.date_format, written)
+        several = self.time if isinstance(self.time, list) else [self.time or ""]
+        fits = bool(several) and all(isinstance(one, str | int) for one in several)
+        require(fits, "time", self.time, "the name of a column, a list of several, or null")
+        beside = "a column beside the target, or null"
+        require(self.site is None or self.site != self.target, "site", self.site, beside)
+        require(self.target not in self._times, "time", self.time, beside)
+        require(self.site not in self._times, "time", self.site, "another column than site, or null")
+        written = "a format of days or months in Python's codes, as %d.%m.%Y, %Y-%m or %Y-%m-%d %H:%M, or null"
+        formats = self.date_format if isinstance(self.date_format, dict) else {"": self.date_format}
+        for name, one in formats.items():
+            key, part = f"date_format{name and '.'}{name}", name in self._times and len(self._times) > 1
+            fits = one is None or (isinstance(one, str) and (part or _is_format(one)))
+            require(fits, key, one, written)
+            require(not name or name not in (self.site, self.target), key, one, "of a column beside target and site")
         for key in ("drop", "fill", "words"):
             named = [name for name in getattr(self, key) or () if name in self._columns_beside_features]
             require(not named, key, ", ".join(named), "of other columns than target, site and time")
@@ -145,6 +165,18 @@ class TableFile:
             require(distinct, f"words.{name}", words, "a list of different words")
         coded = self.text in ("code", "one_hot") or not self.words
         require(coded, "text", self.text, "code or one_hot with dataset.words")
+
+    @property
+    def name(self) -> str:
+        """The file's name without its ending, or that of the folder of several; ``file`` before there is one."""
+        path = Path(self.path)
+        found = path.parent.name if PATTERN.search(path.name) else _site_of(self.path)
+        return re.sub(r"[^\w.-]+", "_", found)[:LONGEST_NAME].strip("._-") or "file"
+
+    @property
+    def reading(self) -> Reading:
+        """How the file is read, for reading others in the same way."""
+        return Reading(**{field.name: getattr(self, field.name) for field in fields(Reading)})
 
     @cached_property
     def fingerprint(self) -> str:
@@ -211,6 +243,10 @@ class TableFile:
             any.
         """
         files = [self._read(path) for path in [*self._paths, *self._test_paths]]
+        if files[0].zeros_left_out and self.target != LABEL:
+            label = f"{LABEL}, or left out: {self.path} is in LIBSVM's format"
+            require(not self.target, "target", self.target, label)
+            return replace(self, target=LABEL).load(store, rng)
         site_of_row = np.repeat(np.arange(len(files)), [one.rows for one in files])
         for name in self.drop or ():
             there = list(dict.fromkeys(column for one in files for column in one.by_name))
@@ -219,8 +255,8 @@ class TableFile:
         for name, key in self._columns_beside_features.items():
             allowed = f"a column of {self.path}, which has {listed(list(file.by_name))}"
             require(name in file.by_name, key, name, allowed)
-        for key in ("fill", "words"):
-            for name in getattr(self, key) or ():
+        for key in ("fill", "words", "date_format"):
+            for name in named if isinstance(named := getattr(self, key), dict) else ():
                 allowed = f"of a column of {self.path}, which has {listed(list(file.by_name))}"
                 require(name in file.by_name, key, name, allowed)
         columns, dates = self._with_dates(file)
@@ -234,11 +270,11 @@ class TableFile:
         features = tuple(name for name in columns if name not in self._columns_beside_features)
         if not features:
             raise FklError(f"{self.path}: no column is left beside the target {short(self.target)}")
-        keep = self._complete_rows(columns, file)
+        keep, incomplete = self._complete_rows(columns, file)
         rows = np.flatnonzero(keep)
-        if self.time is not None:
-            rows = rows[np.argsort(self._times_of_rows(columns[self.time], file)[keep], kind="stable")]
-        parts, fill, learned = [], {}, {}
+        if self._times:
+            rows = rows[np.argsort(self._times_of_rows(file)[keep], kind="stable")]
+        values_of, fill, learned = [], {}, {}
         for name in features:
             column = columns[name]
             holes = column.holes[rows]
@@ -253,28 +289,29 @@ class TableFile:
             elif name in words and holes.any():
                 drop = "dataset.missing=drop leaves such rows out, dataset.fill gives them a word"
                 raise FklError(f"{self.path}, column {short(name)}: cells are missing, and words have no mean; {drop}")
-            elif name not in words and self.missing == "mean":
-                if holes.all():
-                    raise FklError(f"{self.path}, column {short(name)}: all cells are missing, so there is no mean")
-                fill[name] = float(values[~holes].mean())
             values[holes] = fill.get(name, np.nan)
-            several = name in words and self.text == "one_hot"
-            if several:
+            if name in words and name not in (self.words or ()) and MANY_ROWS <= len(learned[name]) == len(rows):
+                out = f"dataset.drop=[{_in_brackets(name)}] leaves ids out"
+                note(f"{self.path}, column {short(name)}: each row has another word, so nothing can be learned; {out}")
+            if name in words and self.text == "one_hot":
                 self._require_room_for_words(name, len(rows), learned)
-            parts += [values == i for i in range(len(learned[name]))] if several else [values]
+            values_of.append(values)
         column = columns[self.target]
         if column.text:  # its words are classes
             labels = tuple(sorted(set(column.words(keep))))
             y = codes(map(column.word, rows.tolist()), labels)
         else:
             labels, y = (), self._numbers_of_column(self.target, column, file)[rows]
-        encoder = Encoder(features, learned, labels, self.text == "one_hot", fill, self.decimal, dates)
-        table = Table.of_one_site(np.column_stack(parts).astype(np.float64), y, encoder.feature_names, self.path)
+        encoder = Encoder(features, learned, labels, self.text == "one_hot", fill, self.reading, dates)
+        means = self.missing == "mean"
+        cells = Cells(np.column_stack(values_of), y, rows, encoder, bool(self.words), means)
         tested = None if self.test_path is None else site_of_row[rows] == len(files) - 1
-        table = replace(table, encoder=encoder, tested=tested)
+        table = Table.of_one_site(cells.values, y, features, self.path)
+        table = replace(table, cells=cells, tested=tested, incomplete=incomplete)
+        table = table.learned_from(np.ones(len(y), np.bool_) if tested is None else ~tested)
         if self._is_pattern:
             for path, count in zip(self._paths, np.bincount(site_of_row[keep], minlength=len(files)), strict=True):
-                require_rows(path, int(count), "rows without a missing cell", 1)
+                require_rows(path, int(count), " without a missing cell", 1)
             return replace(table, site=site_of_row[rows], site_names=tuple(map(_site_of, self._paths)))
         if self.site is None:
             return table
@@ -285,50 +322,60 @@ class TableFile:
     @property
     def _columns_beside_features(self) -> dict[str, str]:
         """Key of each column that is no feature."""
-        named = {getattr(self, key): key for key in ("time", "site", "target")}
+        named: dict[str | None, str] = {**dict.fromkeys(self._times, "time"), self.site: "site", self.target: "target"}
         return {column: key for column, key in named.items() if column is not None}
+
+    @property
+    def _times(self) -> tuple[str, ...]:
+        """Columns that say when a row comes."""
+        several = self.time if isinstance(self.time, list) else [self.time]
+        return tuple(str(one) for one in several if one is not None)
+
+    def _format_of(self, name: str) -> str | None:
+        """How dates of a column are written."""
+        found: str | None = self.date_format.get(name) if isinstance(self.date_format, dict) else self.date_format
+        return found
 
     def _read(self, path: str) -> Columns:
         raw = own_file.read(path)
         if hashlib.sha256(raw).hexdigest() != self._fingerprints[path]:
             raise FklError(f"{path}: has changed since this run began; start it again")
+        least = 1 if self._is_pattern or path in self._test_paths else csv_file.LEAST_ROWS
         if Path(path).suffix.lower() not in typed_file.FORMATS:
-            return csv_file.read(path, raw, self.delimiter, self.header, self.decimal)
+            return csv_file.read(path, raw, self.reading, least)
         typed = f"point for {path}, which holds numbers and not their text"
         require(self.decimal == "point", "decimal", self.decimal, typed)
-        columns = typed_file.read(path, raw)
-        require_rows(path, columns.rows, "rows")
+        columns = typed_file.read(path, raw, self.reading)
+        require_rows(path, columns.rows, least=least)
         return columns
 
     def _is_text(self, name: str, column: Column, file: Columns) -> bool:
         """Whether a column holds words, refusing those that cannot be."""
         if self.words and name in self.words:
             return True
-        if not column.text or self._columns_beside_features.get(name) in ("site", "time"):
+        padded = None if column.text else column.padded
+        if (not column.text and padded is None) or self._columns_beside_features.get(name) in ("site", "time"):
             return False
-        first = column.word(column.first)
-        where = f"{file.place(column.first)}, column {short(name)}: {short(first)!r} is not a number"
-        other, said = OTHER_DECIMALS[self.decimal]
-        if other.fullmatch(first):  # coded as a word, it would be a silent error
-            raise FklError(f"{where}; {said}")
+        row = column.first if padded is None else padded
+        first = column.word(row)
+        where = f"{file.place(row)}, column {short(name)}: {short(first)!r} "
+        where += "is not a number" if padded is None else "begins with 0, as ids do"
+        like = column.like_number
+        if like is not None:  # coded as a word, it would be a silent error
+            raise FklError(self._not_a_number(name, column, like, file))
         if name == self.target:
             if self.labels == "refuse":
                 raise FklError(f"{where}, and the target must be one; dataset.labels=code makes classes of its words")
-        elif self.text != "drop" and isinstance(column.cells[column.first], date):
-            where = f"{file.place(column.first)}, column {short(name)}: {first} is a date"
-            use = "dataset.date_format=%Y-%m-%d makes days of dates, and reads those of text"
-            raise FklError(f"{where}; {use}; dataset.drop leaves the column out")
         elif self.text == "refuse":
-            raise FklError(
-                f"{where}; dataset.text=drop leaves columns of text out, dataset.text=code numbers their words, "
-                "dataset.text=one_hot makes a feature of each, dataset.date_format reads dates"
-            )
+            use = "dataset.text=drop leaves columns of text out, dataset.text=code numbers their words, "
+            use += "dataset.text=one_hot makes a feature of each, dataset.date_format reads dates"
+            raise FklError(f"{where}; {self._of_ids_or_sites(name, column)}{use}")
         elif self.words and self.text != "drop":
             raise FklError(f"{where}; dataset.words must list its words, or dataset.drop leave it out")
         return True
 
-    def _complete_rows(self, columns: dict[str, Column], file: Columns) -> NDArray[np.bool_]:
-        """Rows that are used."""
+    def _complete_rows(self, columns: dict[str, Column], file: Columns) -> tuple[NDArray[np.bool_], Incomplete]:
+        """Rows that are used, and what is said of the others."""
         holed = np.any([column.holes for name, column in columns.items() if name not in (self.fill or ())], axis=0)
         if self.missing == "refuse" and holed.any():
             row = int(holed.argmax())
@@ -339,48 +386,78 @@ class TableFile:
                 use += ", dataset.missing=mean puts the column's mean in, dataset.fill puts a value in"
             cell = f"{file.place(row)}, column {short(name)}: {column.word(row)!r}"
             raise FklError(f"{cell} is missing; {use}")
+        needed = {name: column for name, column in columns.items() if name not in (self.fill or ())}
         if self.missing == "mean":
-            holed = np.any([columns[name].holes for name in self._columns_beside_features], axis=0)
+            needed = {name: columns[name] for name in self._columns_beside_features}
+        holed = np.any([column.holes for column in needed.values()], axis=0)
         what = "target" if self.missing == "mean" else "cell"
-        require_rows(self.path, int((~holed).sum()), f"rows without a missing {what}")
-        return ~holed
+        require_rows(self.path, int((~holed).sum()), f" without a missing {what}")
+        count = {name: int(column.holes.sum()) for name, column in needed.items()}
+        worst = max(count, key=lambda name: count[name])
+        return ~holed, Incomplete(int(holed.sum()), len(holed), short(worst), count[worst] == holed.sum())
+
+    def _of_ids_or_sites(self, name: str, column: Column) -> str:
+        """What else a column of text may be, and the key for it; empty if nothing tells."""
+        different, given = len(set(column.words(~column.holes))), int((~column.holes).sum())
+        if given >= MANY_ROWS and different >= given:
+            return f"each row has another word: dataset.drop=[{_in_brackets(name)}] leaves ids out; "
+        if self.site is None and not self._is_pattern and 2 * different <= given:
+            return f"dataset.site={_in_brackets(name)} makes a client of each of its {different} words; "
+        return ""
 
     def _numbers_of_column(self, name: str, column: Column, file: Columns) -> NDArray[np.float64]:
         """Values of a column, NaN where missing."""
         bad = ~column.holes & ~np.isfinite(column.numbers)
         if bad.any():
             row = int(bad.argmax())
-            cell = short(column.word(row))
-            raise FklError(f"{file.place(row)}, column {short(name)}: {cell!r} is not a finite number")
+            raise FklError(self._not_a_number(name, column, row, file))
         # Refuse an integer that float64 would round, except for times, whose order alone counts.
-        large = np.flatnonzero(np.abs(column.numbers) > EXACT).tolist() if name != self.time else []
+        large = np.flatnonzero(np.abs(column.numbers) > EXACT).tolist() if name not in self._times else []
         for row in large:
             cell = column.word(row)
             if INTEGER.fullmatch(cell) and int(cell) != int(column.numbers[row]):
                 where = f"{file.place(row)}, column {short(name)}"
                 rounded = f"an integer above 2^53, which would be rounded to {int(column.numbers[row])}"
-                raise FklError(f"{where}: {short(cell)} is {rounded}; subtract a constant, or leave the column out")
+                out = f"subtract a constant, or dataset.drop=[{_in_brackets(name)}] leaves ids out"
+                raise FklError(f"{where}: {short(cell)} is {rounded}; {out}")
         return column.numbers
+
+    def _not_a_number(self, name: str, column: Column, row: int, file: Columns) -> str:
+        """What is wrong with a cell in a column of numbers, and which key reads it."""
+        cell = column.word(row)
+        use = self.reading.hint(cell)
+        if not use:
+            use = self._as_missing(cell)
+            if name not in self._columns_beside_features:
+                use += f", dataset.words={{{short(name)}:[...]}} takes all cells for words"
+        return f"{file.place(row)}, column {short(name)}: {short(cell)!r} is not a finite number; {use}"
+
+    def _as_missing(self, cell: str) -> str:
+        """The key that makes a missing cell of one."""
+        markers = map(_in_brackets, [*(self.reading.hole or ()), cell])
+        return f"dataset.hole=[{','.join(markers)}] counts such cells as missing"
 
     def _with_dates(self, file: Columns) -> tuple[dict[str, Column], dict[str, str]]:
         """All columns, those of dates as days, and the formats of these."""
         columns: dict[str, Column] = dict(file.by_name)
         dates: dict[str, str] = {}
-        if self.date_format is None:
-            return columns, dates
         for name, column in file.by_name.items():
-            text = column.text and name not in self._columns_beside_features and name not in (self.words or ())
-            if text and not np.isnan(days(column.cells[column.first], self.date_format)):
-                columns[name] = replace(column, numbers=self._days(name, column, file), text=False)
-                dates[name] = self.date_format
-        in_time = self.time is not None and columns[self.time].text
+            if name in self._columns_beside_features or name in (self.words or ()):
+                continue
+            date_format, given = self._format_of(name), isinstance(self.date_format, dict)
+            if column.text and isinstance(column.cells[column.first], date):  # a typed file's, which need no format
+                date_format = date_format or WHOLE_DAY
+            if date_format and (given or (column.text and _are_dates(column, date_format))):
+                numbers = self._days(name, column, date_format, file)
+                columns[name], dates[name] = replace(column, numbers=numbers, text=False, padded=None), date_format
+        in_time = any(columns[name].text for name in self._times)
         written = f"how dates of {self.path} are written, and no column has such dates"
-        require(bool(dates) or in_time, "date_format", self.date_format, written)
+        used = not isinstance(self.date_format, str) or dates or in_time
+        require(bool(used), "date_format", self.date_format, written)
         return columns, dates
 
-    def _days(self, name: str, column: Column, file: Columns) -> NDArray[np.float64]:
+    def _days(self, name: str, column: Column, date_format: str, file: Columns) -> NDArray[np.float64]:
         """Days since 1970-01-01 of a column of dates; NaN where a cell is missing."""
-        date_format = str(self.date_format)
         read = {cell: days(cell, date_format) for cell in dict.fromkeys(column.cells)}
         found = np.array([read[cell] for cell in column.cells], np.float64)
         found[column.holes] = np.nan
@@ -388,7 +465,9 @@ class TableFile:
         if bad.any():
             row = int(bad.argmax())
             where = f"{file.place(row)}, column {short(name)}: {short(column.word(row))!r}"
-            raise FklError(f"{where} is no date as dataset.date_format={date_format} says")
+            raise FklError(
+                f"{where} is no date as dataset.date_format={date_format} says; {self._as_missing(column.word(row))}"
+            )
         return found
 
     def _fill_value(self, name: str, value: Any, words: tuple[str, ...] | None) -> float:
@@ -422,19 +501,28 @@ class TableFile:
             mend = "dataset.text=code numbers them, dataset.drop leaves the column out"
             raise FklError(f"{self.path}, column {short(name)}: {many}; {mend}")
 
-    def _times_of_rows(self, column: Column, file: Columns) -> NDArray[np.float64]:
+    def _times_of_rows(self, file: Columns) -> NDArray[np.float64]:
         """When each row comes; NaN where it is missing."""
         from pandas import to_datetime
 
-        if not column.text:
-            return self._numbers_of_column(str(self.time), column, file)
-        if self.date_format is not None:
-            return self._days(str(self.time), column, file)
+        names, columns = self._times, [file.by_name[name] for name in self._times]
+        formats, name, column = [self._format_of(name) for name in names], " and ".join(names), columns[0]
+        if len(names) == 1 and not column.text and not (formats[0] and isinstance(self.date_format, dict)):
+            return self._numbers_of_column(name, column, file)
+        if len(names) > 1:
+            cells = list(map(" ".join, zip(*(map(one.word, range(file.rows)) for one in columns), strict=True)))
+            holes = np.logical_or.reduce([one.holes for one in columns])
+            column = Column(cells, holes, np.full(file.rows, np.nan), True)
+        if any(formats):
+            known = formats if isinstance(self.date_format, dict) else formats[:1]
+            lacking = [one for one, written in zip(names, known, strict=False) if written is None]
+            require(not lacking, "date_format", self.date_format, f"with a format of {', '.join(lacking)}, too")
+            return self._days(name, column, " ".join(map(str, known)), file)
         there = np.flatnonzero(~column.holes)
         dates = to_datetime([column.word(row) for row in there.tolist()], format="ISO8601", errors="coerce", utc=True)
         if dates.isna().any():
             row = int(there[dates.isna().argmax()])
-            where = f"{file.place(row)}, column {short(str(self.time))}: {short(column.word(row))!r}"
+            where = f"{file.place(row)}, column {short(name)}: {short(column.word(row))!r}"
             written = "a date like 2024-01-31 or 2024-01-31 12:30, or as dataset.date_format says"
             raise FklError(f"{where} is no time; must be a number, or {written}")
         times = np.full(len(column.holes), np.nan)
@@ -448,11 +536,24 @@ def _site_of(path: str) -> str:
     return Path(file.stem).stem if file.suffix.lower() in OPENERS else file.stem
 
 
+def _are_dates(column: Column, date_format: str) -> bool:
+    """Whether most of a column's first different cells are dates in this format."""
+    there = np.flatnonzero(~column.holes)[:ROWS_LOOKED_AT].tolist()
+    read = [np.isnan(days(cell, date_format)) for cell in dict.fromkeys(column.cells[row] for row in there)]
+    return 2 * sum(read) < len(read)
+
+
+def _in_brackets(name: str) -> str:
+    """A name or cell as a word in a list of a command line."""
+    return short(name) if re.fullmatch(r"[\w./-]+", name) else json.dumps(short(name), ensure_ascii=False)
+
+
 def _is_format(date_format: str) -> bool:
-    """Whether a date that is written so can be read again."""
-    day = datetime(2001, 12, 31, tzinfo=UTC)
+    """Whether a day or a month that is written so can be read again."""
     try:
-        return days(day.strftime(date_format), date_format) == days("2001-12-31", "%Y-%m-%d")
+        read = [days(datetime(2001, 12, day, tzinfo=UTC).strftime(date_format), date_format) for day in (1, 31)]
+        first = days("2001-12-01", "%Y-%m-%d")
+        return read in ([first, first + 30], [first, first])
     except ValueError:
         return False
 

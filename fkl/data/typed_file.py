@@ -1,9 +1,10 @@
-"""Tables whose files know the types of their columns: Parquet, Feather, and npz."""
+"""Tables whose files know the types of their columns: Parquet, Feather, npz, and old Excel workbooks."""
 
 import io
 import re
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, time
 from decimal import Decimal
 from pathlib import Path
@@ -17,6 +18,7 @@ from fkl.basics.files import DAMAGE
 from fkl.basics.memory import limited_to_free_memory, shown_bytes
 from fkl.data import own_file
 from fkl.data.columns import Column, Columns, checked_names, short
+from fkl.data.how_read import Reading
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -79,15 +81,43 @@ def _read_npz(path: str, raw: bytes) -> "DataFrame":
     return DataFrame(columns)
 
 
+def _read_xls(path: str, raw: bytes) -> "DataFrame":
+    """The first sheet of an old Excel workbook; its first row has the names."""
+    import xlrd
+    from pandas import DataFrame
+
+    kinds: dict[int, Callable[[Any], object]] = {
+        xlrd.XL_CELL_NUMBER: float,
+        xlrd.XL_CELL_TEXT: str,
+        xlrd.XL_CELL_BOOLEAN: bool,
+    }
+    try:
+        book = xlrd.open_workbook(file_contents=raw, logfile=io.StringIO())
+        sheet = book.sheet_by_index(0)
+        _require_room(path, raw, sheet.nrows, sheet.ncols)
+        kinds[xlrd.XL_CELL_DATE] = lambda days: xlrd.xldate_as_datetime(days, book.datemode)
+        rows = [
+            [kinds[cell.ctype](cell.value) if cell.ctype in kinds else None for cell in sheet.row(row)]
+            for row in range(sheet.nrows)
+        ]
+    except FklError:
+        raise
+    except Exception as error:  # xlrd can raise any error for a damaged sheet
+        raise ValueError(str(error)) from error
+    names = ["" if name is None else str(name) for name in rows[0]] if rows else []
+    return DataFrame(rows[1:], columns=checked_names(names, path), dtype=object).infer_objects()
+
+
 FORMATS: dict[str, tuple[str, Callable[[str, bytes], "DataFrame"]]] = {
     ".parquet": ("Parquet", _read_parquet),
     ".feather": ("Feather", _read_feather),
     ".npz": ("npz", _read_npz),
+    ".xls": ("Excel", _read_xls),
 }
 """Name of a format and its reader, by file suffix."""
 
 
-def read(path: str, raw: bytes) -> Columns:
+def read(path: str, raw: bytes, reading: Reading) -> Columns:
     """Columns of a file in one of these formats, by its content.
 
     Raises
@@ -101,7 +131,7 @@ def read(path: str, raw: bytes) -> Columns:
             frame = reader(path, raw)
         frame = frame[[name for name in frame if not INDEX.fullmatch(str(name))]]
         names = checked_names([str(name) for name in frame], path)
-        columns = {name: _convert_column(path, name, frame.iloc[:, i]) for i, name in enumerate(names)}
+        columns = {name: _convert_column(path, name, frame.iloc[:, i], reading) for i, name in enumerate(names)}
     except MemoryError:
         more = f"{shown_bytes(len(raw))} unpack to more than {shown_bytes(own_file.room(len(raw)))}"
         raise FklError(f"{path}: {more}; if that is meant, write it without compression") from None
@@ -111,12 +141,14 @@ def read(path: str, raw: bytes) -> Columns:
     return Columns(path, columns, lambda row: f"{path}, row {row + 1}", len(frame))
 
 
-def _convert_column(path: str, name: str, values: "Series[Any]") -> Column:
+def _convert_column(path: str, name: str, values: "Series[Any]", reading: Reading) -> Column:
     from pandas.api import types
 
     holes = values.isna().to_numpy(np.bool_, copy=True)
     if types.is_bool_dtype(values.dtype) or types.is_integer_dtype(values.dtype) or types.is_float_dtype(values.dtype):
         numbers = values.to_numpy(np.float64, na_value=np.nan)
+        holes |= np.isin(numbers, list(reading.numbers_missing))
+        numbers = np.where(holes, np.nan, numbers)
         return Column(values.to_numpy(), holes, numbers, text=False)
     cells = values.astype(object).to_numpy()
     kinds = {type(cell) for cell, hole in zip(cells, holes, strict=True) if not hole}
@@ -129,9 +161,11 @@ def _convert_column(path: str, name: str, values: "Series[Any]") -> Column:
         )
     if all(issubclass(kind, date) for kind in kinds):
         return Column(cells, holes, np.full(len(cells), np.nan), text=bool((~holes).any()))
-    if not kinds <= {str, np.str_, time}:
-        kind = next(kind.__name__ for kind in kinds if kind not in (str, np.str_))
+    if not kinds <= {str, np.str_, time, float, bool}:  # the last two among words, in a workbook
+        kind = next(kind.__name__ for kind in kinds if kind not in (str, np.str_, float, bool))
         raise FklError(f"{path}, column {short(name)}: holds values of type {kind}; must be numbers or text")
-    words = [str(cell).strip() for cell in cells]
-    holes |= np.array([word == "" for word in words], np.bool_)
-    return Column(words, holes, np.full(len(words), np.nan), text=bool((~holes).any()))
+    words = [
+        "" if hole else f"{cell:.17g}" if isinstance(cell, float) else str(cell).strip()
+        for cell, hole in zip(cells, holes, strict=True)
+    ]
+    return Column.of_text(words, reading if reading.hole is not None else replace(reading, hole=()))  # NA is a word

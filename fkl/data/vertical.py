@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import BadValue, require
 from fkl.data.encoder import Encoder
-from fkl.data.problem import FOLDS, Table
+from fkl.data.problem import COMPLETE, FOLDS, Incomplete, Table
 from fkl.data.scale import Scale
 
 FEW_PARTIES = 8
@@ -48,7 +48,7 @@ class Vertical:
         As in `fkl.data.problem.Problem`.
     tested : (n,) bool or None
         Rows that the data set itself sets apart to be tested on, in every replicate; None for a share of all.
-    row : (n,) int64 or None
+    row, incomplete
         As in `fkl.data.problem.Table`.
     """
 
@@ -62,6 +62,7 @@ class Vertical:
     encoder: Encoder | None = None
     tested: NDArray[np.bool_] | None = None
     row: NDArray[np.int64] | None = None
+    incomplete: Incomplete = COMPLETE
 
     site_names: ClassVar[tuple[str, ...]] = ("all",)
     rows_left_out: ClassVar[int] = 0
@@ -222,7 +223,7 @@ class FeatureGroups:
         active = max(len(groups) // 2, 1) if self.active is None else self.active
         require(active <= len(groups), "active", active, f"at most {len(groups)}, the parties")
         parts = (groups, tuple(range(active)), self.test_share)
-        as_they_are = {name: getattr(table, name) for name in ("encoder", "tested", "row")}
+        as_they_are = {name: getattr(table, name) for name in ("encoder", "tested", "row", "incomplete")}
         vertical = Vertical(table.x, y, *parts, scale=scale, **as_they_are)
         allowed = f"one that parts the {len(y)} rows in two"
         require(0 < vertical.test_rows < len(y), "test_share", self.test_share, allowed)

@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl import __version__
-from fkl.basics.errors import FklError, in_one_line, require
+from fkl.basics.errors import BadValue, FklError, in_one_line, require
 from fkl.basics.files import DamagedError, read_arrays, sha256_of, whole_file, write_arrays
 from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
@@ -29,9 +30,11 @@ FAR = 10.0
 FILE = "model.npz"
 FORMAT = 2
 """Version of the file's format; files with another version are refused."""
+CLIENT = "client"
+"""Column of rows with the client whose function predicts, if every client has its own."""
 ABOUT = "about"
 """Name of the array that holds the JSON."""
-BAD_JSON = ValueError, KeyError, TypeError, AttributeError, RecursionError
+BAD_JSON = BadValue, ValueError, KeyError, TypeError, AttributeError, RecursionError
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,10 @@ class Model:
     learned : tuple of Learned
         One function for each replicate, with the scale of its samples.
     encoder : Encoder
+        Of the first replicate.
     about : About
+    encoders : tuple of Encoder
+        One for each replicate where they differ, because replicates learn from other rows; else empty.
 
     Examples
     --------
@@ -79,6 +85,7 @@ class Model:
     learned: tuple[Learned, ...]
     encoder: Encoder
     about: About
+    encoders: tuple[Encoder, ...] = ()
 
     @classmethod
     def from_experiment(cls, experiment: Experiment, dataset: Any, learned: Iterable[Learned]) -> Self:
@@ -89,7 +96,9 @@ class Model:
         sites = tuple(str(problem.site_names[site]) for site in problem.site)
         column = getattr(dataset, "site", None) or ""
         about = About(experiment.algorithm.label, dataset.name, sites, experiment.task.signs, column)
-        return cls(tuple(learned), encoder, about)
+        known = tuple(learned)
+        encoders = tuple(experiment.task.encoder(replicate) or encoder for replicate in range(len(known)))
+        return cls(known, encoders[0], about, () if all(one == encoders[0] for one in encoders) else encoders)
 
     @property
     def replicates(self) -> int:
@@ -129,7 +138,8 @@ class Model:
             scaling. A table of pyarrow is a frame, too.
         client : int, str, a sequence of n of these, or None
             The client whose function predicts, if every client has its own: its number, or a site, whose clients'
-            functions are averaged; None for the average of all. It has no effect if all share one function.
+            functions are averaged; None for what `column_of_clients` says, or else the average of all. It has no effect
+            if all share one function.
         replicate : int or None
             The replicate whose function predicts; None for all: their mean, or the most frequent class.
 
@@ -145,8 +155,9 @@ class Model:
             such client or replicate.
         """
         f = self.values(rows, client, replicate)
-        if text := self._far_outside(rows):
-            warnings.warn(text, stacklevel=2)
+        for text in (self._far_outside(rows), self._passed_over(rows)):
+            if text:
+                warnings.warn(text, stacklevel=2)
         if self.about.signs:
             return self.classes[(f.mean(axis=0) > 0).astype(np.int64)]
         if not len(self.classes):
@@ -173,10 +184,10 @@ class Model:
 
         Parameters and errors are those of `predict`; a class is its number in the data set.
         """
-        raw = self._raw_features(rows)
-        weights = self._weights_of_rows(client, len(raw))
+        learned, features = self._of_replicate(replicate), self._raw_features(rows, replicate)
+        weights = self._weights_of_rows(client, len(features[0]), rows)
         values = []
-        for function, scale, reached in self._of_replicate(replicate):
+        for (function, scale, reached), raw in zip(learned, features, strict=True):
             f = _evaluate(function, "predict", scale.x(raw))
             of_one = f[0] if len(f) == 1 else np.einsum("kn,kn->n", _of_reached(weights, reached), f)
             values.append(of_one if self.about.signs else scale.y_back(of_one))
@@ -195,11 +206,12 @@ class Model:
         learned = self._of_replicate(replicate)
         if not isinstance(learned[0].function, Gaussian) or len(self.classes):
             return None
-        raw = self._raw_features(rows)
-        given, middle = self._weights_of_rows(client, len(raw)), self.predict(rows, client, replicate)
-        total = np.zeros(len(raw))
-        for function, scale, reached in learned:
-            weights = np.broadcast_to(_of_reached(given, reached), (self._clients, len(raw)))
+        features = self._raw_features(rows, replicate)
+        n = len(features[0])
+        given, middle = self._weights_of_rows(client, n, rows), self.predict(rows, client, replicate)
+        total = np.zeros(n)
+        for (function, scale, reached), raw in zip(learned, features, strict=True):
+            weights = np.broadcast_to(_of_reached(given, reached), (self._clients, n))
             off = scale.y_back(_evaluate(function, "predict", scale.x(raw))) - middle
             variance = _evaluate(function, "variance", scale.x(raw)) * scale.y_unit**2
             total += np.einsum("kn,kn->n", weights, variance + off**2)
@@ -208,7 +220,8 @@ class Model:
     def save(self, file: Path) -> None:
         """Write the file completely or not at all: arrays, and JSON as an array of bytes."""
         kinds = [one.function.kind for one in self.learned]
-        told = {"format": FORMAT, **asdict(self.about), "functions": kinds, "encoder": self.encoder.as_json()}
+        encoder = [one.as_json() for one in self.encoders] or self.encoder.as_json()
+        told = {"format": FORMAT, **asdict(self.about), "functions": kinds, "encoder": encoder}
         arrays: dict[str, NDArray[Any]] = {ABOUT: np.frombuffer(json.dumps(told).encode(), np.uint8)}
         for r, (function, scale, reached) in enumerate(self.learned):
             for part in (function, scale):
@@ -217,14 +230,18 @@ class Model:
         with whole_file(file) as stream:
             write_arrays(stream, arrays)
 
-    def _raw_features(self, rows: Any) -> NDArray[np.float64]:
-        """Raw features (n, d) of rows."""
-        if hasattr(rows, "to_pandas"):  # a table of pyarrow
-            rows = rows.to_pandas()
+    def _raw_features(self, rows: Any, replicate: int | None = None) -> list[NDArray[np.float64]]:
+        """Raw features (n, d) of rows, for each replicate."""
+        chosen = range(self.replicates)[slice(None) if replicate is None else slice(replicate, replicate + 1)]
+        rows = _without_arrow(rows)
         if hasattr(rows, "__len__") and not len(rows):
             raise FklError("0 rows where at least 1 are needed")
         if hasattr(rows, "columns"):
-            return self.encoder.x(rows)
+            if not self.encoders:
+                return [self.encoder.x(rows)] * len(chosen)
+            return [self.encoders[number].x(rows) for number in chosen]
+        names = {one.feature_names for one in self.encoders or (self.encoder,)}
+        require(len(names) == 1, "rows", "an array", "a data frame: replicates have features of different words")
         d = len(self.encoder.feature_names)
         try:
             raw = np.asarray(rows, np.float64)
@@ -232,19 +249,25 @@ class Model:
             raise FklError("rows must be numbers, or a data frame with the columns' names") from None
         require(raw.ndim == 2 and raw.shape[1] == d, "rows", f"an array {raw.shape}", f"an array (n, {d})")
         require(bool(np.isfinite(raw).all()), "rows", "an array with NaN or infinity", "finite numbers")
-        return raw
+        return [raw] * len(chosen)
+
+    def _passed_over(self, rows: Any) -> str:
+        """Which rows have words that no training row had; empty if none has."""
+        rows = _without_arrow(rows)
+        return self.encoder.passed_over(rows) if hasattr(rows, "columns") else ""
 
     def _far_outside(self, rows: Any) -> str:
         """Which rows are far outside what was learned from, as far as its scaling tells; empty if none is."""
-        raw = self._raw_features(rows)
-        far = np.zeros(raw.shape, np.bool_)
-        for _, scale, _ in self.learned:
-            if np.any(scale.x_unit != 1):  # scaled samples lie in [-1, 1]
-                far |= np.abs(scale.x(raw)) > FAR
-        if not far.any():
+        names = [one.feature_names for one in self.encoders] or [self.encoder.feature_names] * self.replicates
+        rows_far, cell = np.zeros(1, np.bool_), ""
+        for (_, scale, _), raw, features in zip(self.learned, self._raw_features(rows), names, strict=True):
+            if np.any(scale.x_unit != 1) and (far := np.abs(scale.x(raw)) > FAR).any():  # scaled samples lie in [-1, 1]
+                row, column = np.argwhere(far)[0]
+                cell = cell or f"row {row + 1}, column {features[column]}, {raw[row, column]:.6g}"
+                rows_far = rows_far | far.any(axis=1)
+        if not cell:
             return ""
-        count, (row, column) = int(far.any(axis=1).sum()), np.argwhere(far)[0]
-        cell = f"row {row + 1}, column {self.encoder.feature_names[column]}, {raw[row, column]:.6g}"
+        count = int(np.sum(rows_far))
         return f"{count} row{' is' if count == 1 else 's are'} far outside what was learned from: {cell}"
 
     @property
@@ -259,8 +282,23 @@ class Model:
         require(0 <= replicate < self.replicates, "replicate", replicate, allowed)
         return self.learned[replicate : replicate + 1]
 
-    def _weights_of_rows(self, client: Any, n: int) -> NDArray[np.float64]:
+    def column_of_clients(self, rows: Any) -> str | None:
+        """The column that says whose function predicts a row, if it matters.
+
+        It is the run's column of sites, or else a column ``client`` that is not a feature, with numbers or sites.
+        """
+        names = (self.about.site_column, *({CLIENT} - {*self.encoder.columns})) if self.personal else ()
+        return next((name for name in names if name in getattr(rows, "columns", ())), None)
+
+    def _weights_of_rows(self, client: Any, n: int, rows: Any) -> NDArray[np.float64]:
         """Weight of each client's function in each row, (K, n) or (K, 1)."""
+        rows = _without_arrow(rows)
+        if client is None and (column := self.column_of_clients(rows)) is not None:
+            cells = [normalize("NFC", str(cell)) for cell in rows[column]]
+            if column == self.about.site_column:
+                of_site = {cell: self._weight_of_site(column, cell) for cell in dict.fromkeys(cells)}
+                return np.stack([of_site[cell] for cell in cells], axis=1)
+            client = cells
         if client is None:
             return np.full((self._clients, 1), 1 / self._clients)
         if isinstance(client, str) or np.ndim(client) == 0:
@@ -268,6 +306,12 @@ class Model:
         require(len(client) == n, "client", f"{len(client)} of them", f"one, or one for each of {n} rows")
         each = {one: self._weight_of_clients(one) for one in dict.fromkeys(client)}
         return np.stack([each[one] for one in client], axis=1) if n else np.zeros((self._clients, 0))
+
+    def _weight_of_site(self, column: str, site: str) -> NDArray[np.float64]:
+        """Weight of each client's function for a row of a site, (K,)."""
+        sites = in_one_line(", ".join(dict.fromkeys(self.about.sites)))
+        require(site in self.about.sites, column, site, f"a site that the run learned from: {sites}")
+        return self._weight_of_clients(site)
 
     def _weight_of_clients(self, client: Any) -> NDArray[np.float64]:
         """Weight of each client's function, (K,)."""
@@ -279,6 +323,11 @@ class Model:
         names = ", ".join(dict.fromkeys(sites))
         require(bool(here.any()), "client", client, f"an integer from 0 to {K - 1}, or a site: {in_one_line(names)}")
         return here[: self._clients] / here.sum() if self.personal else np.ones(1)
+
+
+def _without_arrow(rows: Any) -> Any:
+    """A table of pyarrow as a frame; anything else as it is."""
+    return rows.to_pandas() if hasattr(rows, "to_pandas") else rows
 
 
 def _of_reached(weights: NDArray[np.float64], reached: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -345,7 +394,8 @@ def _read_model(arrays: dict[str, NDArray[Any]]) -> Model:
         told = json.loads(arrays.pop(ABOUT).tobytes())
         if told["format"] != FORMAT:
             raise DamagedError(f"it is of format {in_one_line(told['format'])}, and this version reads {FORMAT}")
-        kinds, encoder = told["functions"], Encoder.of_json(told["encoder"])
+        kinds, several = told["functions"], isinstance(told["encoder"], list)
+        encoders = tuple(map(Encoder.of_json, told["encoder"] if several else [told["encoder"]]))
         of_about = {field.name: told[field.name] for field in fields(About)}
         sites = tuple(map(str, of_about["sites"]))
         about = About(**{**of_about, "sites": sites, "signs": of_about["signs"] is True})
@@ -359,25 +409,30 @@ def _read_model(arrays: dict[str, NDArray[Any]]) -> Model:
         )
     except BAD_JSON as error:
         raise DamagedError(f"{type(error).__name__}: {in_one_line(error)}") from None
-    words = [*encoder.columns, *encoder.labels, *encoder.words, *encoder.fill, *encoder.dates, *encoder.dates.values()]
-    words += [word for column in encoder.words.values() for word in column]
-    numbers = all(isinstance(value, float) for value in encoder.fill.values())
-    known = isinstance(encoder.one_hot, bool) and encoder.decimal in ("point", "comma")
-    if not (all(isinstance(word, str) for word in words) and numbers and known):
-        raise DamagedError("its columns and words are not text, or what they are filled with is no number")
-    d = len(encoder.feature_names)
+    for encoder in encoders:
+        words = [*encoder.columns, *encoder.labels, *encoder.words, *encoder.fill]
+        words += [*encoder.dates, *encoder.dates.values()]
+        words += [word for column in encoder.words.values() for word in column]
+        numbers = all(isinstance(value, float) for value in encoder.fill.values())
+        known = all(isinstance(fact, bool) for fact in (encoder.one_hot, encoder.new_words))
+        if not (all(isinstance(word, str) for word in words) and numbers and known):
+            raise DamagedError("its columns and words are not text, or what they are filled with is no number")
+    if len(encoders) != (len(learned) if several else 1):
+        raise DamagedError("it has not one encoder for each function")
     if not learned or arrays:
         raise DamagedError(
             "it has no functions" if not learned else f"it has more than that: {in_one_line(min(arrays))}"
         )
-    for r, (function, scale, reached) in enumerate(learned):
+    of_each = encoders if several else encoders * len(learned)
+    for r, ((function, scale, reached), encoder) in enumerate(zip(learned, of_each, strict=True)):
+        d = len(encoder.feature_names)
         shapes = {"x_low": ((), (d,)), "x_unit": ((), (d,)), "y_low": ((),), "y_unit": ((),)}
         ends = {name: np.asarray(getattr(scale, name)) for name in shapes}
         scale_fits = all(end.dtype == np.float64 and end.shape in shapes[name] for name, end in ends.items())
         some = reached.dtype == np.bool_ and reached.shape == (function.clients,) and reached.any()
         if not function.is_function_of(d) or function.clients not in (1, len(about.sites)) or not (scale_fits and some):
             raise DamagedError(f"the arrays of replicate {r} do not go together")
-    return Model(learned, encoder, about)
+    return Model(learned, encoders[0], about, encoders if several else ())
 
 
 def _make_from_arrays(kind: type, arrays: dict[str, NDArray[Any]], r: int) -> Any:

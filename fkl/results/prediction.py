@@ -11,7 +11,7 @@ from fkl.basics.errors import FklError, plural, require
 from fkl.basics.files import write_text
 from fkl.data import csv_file, own_file, typed_file
 from fkl.data.encoder import Encoder
-from fkl.results.model import Model, load
+from fkl.results.model import CLIENT, Model, load
 from fkl.results.tables import FLOATS
 from fkl.screen.messages import note, warning
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 WITHIN_95 = 1.959963984540054
 """Standard deviations from the mean of a normal distribution within which 95 % of it are."""
-CLIENT = "client"
-"""Column of rows with the client whose function predicts, if every client has its own."""
 
 
 def write_predictions(
@@ -62,8 +60,10 @@ def write_predictions(
     # All cells as in a data set's reader, None if they are missing
     raw = own_file.read(path := str(rows))
     typed = rows.suffix.lower() in typed_file.FORMATS
-    columns = typed_file.read(path, raw) if typed else csv_file.read(path, raw, decimal=model.encoder.decimal, least=1)
-    csv_file.require_rows(path, columns.rows, "rows", 1)
+    reading = model.encoder.reading
+    columns = typed_file.read(path, raw, reading) if typed else csv_file.read(path, raw, reading, least=1)
+    csv_file.require_rows(path, columns.rows, least=1)
+    columns = columns.with_zeros(model.encoder.columns)
     cells = {
         name: [None if hole else cell for cell, hole in zip(column.cells, column.holes, strict=True)]
         for name, column in columns.by_name.items()
@@ -87,7 +87,7 @@ def write_predictions(
         raise FklError(f"{rows}: {error}") from None
     # The functions over which predictions are averaged
     several = [f"{model.replicates} replicates"] * (replicate is None and model.replicates > 1)
-    named = client is not None or _column_of_clients(model, frame) is not None
+    named = client is not None or model.column_of_clients(frame) is not None
     if model.personal and not named:
         clients, reached = len(model.about.sites), np.any([one.reached for one in model.learned], axis=0)
         some = "" if reached.all() else f"{reached.sum()} of "
@@ -107,10 +107,12 @@ def write_predictions(
 
 def _readable_rows(model: Model, frame: "DataFrame") -> "DataFrame":
     """Rows whose cells can be read; says how many others there are, and what is wrong with the first of them."""
-    readable = model.encoder.readable(frame)
+    encoders = model.encoders or (model.encoder,)
+    readable = np.logical_and.reduce([encoder.readable(frame) for encoder in encoders])
     if not readable.all():
         try:
-            model.encoder.x(frame[: int((~readable).argmax()) + 1])
+            for encoder in encoders:
+                encoder.x(frame[: int((~readable).argmax()) + 1])
         except FklError as error:
             note(f"{plural(int((~readable).sum()), 'row')} without a prediction; the first: {error}")
     return frame[readable]
@@ -125,13 +127,11 @@ def predictions(
     """
     from pandas import DataFrame
 
-    named = _column_of_clients(model, frame)
-    whose = client if client is not None or named is None or frame.empty else list(frame[named])
     rows = np.zeros((1, len(model.encoder.feature_names))) if frame.empty else frame  # any row tells the columns
-    columns = {"prediction": model.predict(rows, whose, replicate)}
+    columns = {"prediction": model.predict(rows, client, replicate)}
     if model.about.signs:
-        columns["f"] = model.values(rows, whose, replicate).mean(axis=0)
-    deviation = model.deviation(rows, whose, replicate)
+        columns["f"] = model.values(rows, client, replicate).mean(axis=0)
+    deviation = model.deviation(rows, client, replicate)
     if deviation is not None:
         columns["low"] = columns["prediction"] - WITHIN_95 * deviation
         columns["high"] = columns["prediction"] + WITHIN_95 * deviation
@@ -160,7 +160,7 @@ def errors_across(model: Model, frame: "DataFrame", target: str, replicate: int 
 
     if not model.personal:
         raise FklError(f"all clients of {model.about.algorithm} share one function, so there is nothing to cross")
-    column = _column_of_clients(model, frame)
+    column = model.column_of_clients(frame)
     names = " or ".join(filter(None, (CLIENT, model.about.site_column)))
     require(column is not None, "columns", ", ".join(map(str, frame)), f"with {names}, to tell whose rows they are")
     require(target in frame, "across", target, f"the column of the target: {', '.join(map(str, frame))}")
@@ -168,10 +168,10 @@ def errors_across(model: Model, frame: "DataFrame", target: str, replicate: int 
     require(holes == 0, target, f"{holes} missing cells", "known in each row")
     whose = frame[column].astype(str)
     sites = [*dict.fromkeys(model.about.sites)]
-    numbered = whose.str.isdecimal().all() and not {*whose} <= {*sites}
+    numbered = column != model.about.site_column and whose.str.isdecimal().all() and not {*whose} <= {*sites}
     functions = [str(number) for number in range(len(model.about.sites))] if numbered else sites
     words = model.classes.dtype.kind == "U"
-    numbers = Encoder((target,), decimal=model.encoder.decimal)
+    numbers = Encoder((target,), reading=model.encoder.reading)
     known = frame[target].astype(str).to_numpy() if words else numbers.x(frame)[:, 0]
     table: dict[str, list[object]] = {"function": [*functions]}
     predicted = {name: model.predict(frame, name, replicate) for name in functions}
@@ -184,9 +184,3 @@ def errors_across(model: Model, frame: "DataFrame", target: str, replicate: int 
             for of in predicted.values()
         ]
     return DataFrame(table)
-
-
-def _column_of_clients(model: Model, frame: "DataFrame") -> str | None:
-    """The column with the client whose function predicts, if it matters."""
-    names = (CLIENT, model.about.site_column) if model.personal else ()
-    return next((name for name in names if name in frame), None)

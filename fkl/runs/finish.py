@@ -12,6 +12,8 @@ from fkl.basics.memory import limited_to_free_memory
 from fkl.conditions import Wrapped
 from fkl.config import Run
 from fkl.data.baselines import not_beaten
+from fkl.data.problem import COMPLETE
+from fkl.data.table_file import TableFile
 from fkl.engines.divergence import worse_than_zero
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import simulate
@@ -25,19 +27,24 @@ from fkl.runs.prepare import prepare
 from fkl.runs.progress import Progress
 from fkl.screen.messages import say, warning
 
+SAMPLES = 1000
+"""Samples that tell whether a feature hides the others."""
+ALL_OF_NORM = 0.99
+
 
 def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> None:
     """Complete the folder of a run after its rounds, and move it to its place."""
     title, summary = title_of(run), results.read_summary(folder)
     # Entries of provenance.json about the run itself
-    problem = experiment.problem
+    problem, own = experiment.problem, isinstance(run.dataset, TableFile)
     notes: dict[str, Any] = {
         **about(run),
         "sizes": experiment.task.describe(),
         "rounds": tables.curves.mean.shape[1],
         "clients": problem.clients,
         "features": problem.dimension,
-        "rows_left_out": problem.rows_left_out,
+        "rows_left_out": problem.rows_left_out + getattr(problem, "incomplete", COMPLETE).rows,
+        "scaling_from": "training rows" if own and not experiment.task.judged_as_it_learns else "all rows",
         "threads": run.settings.threads,
         "scalars_by_kind": tables.kinds,
     }
@@ -57,6 +64,8 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
         warnings.append(
             "the steps ended before the duality gap was as small as asked for, see the columns converged and gap"
         )
+    if own and run.settings.scaling == "unit_ball":
+        warnings += _hidden_by_one_feature(experiment)
     idle = [why for one in run.conditions.values() if hasattr(one, "idle") and (why := one.idle(problem))]
     warnings += [f"{why}: as without it" for why in idle]
     ways = [f"{way}_bytes" for way in ("uplink", "broadcast", "link") if f"{way}_bytes" in summary]
@@ -84,6 +93,21 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
             panels = {**experiment.task.panels(), **of_conditions}
             draw_run(folder, tables.curves, summary, run.algo.label, title, panels)
     results.finish(run, folder, notes)
+
+
+def _hidden_by_one_feature(experiment: Experiment) -> list[str]:
+    """A warning where one feature is nearly all of the samples' norm, so that methods do not see the others."""
+    problem = experiment.problem
+    x = problem.x if experiment.task.of_features else experiment.task.sample_rows(SAMPLES)
+    squares = np.square(x, dtype=np.float64).sum(axis=0)
+    largest, encoder = int(squares.argmax()), problem.encoder
+    share = squares[largest] / squares.sum()
+    if share <= ALL_OF_NORM or encoder is None or len(squares) < 2:
+        return []
+    name = in_one_line(encoder.feature_names[largest])
+    return [
+        f"{name} is {share:.1%} of the features' norm and hides the others; scaling=unit_box gives each the same range"
+    ]
 
 
 def add_model(run: Run, progress: bool = True) -> None:

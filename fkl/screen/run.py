@@ -17,6 +17,7 @@ SHORT = {
     "test_error_majority": "most frequent class",
 }
 """Short names of baselines."""
+OWN_TABLE, UNITS = "fkl.data.table_file.TableFile", "rmse_in_units"
 BELOW, NOT_BELOW = "✓", "▲"
 LABEL, FIRST = 9, 34
 """Widths of a line's label, and of the first of its two entries."""
@@ -69,6 +70,11 @@ def sizes(provenance: dict[str, Any], config: dict[str, Any]) -> str:
     return ", ".join(words)
 
 
+def is_own(config: dict[str, Any]) -> bool:
+    """Whether the data are a table of the user's own, with units that the user knows."""
+    return str((config.get("dataset") or {}).get("_target_")) == OWN_TABLE
+
+
 def blocks(
     folder: Path,
     provenance: dict[str, Any],
@@ -89,7 +95,8 @@ def blocks(
     mean = summary.mean()
     mark, words = verdict(summary)
     lines = [f"{provenance['algorithm']} on {provenance['dataset']}", f"{mark} {words}", ""]
-    errors = [name for name in MAIN if name in summary] or [main_metric(summary)]
+    in_units = [UNITS] * (is_own(config) and UNITS in summary)
+    errors = in_units + ([name for name in MAIN if name in summary] or [main_metric(summary)])
     baselines = [name for name in SHORT if name in summary]
 
     def value(name: str, before: str = "", behind: str = "") -> list[str]:
@@ -129,6 +136,8 @@ def blocks(
     behind = [f"{seconds(waited)} from start to end"] if waited is not None else ["finished already"]
     line("time", [f"{seconds(mean['runtime_s'])} computing a replicate", *behind])
     lines.append(f"  data      {sizes(provenance, config)}")
+    if is_own(config):
+        line("scaling", [f"{config['scaling']}, from {provenance.get('scaling_from', 'all rows')}"])
     pictures = " · ".join(file.name for file in sorted(folder.glob("*.png")))
     lines += ["", f"  run       {folder}"]
     lines += [f"  pictures  {pictures}"] * bool(pictures)

@@ -1,6 +1,7 @@
 """A batch: all samples of all clients at once, which a method uses in every round."""
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -70,10 +71,9 @@ class BatchTask(Task):
         """Split each client's samples into training and test samples."""
         generator = shared_generator(run.settings.seed, Role.DATA)
         table = samples.read_table(run, generator)
-        batch = batch_of_stream(run, samples.split_table(run, table, generator), generator)
-        batch = samples.in_precision(batch, run)
+        batch = samples.in_precision(drawn_batch(run, table, generator), run)
         if batch.classes == 1:
-            samples.require_number(run)
+            samples.require_number(run, batch.encoder)
         for key, none in (("save_model", "false"), ("metrics", "null")):
             asked = getattr(run.settings, key)
             require(batch.classes == 1 or not asked, key, asked, f"{none} with several classes")
@@ -154,8 +154,21 @@ class TogetherTask(StarTask):
     of_rounds: ClassVar[bool] = False
 
 
-def batch_of_stream(run: Run, stream: Problem, generator: np.random.Generator) -> Batch:
-    """All samples of a stream, split according to the method's keys."""
+def drawn_batch(run: Run, table: Table, generator: np.random.Generator) -> Batch:
+    """All samples of a table, split as partition and method say; a user's own cells are encoded from training rows."""
+    if table.cells is None:
+        return _batch_of_stream(run, samples.split_table(run, table, generator), generator)
+    numbered = replace(table, row=np.arange(len(table.y)))
+    stream = samples.split_table(run, numbered, generator)
+    drawn = _batch_of_stream(run, stream, deepcopy(generator))
+    assert drawn.row is not None
+    training = np.isin(np.arange(len(table.y)), drawn.row[drawn.training])
+    learned = samples.scaled_by(run, numbered, training)
+    batch = _batch_of_stream(run, stream.with_values_of(learned), generator)  # with the same draws
+    return replace(batch, row=None if table.row is None else table.row[drawn.row])
+
+
+def _batch_of_stream(run: Run, stream: Problem, generator: np.random.Generator) -> Batch:
     with key_prefix("algo"):
         return run.algo.batch(stream, generator)
 
@@ -165,7 +178,8 @@ def _redrawn_batch(run: Run, shared: Table | None, replicate: int) -> tuple[Batc
     streams = Streams(run.settings.seed, (replicate,))
     [generator] = streams.generators(Role.DATA)
     with showing(results=False):
-        batch = batch_of_stream(run, samples.split_table_anew(run, shared, generator), generator)
+        table = samples.read_table_anew(run, generator) if shared is None else shared
+        batch = drawn_batch(run, table, generator)
     topology = samples.topology_of_run(run, batch.clients, streams.generators(Role.TOPOLOGY)[0])
     assert topology is not None
     batch, _ = _thinned_batch(run, samples.in_precision(batch, run), replicate)

@@ -15,11 +15,12 @@ from fkl.config import Run
 from fkl.contract.one_shot import Fitted
 from fkl.contract.world import Algorithm, Array, World
 from fkl.data.baselines import constants
+from fkl.data.encoder import Encoder
 from fkl.data.problem import Batch, PerReplicate
 from fkl.data.scale import Scale
 from fkl.screen.messages import showing
 from fkl.tasks import run_samples as samples
-from fkl.tasks.batch import PARTS, SHARES, batch_of_stream, sample_counts, with_mirrored_tests
+from fkl.tasks.batch import PARTS, SHARES, drawn_batch, sample_counts, with_mirrored_tests
 from fkl.tasks.task import Books, Panel, Probe, RowLosses, Task, mirrored, overrides_for_keys
 
 CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none")
@@ -46,13 +47,16 @@ class PerReplicateTask(Task):
         batches: list[Batch] = []
         for generator in Streams(settings.seed, tuple(range(settings.replicates))).generators(Role.DATA):
             with showing(results=False) if batches else nullcontext():
-                batches.append(batch_of_stream(run, samples.split_table_anew(run, shared, generator), generator))
+                table = samples.read_table_anew(run, generator) if shared is None else shared
+                batches.append(drawn_batch(run, table, generator))
             if batches[-1].clients != batches[0].clients:
                 counts = f"{batches[0].clients} and {batches[-1].clients}"
                 raise FklError(f"{run.dataset.name}: replicates have {counts} clients, where all must have as many")
             if len(batches) == 1:
                 rest = settings.replicates - 1
                 require_memory(rest * nbytes(batches[0]), f"a split for each of {rest + 1} replicates", "replicates")
+        if not getattr(run.algo, "several_classes", False):
+            samples.require_number(run, batches[0].encoder)
         return cls(PerReplicate(tuple(batches)))
 
     @property
@@ -63,6 +67,10 @@ class PerReplicateTask(Task):
     def judge(self, world: World, method: Algorithm) -> "FittedJudge":
         """Shares of errors."""
         return FittedJudge(world.problem, world.streams.replicates)
+
+    def encoder(self, replicate: int) -> Encoder | None:
+        """Each replicate's own."""
+        return self.problem.batches[replicate].encoder
 
     def scales(self, world: World) -> tuple[Scale, ...]:
         """Each replicate's own scaling."""

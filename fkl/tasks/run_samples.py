@@ -1,11 +1,11 @@
 """Samples and graph of a run, from data set, scaling, partition and topology of its configuration."""
 
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fkl.basics.errors import BadValue, in_one_line, key_prefix, require
 from fkl.basics.large_arrays import by_block
@@ -15,7 +15,6 @@ from fkl.data.dealt_rows import is_judged
 from fkl.data.encoder import WORDS_SHOWN, Encoder
 from fkl.data.normalise import normalise
 from fkl.data.problem import Table
-from fkl.data.registry import targets
 from fkl.data.store import Store
 from fkl.network import Topology
 
@@ -33,15 +32,30 @@ def read_table(run: Run, generator: np.random.Generator) -> Table:
     if is_judged(run.settings.rows):
         table = replace(table, row=np.arange(len(table.y)))
     table = table.part(run.settings.rows)
+    return scaled_by(run, table, ~table.tested if table.cells is not None and table.tested is not None else None)
+
+
+def scaled_by(run: Run, table: Table, rows: NDArray[np.bool_] | None = None) -> Table:
+    """The table, encoded and scaled as these rows (n,) say: those that are learned from; None for all.
+
+    A published table is scaled by all its rows, as in the papers.
+    """
     with key_prefix("dataset"):
-        return normalise(table, run.settings.scaling)
+        if table.cells is None or rows is None:
+            return normalise(table, run.settings.scaling)
+        return normalise(table.learned_from(rows), run.settings.scaling, rows)
 
 
-def require_number(run: Run) -> None:
-    """Refuse a data set whose target is the number of a class for a method that would regress on it."""
+def require_number(run: Run, encoder: Encoder | None) -> None:
+    """Refuse a target of several classes for a method that would regress on their numbers."""
     name, several = run.dataset.name, getattr(run.dataset, "several_classes", False)
-    allowed = f"one with a numeric target for {run.algo.label}; algo=fed3r, or algo.loss=softmax, learns its classes"
-    require(not several, "dataset", name, allowed)
+    learns = f"for {run.algo.label}; algo=fed3r, or algo.loss=softmax, learns"
+    require(not several, "dataset", name, f"one with a numeric target {learns} its classes")
+    if encoder is not None and (count := len(encoder.labels)) > 2:
+        words = in_one_line(", ".join(encoder.labels[:WORDS_SHOWN]))
+        raise BadValue(
+            "dataset.target", run.dataset.target, f"numbers or two classes {learns} the {count} classes {words}"
+        )
 
 
 def whole_table(run: Run, generator: np.random.Generator) -> Table:
@@ -49,21 +63,7 @@ def whole_table(run: Run, generator: np.random.Generator) -> Table:
     with key_prefix("dataset"):
         table = run.dataset.load(Store(Path(run.paths.data)), generator)
         where = getattr(run.dataset, "path", run.dataset.name)
-        encoder = table.encoder or Encoder(table.feature_names)
-        # Refuse more than two classes for a method that would treat their numbers as values.
-        count = len(encoder.labels)
-        if count > 2 and not _several_classes(run.algo):
-            paths = {name: path.rpartition(".") for name, path in targets("algo").items()}
-            algos = {name: getattr(import_module(module), attribute) for name, (module, _, attribute) in paths.items()}
-            able = ", ".join(name for name, algo in algos.items() if _several_classes(algo))
-            words = in_one_line(", ".join(encoder.labels[:WORDS_SHOWN]) + (", ..." if count > WORDS_SHOWN else ""))
-            allowed = f"numbers or two classes for {run.algo.label}; the {count} classes {words} are for algo={able}"
-            raise BadValue("target", run.dataset.target, allowed)
-        return replace(table, where=where, encoder=encoder)
-
-
-def _several_classes(algo: Any) -> bool:
-    return getattr(algo, "several_classes", False)
+        return replace(table, where=where, encoder=table.encoder or Encoder(table.feature_names))
 
 
 def split_table(run: Run, table: Table, generator: np.random.Generator) -> Any:
@@ -72,12 +72,12 @@ def split_table(run: Run, table: Table, generator: np.random.Generator) -> Any:
         return run.partition.split(table, generator)
 
 
-def split_table_anew(run: Run, shared: Table | None, generator: np.random.Generator) -> Any:
-    """One replicate's split of the shared table, or of its own."""
-    table = read_table(run, generator) if shared is None else shared
-    if shared is None and not _simulated(run):  # sites differ by replicate
-        table = replace(table, site_names=tuple(f"drawn{number + 1}" for number in range(len(table.site_names))))
-    return split_table(run, table, generator)
+def read_table_anew(run: Run, generator: np.random.Generator) -> Table:
+    """One replicate's own table."""
+    table = read_table(run, generator)
+    if _simulated(run):
+        return table
+    return replace(table, site_names=tuple(f"drawn{number + 1}" for number in range(len(table.site_names))))
 
 
 def in_precision(problem: Any, run: Run) -> Any:

@@ -83,8 +83,8 @@ class StreamTask(Task):
         test_path, label = getattr(run.dataset, "test_path", None), run.algo.label
         allowed = f"null for {label}, which is tested on every sample before it learns from it"
         require(test_path is None, "dataset.test_path", test_path, allowed)
-        samples.require_number(run)
         made = super().of(run)
+        samples.require_number(run, made.problem.encoder)
         return replace(made, redraw=partial(_thinned_stream, run, made.problem)) if differs_by_replicate(run) else made
 
     def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:

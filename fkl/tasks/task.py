@@ -16,6 +16,7 @@ from fkl.basics.errors import BrokenPromiseError, FklError, plural
 from fkl.basics.random_streams import Role, shared_generator
 from fkl.config import Run
 from fkl.contract.world import Algorithm, Array, World
+from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
 from fkl.kernels import Dictionary
 from fkl.network import Topology
@@ -213,7 +214,13 @@ class Task:
         problem = self.problem
         words = [plural(problem.clients, "client"), self.amount, plural(problem.dimension, "feature")]
         left_out = [f"{plural(problem.rows_left_out, 'row')} left out"] if problem.rows_left_out else []
-        return ", ".join([*words, *left_out])
+        return ", ".join([*words, *left_out, *self.incomplete])
+
+    @property
+    def incomplete(self) -> list[str]:
+        """Words about rows with missing cells, if any were left out."""
+        found = getattr(self.problem, "incomplete", None)
+        return [str(found)] if found is not None and found.rows else []
 
     @property
     def amount(self) -> str:
@@ -261,6 +268,12 @@ class Task:
     def for_few_clients(self, clients: int) -> Any:
         """The problem with at most this many clients, for compiling; unchanged if clients cost little."""
         return self.problem
+
+    def encoder(self, replicate: int) -> Encoder | None:
+        """What made features of a table's cells for this replicate."""
+        first = getattr(self.problem, "encoder", None)
+        learned = self.redraw is not None and first is not None and (first.words or first.fill)
+        return self.redraw(replicate)[0].encoder if self.redraw is not None and learned else first
 
     def scales(self, world: World) -> tuple[Scale, ...]:
         """The scaling of each replicate's samples for the methods of a world."""

@@ -1,18 +1,21 @@
 """A vertical partition: parties hold different features of the same samples."""
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import BrokenPromiseError, FklError
-from fkl.basics.random_streams import Role, shared_generator
+from fkl.basics.errors import BrokenPromiseError, FklError, require
+from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.config import Run
-from fkl.contract.parties import Scored
+from fkl.contract.parties import Scored, draw_split_and_generator
 from fkl.contract.world import Algorithm, World
 from fkl.data.baselines import constants, in_units
+from fkl.data.problem import Table
 from fkl.data.vertical import Vertical
 from fkl.network import Topology
 from fkl.tasks import run_samples as samples
@@ -35,21 +38,35 @@ class VerticalTask(Task):
     def of(cls, run: Run) -> Self:
         """The parties' features, for the method's number of rounds; each replicate splits the rows by itself."""
         generator = shared_generator(run.settings.seed, Role.DATA)
-        given = samples.split_table(run, samples.read_table(run, generator), generator)
+        table = samples.read_table(run, generator)
+        cells = table.cells
+        fits = (
+            cells is None
+            or cells.listed
+            or not cells.encoder.new_words
+            or getattr(run.partition, "groups", None) is None
+        )
+        numbered = "lists, as partition.groups numbers the features of words"
+        require(fits, "dataset.words", None, numbered)
+        own = None if cells is None else partial(_learned_in_replicate, run, table, deepcopy(generator))
+        given = samples.split_table(run, table, generator)
+        samples.require_number(run, given.encoder)
         if not isinstance(given.x, np.ndarray) and not getattr(run.algo, "takes_sparse", False):
             name, method = run.dataset.name, run.algo.label
             raise FklError(
                 f"dataset={name}: its features are stored sparse, which {method} does not take; use algo=fdskl or "
                 "algo=dsg, or a data set that is stored dense (dataset.table.format=libsvm in a YAML of your own)"
             )
-        return cls(replace(given, rounds=run.algo.rounds))
+        if own is None:
+            return cls(replace(given, rounds=run.algo.rounds))
+        return cls(own(0)[0], own)
 
     def describe(self) -> str:
         """Samples, and the features of each party."""
         problem: Vertical = self.problem
         tested = problem.test_rows
         groups = f"{problem.dimension} features of {problem.parties} parties, {len(problem.active)} of them active"
-        return f"{len(problem.y) - tested} training and {tested} test samples, {groups}"
+        return ", ".join([f"{len(problem.y) - tested} training and {tested} test samples, {groups}", *self.incomplete])
 
     @property
     def signs(self) -> bool:
@@ -99,6 +116,18 @@ class VerticalTask(Task):
         rows = outcome.rows[0]
         y[rows] = mirrored(self.problem.y)[rows]
         yield Probe(replace(self.problem, y=y), "other targets to be tested on", replicates=(0,))
+
+
+def _learned_in_replicate(
+    run: Run, table: Table, generator: np.random.Generator, replicate: int
+) -> tuple[Vertical, None]:
+    """A user's own table, encoded and scaled by the rows that this replicate learns from."""
+    given = samples.split_table(run, table, deepcopy(generator))
+    split, _ = draw_split_and_generator(
+        given, Streams(run.settings.seed, (replicate,)), getattr(run.algo, "fold", None)
+    )
+    learned = samples.scaled_by(run, table, np.isin(np.arange(len(table.y)), split.training))
+    return replace(samples.split_table(run, learned, deepcopy(generator)), rounds=run.algo.rounds), None
 
 
 class ScoredJudge(Books):

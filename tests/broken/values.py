@@ -25,6 +25,7 @@ TAKES = dict.fromkeys(BELOW_0, ("-1.0", "-1e300"))
 TAKES |= {
     ("TableFile", "delimiter"): ("' '",),
     ("TableFile", "fill"): ("{mse: m.f}",),
+    ("TableFile", "hole"): ("[word]", "[nan]", "[inf]", "[-1]", "[]", "[null]"),
     ("Directed", "p"): ("0", "1e-300"),
     **{(owner, "kinds"): ("[]",) for owner in ("Sign", "TopK", "Uniform")},
     **{(owner, "mu"): ("0", "1.01") for owner in ("FedProx", "FedProxOnBatches")},

@@ -145,7 +145,7 @@ def test_new_rows_with_ids_are_predicted_as_training_rows_were_read(fkl, tmp_pat
         ({}, {"drop": None}, r"east.csv: has no column id, which .*north.csv has"),
         ({"west": "age;stay\n1;2\n3;4\n"}, {}, r"west.csv: has no column ward, which .*east.csv has"),
         ({"south": "a;b\n1;2\n3;4\n"}, {}, r"one file a site: .*south.csv and .*south.csv.gz are both south"),
-        ({"east": EAST.replace("1,5", "1.5")}, {}, r"east.csv, line 2, column crp: '1.5' is not a number; .* comma"),
+        ({"east": EAST.replace("1,5", "1.5")}, {}, r"east.csv, line 2, column crp: '1.5' .*; dataset.decimal=point"),
         ({"east": EAST.replace("20;", "2.0;")}, {}, r"east.csv, line 3, column crp: '2.0' is not a finite number"),
         ({"east": EAST.replace(",", ".").replace(";", ",")}, {}, "east.csv: has no semicolon, tab, pipe or space"),
         ({"east": EAST.replace("28.02", "30.02")}, {}, r"line 3, column admitted: '30.02.2024' is no date as"),

@@ -177,6 +177,7 @@ def test_twitter():
         (dataset("airfoil"), "6"),
         (dataset("naval", rows=11934, decay=True), "1"),
         (dataset("bias", summary_rows=False, missing="drop"), "Next_Tmin"),
+        (dataset("concrete"), "Concrete compressive strength(MPa, megapascals)"),
     ],
     ids=lambda value: getattr(value, "name", value),
 )

@@ -1,6 +1,7 @@
 """Tables of the user's own in every format: sites, order, words, labels, files to be tested on, and refusals."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -8,10 +9,13 @@ import numpy as np
 import pandas as pd
 import pyarrow
 import pytest
+import yaml
 from pyarrow import feather
 from sklearn.preprocessing import LabelEncoder, OneHotEncoder, OrdinalEncoder
 
 from fkl.basics.errors import BadValue, FklError
+from fkl.config.loading import build
+from fkl.data.encoder import Encoder
 from fkl.data.partition import Sites
 from fkl.data.table_file import TableFile
 from fkl.data.vertical import FeatureGroups
@@ -105,15 +109,22 @@ def test_dates_and_booleans_are_the_same_numbers_in_every_format(tmp_path, suffi
     assert sorted_by.y.tolist() == frame.dropna().sort_values("day")["stay"].tolist()
 
 
-@pytest.mark.parametrize("text", ["refuse", "code", "one_hot"])
-def test_dates_of_a_typed_file_are_no_words(tmp_path, text):
-    frame = FRAME.assign(day=pd.to_datetime(FRAME["day"], format="ISO8601"))[["day", "age", "stay"]]
-    with pytest.raises(
-        FklError, match=r"own.parquet, row 1, column day: 2024-01-03 .* is a date; dataset.date_format="
-    ) as refused:
-        load(tmp_path / "own.parquet", frame, text=text)
-    assert "\n" not in str(refused.value)
-    assert load(tmp_path / "own.parquet", frame, text="drop").feature_names == ("age",)
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
+@pytest.mark.parametrize("text", ["refuse", "drop", "code", "one_hot"])
+def test_dates_of_a_typed_file_need_no_format(tmp_path, text, suffix, zone):
+    days = pd.to_datetime(FRAME["day"], format="ISO8601")
+    frame = FRAME.assign(day=days.dt.tz_localize(zone), week=days.dt.date)[["day", "week", "age", "stay"]]
+    table = load(tmp_path / f"own{suffix}", frame, text=text)
+    assert table.feature_names == ("day", "week", "age")
+    utc = frame["day"].dt.tz_convert("UTC").dt.tz_localize(None) if zone else days
+    expected = (utc - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)
+    assert table.x[:, 0].tolist() == expected.tolist()
+    assert table.x[:, 1].tolist() == [19725, 19723, 19724, 19724, 19727]
+    assert np.array_equal(table.encoder.x(frame), table.x)
+    assert np.array_equal(Encoder.of_json(table.encoder.as_json()).x(frame), table.x)
+    holed = frame.assign(day=frame["day"].where(frame.index != 2), week=frame["week"].where(frame.index != 1))
+    assert len(load(tmp_path / f"own{suffix}", holed, text=text, missing="drop").y) == 3
 
 
 def test_a_column_of_words_may_have_true_among_them(tmp_path):
@@ -251,18 +262,45 @@ def hospitals(folder):
     return ("run", "dataset=file", "dataset.path=own.csv", "dataset.site=ward", "replicates=1", "out=here")
 
 
-def test_several_classes_are_for_methods_that_learn_them(fkl, tmp_path):
-    call = (*hospitals(tmp_path), "dataset.target=kind", "dataset.labels=code")
-    for algo in ("pof_mkl", "coke"):
-        answer = fkl(*call, f"algo={algo}", *(["topology=ring"] if algo == "coke" else []))
+CLASSES = {
+    "fed3r": ("algo=fed3r",),
+    "softmax": ("algo=fedavg_batches", "algo.loss=softmax", "algo.iterations=20"),
+    "one against the rest": ("algo=fedprox_batches", "algo.loss=one_vs_rest", "algo.iterations=20"),
+    "machines": ("algo=pooled_svm",),
+    "parsimonious": ("algo=parsimonious_federated",),
+    "a stream": ("algo=pof_mkl",),
+    "a graph": ("algo=coke", "topology=ring"),
+    "a ridge": ("algo=one_shot_ridge",),
+    "parties": ("algo=fdskl", "algo.loss=square", "partition=vertical", "partition.parties=2"),
+}
+
+
+@pytest.mark.parametrize(("name", "call"), CLASSES.items(), ids=CLASSES)
+def test_words_are_classes_where_their_numbers_are_and_nothing_else(fkl, tmp_path, name, call):
+    hospitals(tmp_path)
+    frame = pd.read_csv("own.csv")
+    numbers = frame.assign(kind=frame["kind"].map({"mild": 0, "severe": 1, "worst": 2}))
+    numbers.to_csv("numbers.csv", index=False)
+    site = () if name == "parties" else ("dataset.site=ward",)
+    words = ("run", *call, "dataset=file", "dataset.target=kind", "replicates=1", "figures=none", "kernels.D=8", *site)
+    words = tuple(word for word in words if name not in ("machines", "parsimonious") or word != "kernels.D=8")
+    more = ("dataset.labels=code", *(("dataset.drop=[ward]",) if name == "parties" else ()))
+    answer = fkl(*words, *more, "dataset.path=own.csv", "out=words")
+    if name in ("a stream", "a graph", "a ridge", "parties"):
         assert answer.code == 2
         assert "dataset.target=kind: must be numbers or two classes for" in answer.err
-        assert "the 3 classes mild, severe, worst are for algo=cascade_svm, parsimonious_c" in answer.err
-    answer = fkl(*call, "algo=pooled_svm")
+        assert "algo=fed3r, or algo.loss=softmax, learns the 3 classes mild, severe, worst" in answer.err
+        return
     assert answer.code == 0, answer.err
-    assert "3 clients, " in answer.out
-    summary = pd.read_csv("here/summary.csv")
-    assert summary["test_error"][0] < summary["test_error_majority"][0]
+    assert fkl(*words, "dataset.path=numbers.csv", "out=numbers").code == 0
+    found, same = (pd.read_csv(f"{folder}/summary.csv") for folder in ("words", "numbers"))
+    assert found["test_error"].tolist() == same["test_error"].tolist()
+    assert found["test_error"][0] < found["test_error_majority"][0]
+
+
+def test_a_table_of_classes_is_described_without_a_method(fkl, tmp_path):
+    answer = fkl("data", "describe", *hospitals(tmp_path)[1:4], "dataset.target=kind", "dataset.labels=code")
+    assert "target's classes: mild: " in answer.out, answer.err
 
 
 def test_sites_are_the_clients_of_a_stream(fkl, tmp_path):
@@ -275,3 +313,217 @@ def test_sites_are_the_clients_of_a_stream(fkl, tmp_path):
     answer = fkl(*call, "dataset.test_path=own.csv", "out=there")
     assert answer.code == 2
     assert "dataset.test_path=own.csv: must be null for POF-MKL, which is tested on every sample" in answer.err
+
+
+LEFT_OUT = {
+    "one column": ("a,deck,y\n1,,1\n2,,2\n3,5,3\n4,6,4\n5,7,5\n", (), "2 of 5 rows left out, all for deck"),
+    "two": ("a,deck,y\n1,,1\n,,2\n3,5,3\n,6,4\n,7,5\n4,8,6\n5,1,7\n6,1,8\n", (), "4 of 8 rows left out, most for a"),
+    "one row": ("a,y\n1,1\n2,2\n3,3\n4,4\n5,?\n", (), "1 of 5 rows left out, all for y"),
+    "targets, beside means": (
+        "a,y\n,1\n,2\n3,3\n4,4\n5,?\n", ("dataset.missing=mean",), "1 of 5 rows left out, all for y"
+    ),
+    "none": ("a,y\n1,1\n2,2\n3,3\n4,4\n", (), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("algo", ["pof_mkl", "one_shot_ridge", "fdskl"])
+@pytest.mark.parametrize(("text", "keys", "said"), LEFT_OUT.values(), ids=LEFT_OUT)
+def test_rows_that_are_left_out_are_counted_with_the_column_to_blame(fkl, algo, text, keys, said):
+    if algo == "fdskl":  # two parties need two features
+        text = "".join(f"{'1' if i else 'b'},{line}\n" for i, line in enumerate(text.splitlines()))
+    Path("own.csv").write_text(text)
+    parties = ("partition=vertical", "partition.parties=2", "algo.loss=square", "algo.iterations=20")
+    words = ("dataset=file", "dataset.path=own.csv", "dataset.target=y", "dataset.missing=drop", *keys)
+    small = ("replicates=1", "figures=none", "out=there", *(parties if algo == "fdskl" else ()))
+    answer = fkl("run", f"algo={algo}", *words, *small)
+    assert answer.code == 0, answer.err
+    assert (f", {said}," in answer.out) if said else ("left out" not in answer.out)
+    told = json.loads(Path("there/provenance.json").read_text())
+    assert told["rows_left_out"] == int(said.split(" ")[0] or 0 if said else 0)
+    assert said in told["sizes"]
+    assert said in fkl("data", "describe", *words).out
+
+
+DATES = {
+    "months": ("m,y\n2024-01,1\n2023-12,2\n", {"date_format": "%Y-%m"}, {"m": ["2024-01-01", "2023-12-01"]}),
+    "months and years": ("m,y\n3/1999,1\n12/2001,2\n", {"date_format": "%m/%Y"}, {"m": ["1999-03-01", "2001-12-01"]}),
+    "two formats": (
+        "m,d,y\n2024-01,31.01.2024,1\n2023-12,01.02.2024,2\n",
+        {"date_format": {"m": "%Y-%m", "d": "%d.%m.%Y"}},
+        {"m": ["2024-01-01", "2023-12-01"], "d": ["2024-01-31", "2024-02-01"]},
+    ),
+    "days that look like numbers": (
+        "d,y\n20240131,1\n20240201,2\n", {"date_format": {"d": "%Y%m%d"}}, {"d": ["2024-01-31", "2024-02-01"]}
+    ),
+    "a column by its number": (
+        "2024-01,1\n2023-12,2\n", {"date_format": {1: "%Y-%m"}, "target": 2, "header": False},
+        {"1": ["2024-01-01", "2023-12-01"]},
+    ),
+}  # fmt: skip
+TIMES = {
+    "a day and an hour": ("10/03/2004;18.00.00;0\n10/03/2004;02.00.00;1\n09/04/2004;00.00.00;2\n", {
+        "date_format": {"d": "%d/%m/%Y", "t": "%H.%M.%S"}}),
+    "one format of both": ("10/03/2004;18.00.00;0\n10/03/2004;02.00.00;1\n09/04/2004;00.00.00;2\n", {
+        "date_format": "%d/%m/%Y %H.%M.%S"}),
+    "no format": ("2004-03-10;18:00;0\n2004-03-10;02:00;1\n2004-04-09;00:00;2\n", {}),
+    "numbers": ("20040310;18;0\n20040310;2;1\n20040409;0;2\n", {"date_format": {"d": "%Y%m%d", "t": "%H"}}),
+}  # fmt: skip
+
+
+def node(**keys):
+    """A data set of the user's as a command line makes it."""
+    return build(TableFile, {"path": "own.csv", "target": "y", **keys}, "dataset")[0].load(None, None)
+
+
+@pytest.mark.parametrize(("text", "keys", "days"), DATES.values(), ids=DATES)
+def test_a_date_is_its_day_and_a_month_its_first_day(tmp_path, monkeypatch, text, keys, days):
+    monkeypatch.chdir(tmp_path)
+    Path("own.csv").write_text(text)
+    table = node(**keys)
+    expected = [(pd.to_datetime(pd.Series(column)) - pd.Timestamp(0)).dt.days for column in days.values()]
+    assert table.feature_names == tuple(days)
+    assert np.array_equal(table.x, np.column_stack(expected))
+    frame = pd.read_csv("own.csv", sep=",", dtype=str, header=None if keys.get("header") is False else 0)
+    frame.columns = [*days, "y"]
+    assert np.array_equal(table.encoder.x(frame), table.x)
+
+
+@pytest.mark.parametrize(("text", "keys"), TIMES.values(), ids=TIMES)
+def test_several_columns_say_when_a_row_comes(tmp_path, monkeypatch, text, keys):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{line};{5 + number}\n" for number, line in enumerate(text.splitlines()))
+    Path("own.csv").write_text(f"d;t;a;y\n{rows}")
+    table = node(time=["d", "t"], **keys)
+    assert (table.feature_names, table.x[:, 0].tolist(), table.y.tolist()) == (("a",), [1, 0, 2], [6, 5, 7])
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"date_format": "%m"}, "date_format=%m: must be a format of days or months"),
+        ({"date_format": {"d": "%H:%M"}}, "date_format.d=%H:%M: must be a format of days or months"),
+        ({"date_format": {"z": "%Y-%m"}}, "date_format=z: must be of a column of own.csv, which has d, t, a, y"),
+        ({"date_format": {"y": "%Y-%m"}}, "date_format.y=%Y-%m: must be of a column beside target and site"),
+        (
+            {"date_format": {"d": "%d.%m.%Y"}},
+            "own.csv, line 2, column d: '2004-03' is no date as dataset.date_format=%d",
+        ),
+        ({"time": ["d", "t"], "date_format": {"d": "%Y-%m"}}, "must be with a format of t, too"),
+        ({"time": ["d", "y"]}, "time=y: must be a column beside the target"),
+        ({"time": []}, "time=[]: must be the name of a column, a list of several, or null"),
+    ],
+)
+def test_dates_that_cannot_be_are_refused_by_the_key(tmp_path, monkeypatch, keys, said):
+    monkeypatch.chdir(tmp_path)
+    Path("own.csv").write_text("d,t,a,y\n2004-03,18,1,2\n2004-04,2,2,3\n")
+    with pytest.raises(FklError, match=re.escape(said).replace("time=y", "time=.*y.*")):
+        node(**keys)
+
+
+IDS = [f"p{number:03}" for number in range(12)]
+HINTS = {
+    "ids": (("id", IDS), (), "'p000' is not a number; each row has another word: dataset.drop=[id] leaves ids out; "),
+    "ids with signs": (("pat (id)", IDS), (), r'dataset.drop=["pat (id)"] leaves ids out; '),
+    "long numbers": (
+        ("id", [2**53 + 1 + n for n in range(12)]),
+        (),
+        "subtract a constant, or dataset.drop=[id] leaves",
+    ),
+    "sites": (
+        ("ward", ["n", "s", "e"] * 4),
+        (),
+        "dataset.site=ward makes a client of each of its 3 words; dataset.text=",
+    ),
+    "sites that are there": (("kind", ["n", "s", "e"] * 4), ("dataset.site=a",), "not a number; dataset.text=drop"),
+    "dates": (("on", [f"2024-01-{n + 10}" for n in range(12)]), (), "dataset.date_format reads dates"),
+    "ids as features": (
+        ("id", IDS),
+        ("dataset.text=one_hot",),
+        "each row has another word, so nothing can be learned; ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("column", "keys", "said"), HINTS.values(), ids=HINTS)
+def test_a_line_offers_the_key_for_ids_and_for_sites(fkl, column, keys, said):
+    frame = pd.DataFrame({column[0]: column[1], "a": [1, 2] * 6, "y": range(12)})
+    frame.to_csv("own.csv", index=False)
+    answer = fkl("data", "describe", "file", "dataset.path=own.csv", "dataset.target=y", *keys)
+    assert said in answer.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "dataset=wards.csv"), "a file of your own: dataset=file dataset.path=wards.csv dataset.target=COLUMN"),
+        (("data", "describe", "sites/*.csv"), "dataset=file dataset.path='sites/*.csv' dataset.target=COLUMN"),
+        (("run", "dataset=file", "dataset.fill={CO(GT):3}"), """double quotes, as 'dataset.fill={"CO(GT)":3}'"""),
+    ],
+)
+def test_a_word_that_is_no_key_is_answered_with_the_command(fkl, words, said):
+    answer = fkl(*words)
+    assert (answer.code, said in answer.err) == (2, True), answer.err
+
+
+@pytest.mark.parametrize(
+    ("header", "keys"),
+    [
+        ("", ("dataset.header=false", "dataset.target=3", "dataset.fill={1:two,2:3}", "dataset.drop=[4]")),
+        ("k (x);größe, m;y;z", ("dataset.target=y", 'dataset.fill={"k (x)":two,"größe, m":3}', "dataset.drop=[z]")),
+        ("k;CO(GT);y;z", ("dataset.target=y", '+dataset.fill={k: two,"CO(GT)": 3}', 'dataset.drop=["z"]')),
+    ],
+)
+def test_columns_are_named_by_numbers_and_by_any_signs(fkl, header, keys):
+    Path("own.csv").write_text(f"{header}\ntwo;1;5;a\n?;?;6;b\none;2;7;c\nx;3;8;d\n".lstrip())
+    answer = fkl("data", "describe", "file", "dataset.path=own.csv", "dataset.text=one_hot", *keys)
+    assert answer.code == 0, answer.err
+    rows = answer.out.splitlines()[4:10]
+    assert [row.split()[-4] for row in rows if "=two" in row] == ["0.5"] and " 2.25 " in " ".join(rows)
+
+
+UNITS = "a,b,y\n" + "".join(f"{n % 7 / 10},{50000 + 1000 * (n % 5)},{20 + 3 * (n % 7)}\n" for n in range(60))
+SCREENS = {
+    "one_shot_ridge": ("training rows", ()),
+    "pof_mkl": ("all rows", ()),
+    "fdskl": (
+        "training rows",
+        ("algo.loss=square", "algo.iterations=50", "partition=vertical", "partition.parties=2"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("algo", "rows", "more"), [(algo, *of) for algo, of in SCREENS.items()], ids=SCREENS)
+def test_a_run_on_an_own_file_has_its_name_its_units_first_and_its_scaling(fkl, algo, rows, more):
+    Path("wards & more.csv").write_text(UNITS)
+    words = ("run", f"algo={algo}", "dataset=file", "dataset.path='wards & more.csv'", "dataset.target=y", *more)
+    answer = fkl(*words, "replicates=1", "figures=none", "kernels.D=8")
+    assert answer.code == 0, answer.err
+    assert " on wards_more\n" in answer.out and f"run       outputs/runs/wards_more-{algo}-" in answer.out
+    assert re.search(r"\n  error     rmse_in_units [\d.]+ +R² [-\d.]+\n +(test_)?mse ", answer.out), answer.out
+    assert f"\n  scaling   unit_box, from {rows}\n" in answer.out
+    told = json.loads(next(Path("outputs/runs").glob("*/provenance.json")).read_text())
+    assert (told["dataset"], told["scaling_from"]) == ("wards_more", rows)
+    assert "hides the others" not in answer.err
+    answer = fkl(*words, "replicates=1", "figures=none", "kernels.D=8", "scaling=unit_ball")
+    assert "warning: b is 100.0% of the features' norm and hides the others; scaling=unit_box" in answer.err
+
+
+def test_a_published_data_set_keeps_its_scaling(fkl):
+    answer = fkl(
+        "run", "dataset=diabetes", "kernels.D=8", "replicates=1", "figures=none", "partition.rounds=20", "out=it"
+    )
+    assert answer.code == 0, answer.err
+    assert yaml.safe_load(Path("it/config.yaml").read_text())["scaling"] == "unit_ball"
+    assert json.loads(Path("it/provenance.json").read_text())["scaling_from"] == "all rows"
+    assert "scaling" not in answer.out and "error     mse " in answer.out
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("a/wards.csv", "wards"), ("wards.csv.gz", "wards"), ("sites/*.csv", "sites"), ("*.csv", "file"), ("", "file"),
+        ("../größe 2.tsv", "größe_2"), ("x" * 300 + ".csv", "x" * 60), ("$(a).csv", "a"),
+    ],
+)  # fmt: skip
+def test_a_run_is_called_after_its_file(path, name):
+    assert TableFile(path=path, target="y").name == name

@@ -45,7 +45,7 @@ METHODS = {
     "nco_oms": (),
     "ofmkl_avg": (),
     "ofskl": ("kernels=rbf_single",),
-    "perfedavg": ("algo.local_steps=2",),
+    "perfedavg": ("algo.local_steps=2", "scaling=unit_ball"),
     "pof_mkl": (),
     "pof_mkl-bins": ("algo.M=5", "algo.xi=0.5", "scaling=unit_box", "engine=numpy"),
     "pof_mkl-clipped": ("privacy=central", "privacy.clip=0.5"),

@@ -73,7 +73,7 @@ def test_what_sites_cannot_play_is_refused(algo: str, tmp_path: Path) -> None:
         (("engine=disk",), "engine=disk: must be numba or numpy"),
         (("save_model=true",), "save_model=True: must be false"),
         (("participation=share",), "participation=Share: must be null"),
-        (("privacy=local", "privacy.clip=1", "privacy.noise=1"), "scaling=unit_ball: must be none with privacy.noise"),
+        (("privacy=local", "privacy.clip=1", "privacy.noise=1"), "scaling=unit_box: must be none with privacy.noise"),
         (("late=updates",), "late=LateUpdates: must be null"),
         (("network.uplink_budget=9",), "network=Network(...): must be left as it is"),
         (("algo.M=99",), "algo.M=99: must be an integer from 1 to kernels.N=51"),

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from conftest import Answer
 
 from fkl.basics.errors import FklError
 from fkl.conformance import scenario
 from fkl.data.encoder import Encoder
+from fkl.data.registry import dataset
 from fkl.data.scale import Scale
 from fkl.engines.rounds import Learned, simulate
 from fkl.kernels.functions import KINDS, Classes, Function, Gaussian, Linear, Network, OnFeatures, OnPoints, Trees
@@ -172,7 +174,11 @@ HOSTILE: dict[str, tuple[str, Callable[[dict[str, bytes]], dict[str, bytes]], st
     ),
     "a fill that is a word": ("linear", about(encoder=Encoder((), fill={"a": "b"}).as_json()), "is no number"),  # type: ignore[dict-item]
     "a date that is a number": ("linear", about(encoder=Encoder((), dates={"a": 1}).as_json()), "not text"),  # type: ignore[dict-item]
-    "a decimal slash": ("linear", about(encoder=Encoder((), decimal="/").as_json()), "its columns and words are"),
+    "a decimal slash": (
+        "linear",
+        about(encoder=f'{Encoder(()).as_json()[:-1]}, "decimal": "/"}}'),
+        "decimal=/: must be",
+    ),
     "a deep text": ("linear", put("about", npy(DEEP)), "RecursionError"),
     "no text": ("linear", put("about", npy(np.zeros(9, np.uint8))), "DecodeError"),
     "an unknown kernel": ("points", put("0/families", npy(["rbf", "rbf", "eval"])), "do not go together"),
@@ -456,7 +462,7 @@ def test_where_no_row_can_be_read_all_predictions_are_empty(fkl: Callable[..., A
     assert (answer.code, answer.out) == (0, "prediction,low,high\n,,\n")
     Path("rows.csv").write_text("a,b,c\n")
     answer = fkl("predict", "model.npz", "rows.csv", "--skip-bad-rows")
-    assert (answer.code, answer.err) == (2, "error: rows.csv: 0 rows where at least 1 are needed\n")
+    assert (answer.code, answer.err) == (2, "error: rows.csv: 0 rows where at least 1 is needed\n")
 
 
 def test_a_model_predicts_in_raw_units_what_its_method_shows_scaled() -> None:
@@ -572,7 +578,86 @@ def test_a_table_with_sites_words_and_gaps_is_followed_to_its_predictions(fkl: C
     assert found.between(90, 125).all()
     rows[:1].assign(place="west").to_csv("rows.csv", index=False)
     answer = fkl("predict", "run", "rows.csv")
-    assert answer.err == "error: rows.csv: client=west: must be an integer from 0 to 1, or a site: south, north\n"
+    assert answer.err == "error: rows.csv: place=west: must be a site that the run learned from: south, north\n"
+
+
+WHOSE = {
+    "sites": ({"hospital": [20, 10]}, [20, 10]),
+    "sites, whatever else is there": ({"hospital": [20, 10], "number": [5, 5]}, [20, 10]),
+    "a new site that is a number of a client": ({"hospital": [20, 1]}, "hospital=1: must be a site that the run"),
+    "a new site": ({"hospital": [40, 10]}, "hospital=40: must be a site that the run learned from: 10, 20, 30"),
+    "a site with a hole": ({"hospital": ["", 10]}, "must be a site that the run learned from: 10, 20, 30"),
+    "no site": ({}, None),
+}
+"""By columns of new rows, whose function predicts each: that of a site, or None for the mean of all, or a refusal."""
+
+
+@pytest.mark.parametrize("feature", ["member", "client"])
+@pytest.mark.parametrize(("columns", "whose"), WHOSE.values(), ids=WHOSE)
+def test_a_row_is_predicted_by_its_sites_function_or_refused(
+    fkl: Callable[..., Answer], feature: str, columns: dict[str, Any], whose: Any
+) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"hospital": np.repeat([10, 20, 30], 20), feature: rng.choice([0, 1], 60), "a": rng.random(60)}
+    )
+    table.assign(y=table["hospital"] * (table["a"] + table[feature])).to_csv("table.csv", index=False)
+    file = ("dataset=file", "dataset.path=table.csv", "dataset.target=y", "dataset.site=hospital", "kernels.D=8")
+    assert fkl("run", "algo=pof_mkl", *file, "replicates=1", "figures=none", "save_model=true", "out=run").code == 0
+    rows = pd.DataFrame({"a": [0.5, 0.5], feature: [0, 1], **columns})
+    rows.to_csv("rows.csv", index=False)
+    answer, one = fkl("predict", "run", "rows.csv"), load("run")
+    frame = pd.read_csv("rows.csv", dtype={"hospital": str})
+    if isinstance(whose, str):
+        assert answer.code == 2 and whose in answer.err, answer.err
+        with pytest.raises(FklError, match="must be a site"):
+            one.predict(frame)
+        return
+    found = pd.read_csv(io.StringIO(answer.out))["prediction"].to_numpy()
+    expected = [one.predict(rows[["a", feature]], whose and whose[i])[i] for i in range(2)]
+    assert found == pytest.approx(expected, rel=1e-6)
+    assert one.predict(frame) == pytest.approx(expected, rel=1e-6)
+    if columns:
+        rows.assign(y=1.0, hospital=[40, 10]).to_csv("rows.csv", index=False)
+        across = pd.read_csv(io.StringIO(fkl("predict", "run", "rows.csv", "--across", "y").out))
+        assert across["function"].tolist() == [10, 20, 30] and list(across)[1:] == ["40", "10"]
+
+
+FILES = {
+    "no names": ("0.5,b,1\n0.25,a,2\n0.125,b,4\n", ("target=3", "header=false", "text=one_hot")),
+    "names that are years": ("2001,2002,y\n1,2,3\n2,1,4\n5,3,2\n", ("target=y", "header=true")),
+    "another delimiter": ("a^b^y\n1^2^3\n2^1^4\n5^3^2\n", ("target=y", "delimiter=^")),
+    "an encoding": ("größe;y\n1;3\n2;4\n5;2\n", ("target=y", "encoding=latin-1")),
+    "decimal commas and thousands": (
+        "a;b;y\n1 500,5;1;3\n200,1;2;4\n1;5;7\n",
+        ("target=y", "decimal=comma", "thousands=space"),
+    ),
+    "own holes": ("a,b,y\n-200,1,3\nnix,2,4\n1,5,7\n3,4,5\n", ("target=y", "hole=[-200,nix]", "missing=mean")),
+    "dates": ("when,a,y\n31.01.2024,1,3\n01.02.2024,2,4\n03.02.2024,5,7\n", ("target=y", "date_format=%d.%m.%Y")),
+}
+
+
+@pytest.mark.parametrize(("text", "keys"), FILES.values(), ids=FILES)
+def test_the_file_that_was_learned_from_can_be_predicted(
+    fkl: Callable[..., Answer], text: str, keys: tuple[str, ...]
+) -> None:
+    Path("own.txt").write_text(text, encoding="latin-1")
+    words = (
+        "dataset=file",
+        "dataset.path=own.txt",
+        *(f"dataset.{key}" for key in keys),
+        "replicates=1",
+        "figures=none",
+    )
+    answer = fkl("run", "algo=raker", *words, "precision=float64", "save_model=true", "out=run")
+    assert answer.code == 0, answer.err
+    split = (word.split("=", 1) for word in keys)
+    given = {key: value if "%" in value else yaml.safe_load(value) for key, value in split}
+    table = dataset("file", path="own.txt", **given | {"target": str(given["target"])}).load(None, None)
+    answer = fkl("predict", "run", "own.txt")
+    assert answer.code == 0, answer.err
+    expected = load("run").predict(table.x)
+    assert pd.read_csv(io.StringIO(answer.out))["prediction"].to_numpy() == pytest.approx(expected, rel=1e-8)
 
 
 def test_each_sites_function_is_judged_on_each_sites_rows(fkl: Callable[..., Answer]) -> None:
@@ -601,7 +686,7 @@ def test_each_sites_function_is_judged_on_each_sites_rows(fkl: Callable[..., Ans
         for site in found:
             expected = np.sqrt((off[other["place"] == site] ** 2).mean())
             assert found.loc[function, site] == pytest.approx(expected, rel=1e-6)
-    numbers = other.assign(client=[0, 1, 1, 0])
+    numbers = other.drop(columns="place").assign(client=[0, 1, 1, 0])
     numbers.to_csv("numbers.csv", index=False)
     answer = fkl("predict", "run", "numbers.csv", "--across", "y", "--replicate", "1")
     assert pd.read_csv(io.StringIO(answer.out)).shape == (2, 3)

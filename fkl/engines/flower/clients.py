@@ -7,6 +7,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.errors import FklError
 from fkl.config import Run
 from fkl.contract.batches import OnBatches
 from fkl.contract.lone_party import LoneBatchClient, LoneClient
@@ -14,7 +15,8 @@ from fkl.contract.star import Star
 from fkl.contract.world import World
 from fkl.data.baselines import baselines
 from fkl.data.problem import Problem, Table
-from fkl.engines.flower.configuration import Known, method_of
+from fkl.data.scale import Scale
+from fkl.engines.flower.configuration import Ends, Known, method_of
 from fkl.kernels.functions import Function
 from fkl.wire import Channel
 
@@ -44,6 +46,11 @@ class StreamClients:
         arrays = x[row], y[row], present, np.zeros(B, np.int64)
         self.problem = Problem(*arrays, scale=known.scale, encoder=table.encoder, row=row)
         self._known, self._common, self._method = known, known.common(run), method_of(run)
+
+    @property
+    def learned_from(self) -> NDArray[np.bool_]:
+        """Rows of the site (n,) that its clients learn from."""
+        return np.ones(int(self.problem.present.sum()), np.bool_)
 
     @staticmethod
     def rounds(run: Run, rows: int, clients_per_site: int) -> int:
@@ -101,6 +108,11 @@ class BatchClients(StreamClients):
         super().__init__(run, known, table, site)
         self._batch = run.algo.batch(self.problem, np.random.default_rng((run.settings.seed, site)))
 
+    @property
+    def learned_from(self) -> NDArray[np.bool_]:
+        """Its training rows."""
+        return np.isin(np.arange(int(self.problem.present.sum())), self._row[self._batch.training])
+
     @staticmethod
     def rounds(run: Run, rows: int, clients_per_site: int) -> int:
         """Rounds of the method."""
@@ -147,6 +159,16 @@ class BatchClients(StreamClients):
 def kind_of(run: Run) -> type[StreamClients]:
     """The class of clients for a run's method."""
     return BatchClients if isinstance(run.algo, OnBatches) else StreamClients
+
+
+def ends_of(run: Run, table: Table, clients_per_site: int, site: int) -> Ends:
+    """What a site reports for a scale that all sites share, before it knows the scale."""
+    known, all_rows = Known("", 1, clients_per_site, 1, table.feature_names, Scale()), np.ones(len(table.y), np.bool_)
+    try:
+        rows = kind_of(run)(run, known, table, site).learned_from if clients_per_site <= len(table.y) else all_rows
+    except FklError:  # too few rows for its clients: it is refused once all sites are there
+        rows = all_rows
+    return Ends.from_table(table, run.settings.scaling, rows)
 
 
 def _joined(functions: Sequence[Function]) -> Function:

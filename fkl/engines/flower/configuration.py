@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, key_prefix, require
 from fkl.basics.random_streams import Role, Streams, shared_generator
@@ -141,12 +142,13 @@ class Ends:
         require(finite, "ranges", "with NaN or infinity", "finite numbers")
 
     @classmethod
-    def from_table(cls, table: Table, scaling: str) -> "Ends":
-        """Facts about one site's rows."""
+    def from_table(cls, table: Table, scaling: str, rows: NDArray[np.bool_]) -> "Ends":
+        """Facts about those of one site's rows (n,) that are learned from."""
         if scaling == "none":
             return cls(table.feature_names)
-        columns = [table.y, *(table.x.T if scaling == "unit_box" else ())]
-        norm = float(np.sqrt(np.einsum("nd,nd->n", table.x, table.x).max())) if scaling == "unit_ball" else 0.0
+        x, y = table.x[rows], table.y[rows]
+        columns = [y, *(x.T if scaling == "unit_box" else ())]
+        norm = float(np.sqrt(np.einsum("nd,nd->n", x, x).max())) if scaling == "unit_ball" else 0.0
         low, high = (tuple(float(getattr(one, end)()) for one in columns) for end in ("min", "max"))
         return cls(table.feature_names, low, high, norm)
 
@@ -170,7 +172,7 @@ def common_scale(ends: Sequence[Ends], scaling: str) -> Scale:
     ends = [one.in_order(ends[0].columns) for one in ends]
     low, high = np.min([one.low for one in ends], axis=0), np.max([one.high for one in ends], axis=0)
     dimension = len(ends[0].columns)
-    x = np.zeros((2, dimension))  # two rows with the same scale as all rows of all sites
+    x = np.zeros((2, dimension))  # two rows with the same scale as all training rows of all sites
     if scaling == "unit_box":
         x[:] = low[1:], high[1:]
     else:

@@ -19,8 +19,8 @@ from fkl.basics.errors import FklError, require
 from fkl.basics.files import write_sealed, write_text
 from fkl.data.encoder import Encoder
 from fkl.data.problem import Table
-from fkl.engines.flower.clients import StreamClients, kind_of
-from fkl.engines.flower.configuration import Ends, Known, in_order, noise_of, own_table, run_of
+from fkl.engines.flower.clients import StreamClients, ends_of, kind_of
+from fkl.engines.flower.configuration import Known, in_order, noise_of, own_table, run_of
 from fkl.engines.flower.masks import Mask, residues
 from fkl.engines.flower.memory import Memory, of_bytes, read, to_arrays, to_bytes
 from fkl.engines.flower.records import read_packets, write_packets
@@ -54,6 +54,11 @@ class Site:
         require(isinstance(path, str), "path", path, "the file of the site's rows, in --node-config")
         self.number, self._path, self.session = int(number), Path(str(path)), str(own.get("session", ""))
         self._about = about
+
+    @property
+    def clients_per_site(self) -> int:
+        """How many clients every site plays."""
+        return int(self._context.run_config["clients-per-site"])
 
     @cached_property
     def own_table(self) -> Table:
@@ -111,7 +116,7 @@ class Site:
 
 def hello(site: Site, given: Words) -> Words:
     """Report the site's identity, and the facts that all sites need to share."""
-    ends, memory = asdict(Ends.from_table(site.own_table, site.run.settings.scaling)), site.memory
+    ends, memory = asdict(ends_of(site.run, site.own_table, site.clients_per_site, site.number)), site.memory
     about = {"site": site.number, "session": site.session, "rows": len(site.own_table.y)}
     about |= {"heard": memory.heard, "played": memory.round}
     # A record of Flower holds lists, and no tuples.

@@ -30,8 +30,8 @@ from cryptography.x509.oid import NameOID
 from fkl.basics.errors import FklError, in_one_line, plural, require
 from fkl.basics.files import writing
 from fkl.data.problem import Table
-from fkl.engines.flower.clients import kind_of
-from fkl.engines.flower.configuration import Ends, Known, common_scale, in_order, own_table, require_site, run_of
+from fkl.engines.flower.clients import ends_of, kind_of
+from fkl.engines.flower.configuration import Known, common_scale, in_order, own_table, require_site, run_of
 from fkl.screen.messages import say
 
 HERE = "127.0.0.1"
@@ -107,7 +107,7 @@ def require_sites(project: Path, files: Sequence[Path]) -> None:
             require(file.is_file(), "rows", file, "the file of the site's rows")
             tables.append(table := own_table(run, str(file)))
             require_site(len(table.y), table.feature_names, tables[0].feature_names, clients)
-    scale = common_scale([Ends.from_table(table, run.settings.scaling) for table in tables], run.settings.scaling)
+    scale = common_scale([ends_of(run, table, clients, k) for k, table in enumerate(tables)], run.settings.scaling)
     rounds = kind_of(run).rounds(run, max(len(table.y) for table in tables), clients)
     known = Known("", sites, clients, rounds, tables[0].feature_names, scale)
     for k, (file, table) in enumerate(zip(files, tables, strict=True)):

@@ -1,0 +1,115 @@
+"""Words, means and scales of a user's own table follow from the rows that a method learns from, and from no others."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fkl
+from fkl.basics.errors import FklError
+from fkl.basics.random_streams import Streams
+from fkl.config import load
+from fkl.config.compose import compose
+from fkl.contract.parties import draw_split_and_generator
+from fkl.data.vertical import Vertical
+from fkl.runs.prepare import prepare
+
+ROWS = 48
+JUDGED = {"id": 900.0, "size": 1e6, "drug": "zzz", "stay": 5e5}
+"""What the cells of rows that are only judged become."""
+CALLS = {
+    "one split": ("algo=one_shot_ridge",),
+    "the last": ("algo=one_shot_ridge", "algo.test_on=last"),
+    "a fold": ("algo=one_shot_ridge", "algo.fold=1"),
+    "a part": ("algo=one_shot_ridge", "rows=judge_0"),
+    "a split for each replicate": ("algo=dkla", "algo.redraw=true", "topology=ring"),
+    "parties": ("algo=fdskl", "algo.loss=square", "partition=vertical", "partition.parties=2"),
+    "classes": ("algo=pooled_svm", "dataset.labels=code", "dataset.target=kind", "dataset.drop=[stay]"),
+}
+
+
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    size = rng.normal(5, 1, ROWS)
+    size[::7] = np.nan
+    frame = pd.DataFrame({"id": np.arange(ROWS) / 7, "size": size, "drug": rng.choice(["a", "b", "c"], ROWS)})
+    return frame.assign(stay=rng.normal(20, 3, ROWS), kind=rng.choice(["no", "yes"], ROWS))
+
+
+def words(path: Path, frame: pd.DataFrame, *more: str) -> tuple[str, ...]:
+    frame.to_csv(path, index=False)
+    target = () if any("target=" in word for word in more) else ("dataset.target=stay", "dataset.drop=[kind]")
+    common = ("dataset=file", f"dataset.path={path}", "dataset.missing=mean", "dataset.text=one_hot", *target)
+    return (*common, "precision=float64", "replicates=2", *more)
+
+
+def replicates(*call: str) -> list[Any]:
+    """Each replicate's problem, whether its samples are learned from, and their targets."""
+    experiment = prepare(load(compose(*call)))
+    found = []
+    for replicate in range(2):
+        problem = experiment.problem if experiment.redraw is None else experiment.redraw(replicate)[0]
+        problem = getattr(problem, "batches", [problem] * 2)[replicate]
+        learning = getattr(problem, "training", None)
+        if isinstance(problem, Vertical):
+            learning = np.zeros(len(problem.y), bool)
+            learning[draw_split_and_generator(problem, Streams(0, (replicate,)), None)[0].training] = True
+        found.append((problem, learning))
+    return found
+
+
+@pytest.mark.parametrize("scaling", ["unit_ball", "unit_box", "none"])
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_cells_of_rows_that_are_only_judged_change_nothing_that_is_learned(
+    tmp_path: Path, call: tuple[str, ...], scaling: str
+) -> None:
+    call, before = (*call, f"scaling={scaling}"), table()
+    for replicate in range(2):
+        problem, learning = replicates(*words(tmp_path / "own.csv", before, *call))[replicate]
+        low, unit = (np.broadcast_to(end, problem.dimension) for end in (problem.scale.x_low, problem.scale.x_unit))
+        place = list(problem.encoder.feature_names).index("id")
+        learned = np.rint((problem.x[learning][:, place] * unit[place] + low[place]) * 7).astype(int)
+        judged, after = ~np.isin(np.arange(ROWS), learned), before.copy()
+        assert 0 < judged.sum() < ROWS
+        for name, value in JUDGED.items():
+            after.loc[judged, name] = value
+        again, same = replicates(*words(tmp_path / "own.csv", after, *call))[replicate]
+        assert again.encoder == problem.encoder and np.array_equal(same, learning)
+        assert again.encoder.fill["size"] == pytest.approx(before["size"][~judged].mean(), rel=1e-15)
+        for name in ("x_low", "x_unit", "y_low", "y_unit"):
+            assert np.array_equal(getattr(again.scale, name), getattr(problem.scale, name)), name
+        assert np.array_equal(again.x[learning], problem.x[learning])
+        assert np.array_equal(again.y[learning], problem.y[learning])
+
+
+@pytest.mark.parametrize("replicate", range(2))
+@pytest.mark.parametrize("algo", ["one_shot_ridge", "fdskl"])
+def test_a_run_is_judged_by_what_its_model_predicts(tmp_path: Path, algo: str, replicate: int) -> None:
+    """A test file with new words, missing cells and far values: the run's error is that of its predictions."""
+    rows, test = table(), table().assign(size=[np.nan, *range(ROWS - 1)], drug="new")
+    test.to_csv(tmp_path / "test.csv", index=False)
+    call = words(
+        tmp_path / "own.csv", rows, f"algo={algo}", f"dataset.test_path={tmp_path / 'test.csv'}", "figures=none"
+    )
+    parties = ("partition=vertical", "partition.parties=2", "algo.loss=square") if algo == "fdskl" else ()
+    run = fkl.run(*call, *parties, "save_model=true", f"out={tmp_path / 'out'}", quiet=True)
+    with pytest.warns(
+        UserWarning, match=r"^48 rows with a word that no training row had, .*; row 1, column drug: new$"
+    ):
+        predicted = run.predict(test, replicate=replicate)
+    rmse = np.sqrt(np.mean((predicted - test["stay"]) ** 2))
+    assert rmse == pytest.approx(run.summary["rmse_in_units"][replicate], rel=1e-9)
+
+
+def test_a_code_of_a_word_that_no_training_row_has_is_refused(tmp_path: Path) -> None:
+    table().assign(drug="new").to_csv(tmp_path / "test.csv", index=False)
+    call = words(tmp_path / "own.csv", table(), "algo=one_shot_ridge", f"dataset.test_path={tmp_path / 'test.csv'}")
+    message = (
+        r"own.csv, column drug: no training row has the word 'new'; text=one_hot gives it no feature, dataset.words"
+    )
+    with pytest.raises(FklError, match=message):
+        prepare(load(compose(*call, "dataset.text=code")))
+    listed = ("dataset.text=code", "dataset.words={drug:[a,b,c,other]}")
+    assert prepare(load(compose(*call, *listed))).problem.encoder.words["drug"] == ("a", "b", "c", "other")
