@@ -1,4 +1,4 @@
-"""`fkl describe --format`: the JSON Schema of the configuration, and Croissant metadata of data sets."""
+"""`fkl describe --format=schema`: the JSON Schema of the configuration."""
 
 import json
 from collections.abc import Callable
@@ -10,17 +10,14 @@ from jsonschema import Draft202012Validator
 from test_describe import BROKEN
 
 from fkl.basics.errors import FklError
-from fkl.cli.croissant import croissant
 from fkl.cli.schema import schema
 from fkl.config import choices
 from fkl.config.compose import compose, keys_of
 from fkl.config.yaml_file import read_mapping, read_text
-from fkl.data import registry
 
 DEPENDING = ("M", "laplacians", "smallest")
 """Keys whose limits depend on the number of kernels or their family."""
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-WITH_FILES = [name for name in registry.names() if registry.dataset(name).files]
 
 
 @pytest.fixture(scope="module")
@@ -72,28 +69,9 @@ def test_a_key_has_type_limits_default_and_meaning() -> None:
     assert case["M"]["default"] == 1 and case["M"]["description"].startswith("Kernels per bin")
 
 
-@pytest.mark.parametrize("name", WITH_FILES)
-def test_metadata_is_valid_croissant(name: str) -> None:
-    mlcroissant = pytest.importorskip("mlcroissant", reason="mlcroissant is not installed: make test installs it")
-    made = mlcroissant.Dataset(jsonld=croissant(name)).metadata
-    assert not made.issues.errors
-    found = registry.dataset(name)
-    assert {file.sha256 for file in found.files} <= {one.sha256 for one in made.distribution}
-    assert {file.url for file in found.files if file.url} <= {one.content_url for one in made.distribution}
-
-
-def test_metadata_names_licence_and_columns() -> None:
-    made = croissant("naval")
-    assert made["license"] == "https://creativecommons.org/licenses/by/4.0/"
-    assert [one["name"] for one in made["recordSet"][0]["field"]][:2] == ["lp", "v"]
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("naval", "--format=croissant"), "http://mlcommons.org/croissant/1.0"),
-        (("drift", "--format=croissant"), "no published file"),
-        (("nope", "--format=croissant"), "nope: no such data set"),
         (("algo", "--format=schema"), "fkl: conf/algo"),
         (("--format=schema",), "checkpoint_s"),
         (("alog", "--format=schema"), "must be a group"),

@@ -339,10 +339,10 @@ def list_choices(group: str | None, format: str) -> None:
 @click.argument("name", required=False, shell_complete=_any_name)
 @click.option(
     "--format",
-    type=click.Choice(("text", "schema", "croissant")),
+    type=click.Choice(("text", "schema")),
     default="text",
     show_default=True,
-    help="schema: JSON Schema of the configuration, or of a group's files; croissant: metadata of a data set.",
+    help="schema: JSON Schema of the configuration, or of a group's files.",
 )
 def describe_choice(name: str | None, format: str) -> None:
     """Explain a choice such as pof_mkl, a key (algo.M), a column (mse_gini) or a kind of message (theta)."""
@@ -353,11 +353,6 @@ def describe_choice(name: str | None, format: str) -> None:
         return
     if name is None:
         raise FklError("describe: must be given a NAME", help=["all names: fkl list"])
-    if format == "croissant":
-        from fkl.cli.croissant import croissant
-
-        print(json.dumps(croissant(name), indent=2, ensure_ascii=False))
-        return
     from fkl.cli.describe import explained
     from fkl.screen.messages import width
 
