@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fkl.basics.errors import plural
+from fkl.study.differences import OF_TRAINING
 from fkl.study.jobs import are_drawn, judged_jobs
 from fkl.study.plan import Plan
 from fkl.study.power import LOOKS, wilson
@@ -107,13 +108,13 @@ class Answer:
         plan, claim = self.plan, CLAIMS[self.plan.claim]
         portions = [one.dataset.name for one in self.judged if one.portions]
         how = {
-            "rows": "seeds share rows: variance V(blocks of rows) + V(seeds)",
+            "rows": f"seeds share rows: variance {OF_TRAINING:g} V(blocks of rows) + V(seeds)",
             "seeds": "Student's t over seeds",
             "clients": "variance over clients, each counted once, plus V(seeds)",
             "time": "Student's t over 10 blocks of rounds",
         }[plan.claim]
         if factors := factors_of(self):
-            how += f", the first compared with independent rows {factors}"
+            how += f", where the first is {factors}"
         if drawn := [one.dataset.name for one in self.judged if are_drawn(plan, one.dataset)]:
             how += f"; on {', '.join(drawn)} each seed draws rows of its own"
         if portions:
@@ -139,12 +140,12 @@ def looks_of(answer: Answer) -> str:
 
 
 def factors_of(answer: Answer) -> str:
-    """Variance over blocks of rows, compared with that over independent rows, for each data set; empty if not used."""
+    """How large the part of rows in the variance is, for each data set; empty if it has none."""
     said = []
     for name, verdicts in answer.verdicts.items():
         if factors := [one.difference.factor for one in verdicts if one.difference.blocks]:
             ends = dict.fromkeys(f"{end:.1f}" for end in (min(factors), max(factors)))
-            said.append(f"{' to '.join(ends)} times as large on {name}")
+            said.append(f"{' to '.join(ends)} times that over independent rows on {name}")
     return ", ".join(said)
 
 

@@ -68,7 +68,7 @@ def methods_paragraph(answer: Answer) -> str:
     if portions:
         said.append(f"On {', '.join(portions)}, each seed had a portion of the rows that no other seed had.")
     if drawing := [escaped(one.dataset.name) for one in judged if draws_blocks(plan, one.dataset)]:
-        said.append(f"On {', '.join(drawing)}, a run read as many blocks as it needed, drawn from all of its rows.")
+        said.append(f"On {', '.join(drawing)}, a run read as many blocks as it needed, drawn at random from its half.")
     if plan.before:
         share = f"{100 * (plan.sealed or 0):g}\\,\\%"
         said.append(
@@ -96,7 +96,7 @@ def methods_paragraph(answer: Answer) -> str:
     for test, names in by_test.items():
         said.append(TESTS[test] + f" on {', '.join(names)}" * (len(by_test) > 1) + ".")
     if factors := factors_of(answer):
-        said.append(f"Compared with the variance over independent rows, this is {escaped(factors)}.")
+        said.append(f"The former is {escaped(factors)}.")
     if looks := looks_of(answer):
         said.append(f"{looks[0].upper()}{escaped(looks[1:])}.")
     else:

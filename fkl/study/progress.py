@@ -79,7 +79,7 @@ def _rows(plan: Plan, dataset: Part) -> str:
     if portions := portions_of(plan, dataset):
         return f"{portions} portions that share no row, half of each tuned on and half judged"
     if draws_blocks(plan, dataset):
-        return "blocks drawn from one half tuned on, from the other judged" + ", anew in each seed" * (not plan.once)
+        return "drawn blocks, half tuned on, half judged" + ", anew in each seed" * (not plan.once)
     return "one half tuned on, one judged" if plan.once else "half tuned on and half judged, dealt anew in each seed"
 
 
