@@ -1,8 +1,9 @@
 """Columns of a user's table, as text or typed files have them, before any choice is made about them."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any
 from unicodedata import normalize
@@ -17,6 +18,26 @@ from fkl.data.how_read import LIKE_NUMBER, Reading
 NAMES_SHOWN = 40
 LETTERS_SHOWN = 60
 PADDED = re.compile(r"0\d\d+")
+
+
+class CellsOnDemand(Sequence[Any]):
+    """Cells that are read when one is asked for: of most columns of numbers none is."""
+
+    def __init__(self, count: int, read: Callable[[], Sequence[Any]]) -> None:
+        self._count, self._read = count, read
+
+    @cached_property
+    def _cells(self) -> Sequence[Any]:
+        return self._read()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, row: Any) -> Any:
+        return self._cells[row]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._cells)
 
 
 @dataclass(frozen=True)
@@ -58,6 +79,11 @@ class Column:
         padded = next((row for row, cell in enumerate(cells) if PADDED.fullmatch(cell)), None)
         return cls(cells, holes, numbers, _are_words(cells, holes, numbers), padded)
 
+    @classmethod
+    def of_numbers(cls, numbers: NDArray[np.float64]) -> "Column":
+        """A column of these numbers, without missing cells."""
+        return cls(numbers, np.zeros(len(numbers), np.bool_), numbers, text=False)
+
     def word(self, row: int) -> str:
         """A cell as text, in Unicode's form NFC: words that differ only in the form are one word."""
         return normalize("NFC", str(self.cells[row]))
@@ -80,7 +106,7 @@ class Column:
 
     def followed_by(self, other: "Column") -> "Column":
         """Both, one below the other."""
-        cells = list(chain(self.cells, other.cells))
+        cells = CellsOnDemand(len(self.holes) + len(other.holes), lambda: list(chain(self.cells, other.cells)))
         holes, numbers = (np.concatenate([getattr(self, key), getattr(other, key)]) for key in ("holes", "numbers"))
         text = self.text if self.text == other.text else _are_words(cells, holes, numbers)
         return Column(
@@ -105,17 +131,26 @@ class Columns:
     place : callable
         Where a row is, for messages: the file, and the line or the row.
     rows : int
+    zeros_left_out : bool
+        Whether a column that is not there is one of zeros, as in LIBSVM's format. The target is then `LABEL`.
     """
 
     path: str
     by_name: Mapping[str, Column]
     place: Callable[[int], str]
     rows: int
+    zeros_left_out: bool = False
 
     def without(self, names: Collection[str]) -> "Columns":
         """The same without columns of these names, where there are any."""
         kept = {name: column for name, column in self.by_name.items() if name not in names}
         return replace(self, by_name=kept)
+
+    def with_zeros(self, names: Iterable[str]) -> "Columns":
+        """The same with columns of zeros of these names, where zeros were left out."""
+        zeros = Column.of_numbers(np.zeros(self.rows))
+        lacking = [name for name in names if name not in self.by_name] if self.zeros_left_out else []
+        return replace(self, by_name={**self.by_name, **dict.fromkeys(lacking, zeros)})
 
     def followed_by(self, other: "Columns") -> "Columns":
         """Rows of a second file below these.
@@ -125,17 +160,18 @@ class Columns:
         FklError
             If it has not the same columns.
         """
-        for one, two in ((self, other), (other, self)):
+        above, below = self.with_zeros(other.by_name), other.with_zeros(self.by_name)
+        for one, two in ((above, below), (below, above)):
             lacking = [name for name in one.by_name if name not in two.by_name]
             if lacking:
                 raise FklError(f"{two.path}: has no column {short(lacking[0])}, which {one.path} has")
-        columns = {name: column.followed_by(other.by_name[name]) for name, column in self.by_name.items()}
+        columns = {name: column.followed_by(below.by_name[name]) for name, column in above.by_name.items()}
         count = self.rows
 
         def place(row: int) -> str:
             return self.place(row) if row < count else other.place(row - count)
 
-        return Columns(self.path, columns, place, count + other.rows)
+        return replace(self, by_name=columns, place=place, rows=count + other.rows)
 
 
 def _are_words(cells: Sequence[Any], holes: NDArray[np.bool_], numbers: NDArray[np.float64]) -> bool:

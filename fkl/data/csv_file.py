@@ -3,18 +3,28 @@
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, plural
-from fkl.data import own_file
-from fkl.data.columns import Column, Columns, checked_names, short
-from fkl.data.how_read import DELIMITERS, Reading
+from fkl.basics.memory import require_memory, shown_bytes
+from fkl.data import libsvm, own_file
+from fkl.data.columns import CellsOnDemand, Column, Columns, checked_names, short
+from fkl.data.how_read import DECIMALS, DELIMITERS, Reading
+from fkl.data.reading import exact_floats
 
-COMMENTS = re.compile(r"(?:(?:[ \t]*\n)*[ \t]*#.*(?:\n|\Z))*")
-"""Lines above a table that begin with #."""
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+COMMENTS = re.compile(r"(?:sep=.\n)?(?:(?:[ \t]*\n)*[ \t]*#.*(?:\n|\Z))*")
+"""Lines above a table: the sign between cells as Excel is given it, and lines that begin with #."""
+BLANK_LINES = re.compile(r"(?: *\n)*")
 SNIFFED_LINES = 50
 LEAST_ROWS = 2
 NAMES_SHOWN = 4
@@ -43,9 +53,13 @@ def read(path: str, raw: bytes, reading: Reading, least: int = LEAST_ROWS) -> Co
         Names the file, and the line where there is one.
     """
     words = own_file.text(path, own_file.unpacked(path, raw), reading.encoding)
+    if "\r" in words:
+        words = words.replace("\r\n", "\n").replace("\r", "\n")
     lines_there = words.count("\n")
     needed = own_file.PER_BYTE * len(words) + PER_ROW * lines_there
     own_file.require_room(path, raw, needed, f"{lines_there:,} lines")
+    if libsvm.is_libsvm(words):
+        return _read_libsvm(path, raw, words)
     end = above.end() if (above := COMMENTS.match(words)) else 0
     comments, words = words[:end], words[end:]
     sign = DELIMITERS.get(reading.delimiter or "", reading.delimiter) or _sniff_delimiter(words, reading)
@@ -62,12 +76,32 @@ def read(path: str, raw: bytes, reading: Reading, least: int = LEAST_ROWS) -> Co
         raise FklError(f"{path}, {error}") from None
 
 
+def _read_libsvm(path: str, raw: bytes, words: str) -> Columns:
+    """The label, and a column for each index, called by it; `raw` is the file as it lies."""
+    x, y = libsvm.read(words.encode(), path)
+    first = 0 if (x.indices == 0).any() else 1
+    needed = np.dtype(np.float64).itemsize * len(y) * x.shape[1]
+    what = f"{path}, {len(y):,} samples of {x.shape[1]:,} features, with their zeros"
+    if needed > own_file.room(len(raw)):
+        raise FklError(
+            f"{what}, would take {shown_bytes(needed)} of memory; a YAML with format: libsvm_sparse can read it"
+        )
+    require_memory(needed, what, own_file.LOWER)
+    values = x.toarray()
+    numbers = {libsvm.LABEL: y, **{str(index): values[:, index] for index in range(first, x.shape[1])}}
+    columns = {name: Column.of_numbers(column) for name, column in numbers.items()}
+    lines = [n for n, line in enumerate(words.split("\n"), 1) if line.partition("#")[0].strip()]
+    return Columns(path, columns, lambda row: f"{path}, line {lines[row]}", len(y), zeros_left_out=True)
+
+
 def _header_in(comments: str, words: str, sign: str, reading: Reading) -> str:
     """The last line of comments if it has the names of columns, as numpy writes them."""
     _, _, last = comments.rstrip().rpartition("\n")
     rows = [cells for _, cells in islice(_read_records(words, sign), 2)]
     numbers = [any(reading.number(cell) is not None for cell in cells) for cells in rows]
-    if not last or not rows or reading.header is False or numbers == [False, True]:  # the first row has the names
+    if (
+        not last.lstrip().startswith("#") or not rows or reading.header is False or numbers == [False, True]
+    ):  # the first row has the names
         return ""
     named = last.lstrip("# \t") if last.lstrip().startswith(("# ", "#\t")) else last
     return named + "\n" if len(next(_read_records(named, sign))[1]) == len(rows[0]) else ""
@@ -93,26 +127,137 @@ def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading,
         names = checked_names(names, f"{path}, line {line}", use)
     else:
         names = [str(number + 1) for number in range(width)]
+    rows = _read_plain(words, line, sign, width, reading, bool(header))
+    if rows is None:
+        where = f"line {head[width != len(first)][0]}"
+        rows = _read_any(path, chain(head[bool(header) :], records), sign, width, where, reading)
+    columns, line_of = rows
+    count = len(columns[0].cells)
+    require_rows(path, count, least=least)
+    if named_rows and not any(columns[-1].cells):  # it was a sign at the end of all lines but the header
+        names, columns, named_rows = checked_names(first, path), columns[:-1], False
+    nameless = {name for name, called in zip(names, first, strict=False) if header and not called and not named_rows}
+    by_name = dict(zip(names, columns, strict=True))
+    left_out = [name for name in nameless if not any(by_name[name].cells)]
+    table = Columns(path, by_name, lambda row: f"{path}, line {line_of(row)}", count)
+    return table.without(left_out)
+
+
+Rows = tuple[list[Column], Callable[[int], int]]
+"""Columns, and the line of a row."""
+
+
+def _read_any(
+    path: str, records: Iterable[tuple[int, list[str]]], sign: str, width: int, where: str, reading: Reading
+) -> Rows:
+    """Columns of records of this width, as the line `where` has it."""
     lines: list[int] = []
-    cells: list[list[str]] = [[] for _ in names]
-    for line, row in chain(head[header:], records):
+    cells: list[list[str]] = [[] for _ in range(width)]
+    for line, row in records:
         if len(row) != width:
             called = next((word for word, known in DELIMITERS.items() if known == sign), sign)
-            other = f"line {head[width != len(first)][0]} has {width} (between cells: {called})"
+            other = f"{where} has {width} (between cells: {called})"
             raise FklError(f"{path}, line {line}: {plural(len(row), 'cell')} where {other}")
         lines.append(line)
         for column, cell in zip(cells, row, strict=True):
             column.append(cell)
-    require_rows(path, len(lines), least=least)
-    if named_rows and not any(cells[-1]):  # it was a sign at the end of all lines but the header
-        names, cells = checked_names(first, path), cells[:-1]
-    nameless = [not name for name in first] if header and not named_rows else []
-    left_out = {
-        name for name, no_name, column in zip(names, nameless, cells, strict=False) if no_name and not any(column)
-    }
-    by_name = zip(names, cells, strict=True)
-    columns = {name: Column.of_text(column, reading) for name, column in by_name if name not in left_out}
-    return Columns(path, columns, lambda row: f"{path}, line {lines[row]}", len(lines))
+    return [Column.of_text(column, reading) for column in cells], lines.__getitem__
+
+
+def _read_plain(words: str, line: int, sign: str, width: int, reading: Reading, header: bool) -> Rows | None:
+    """Columns of a text without quotes or blank lines, by pandas; None for any other text, which it reads otherwise.
+
+    Numbers are those of Python, to the last digit.
+    """
+    above = BLANK_LINES.match(words)
+    begin = above.end() if above else 0
+    if header:
+        begin = words.find("\n", begin) + 1 or len(words)
+    rest = words[begin:].rstrip("\n") + "\n"
+    if '"' in words or not sign.isascii() or rest == "\n" or width == 1:  # a blank line may be a cell
+        return None
+    while sign + " " in rest:  # spaces before a cell are nothing, and where they delimit, several are one
+        rest = rest.replace(sign + " ", sign)
+    rest = rest.replace("\n ", "\n").replace(" \n", "\n").removeprefix(" ") if sign == " " else rest
+    body = np.frombuffer(rest.encode(), np.uint8)
+    ends = np.flatnonzero((body == ord(sign)) | (body == ord("\n")))
+    last = body[ends] == ord("\n")
+    if len(last) % width or not last[width - 1 :: width].all() or last.sum() != len(last) // width:
+        return None
+    text = _Plain(body.tobytes(), sign, width)
+    return text.columns(reading, exact=_has_long_zeros(body, ends)), lambda row: line + header + row
+
+
+def _has_long_zeros(body: NDArray[np.uint8], ends: NDArray[np.int64]) -> bool:
+    """Whether a cell may be as 007, -0 or +5, which pandas reads as 7, 0 and 5."""
+    starts = np.append(0, ends[:-1] + 1)
+    one, two, three = (body[np.minimum(starts + i, len(body) - 1)] for i in range(3))
+    digits = (two >= ord("0")) & (two <= ord("9")) & (three >= ord("0")) & (three <= ord("9"))
+    minus = (one == ord("-")) & (two == ord("0")) & (three != ord("."))
+    return bool((((one == ord("0")) & digits) | minus | (one == ord("+"))).any())
+
+
+@dataclass(frozen=True)
+class _Plain:
+    """Rows of text without quotes, all of `width` cells: pandas reads them fast."""
+
+    body: bytes
+    sign: str
+    width: int
+
+    def columns(self, reading: Reading, exact: bool) -> list[Column]:
+        """All columns; with `exact` none of them is taken as pandas understands it."""
+        numbers = {} if exact else self._numbers(reading)
+        rest = [j for j in range(self.width) if j not in numbers]
+        found = {j: Column.of_text(cells, reading) for j, cells in zip(rest, self._cells(rest), strict=True)}
+        for j, values in numbers.items():
+            holes = np.isnan(values) | np.isin(values, list(reading.numbers_missing))
+            values[holes] = np.nan
+            cells = CellsOnDemand(len(values), partial(self._cells_of, j))
+            found[j] = Column(cells, holes, values, text=False)
+        return [found[j] for j in range(self.width)]
+
+    def _numbers(self, reading: Reading) -> dict[int, NDArray[np.float64]]:
+        """By column what holds nothing but numbers and missing cells."""
+        frame = self._read(na_values=reading.words_missing, decimal=DECIMALS[reading.decimal])
+        return {j: frame[j].to_numpy(np.float64, copy=True) for j in range(self.width) if frame[j].dtype.kind in "iuf"}
+
+    def _cells(self, columns: Sequence[int]) -> list[list[str]]:
+        if not columns:
+            return []
+        frame = self._read(usecols=list(columns), dtype="str", na_filter=False)
+        return [list(map(str.strip, frame[j].tolist())) for j in columns]
+
+    def _cells_of(self, column: int) -> list[str]:
+        """A column's cells; those of all columns once a second column is asked for."""
+        if not self._read_before:
+            self._read_before.append(column)
+            return self._cells([column])[0]
+        return self._all_cells[column]
+
+    @cached_property
+    def _read_before(self) -> list[int]:
+        return []
+
+    @cached_property
+    def _all_cells(self) -> list[list[str]]:
+        return self._cells(range(self.width))
+
+    def _read(self, **how: Any) -> "DataFrame":
+        from pandas import read_csv
+
+        return read_csv(
+            io.BytesIO(self.body),
+            sep=self.sign,
+            header=None,
+            names=list(range(self.width)),
+            quoting=csv.QUOTE_NONE,
+            keep_default_na=False,
+            skip_blank_lines=False,
+            low_memory=False,
+            float_precision=exact_floats(),
+            **how,
+        )
 
 
 def _refuse_data(path: str, line: int, names: Sequence[str], reading: Reading) -> None:
@@ -144,7 +289,7 @@ def _read_records(words: str, delimiter: str, line: int = 1) -> Iterator[tuple[i
         Whose words start with the line.
     """
     # Spaces at a line's end would be one more cell where spaces delimit, and are nothing elsewhere.
-    tidy = (line.rstrip(" \n") + "\n" for line in io.StringIO(words, newline=None))
+    tidy = (line.rstrip(" \n") + "\n" for line in _lines(words))
     reader = csv.reader(tidy, delimiter=delimiter, skipinitialspace=True, strict=True)
     above, line = line, line
     try:
@@ -154,6 +299,15 @@ def _read_records(words: str, delimiter: str, line: int = 1) -> Iterator[tuple[i
             line = above + reader.line_num
     except csv.Error as error:
         raise csv.Error(f"line {line}: {error}") from None
+
+
+def _lines(words: str) -> Iterator[str]:
+    """Lines, cut off one by one: often only the first are needed."""
+    begin = 0
+    while begin < len(words):
+        end = words.find("\n", begin) + 1 or len(words)
+        yield words[begin:end]
+        begin = end
 
 
 def _sniff_delimiter(words: str, reading: Reading) -> str:

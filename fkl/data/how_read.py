@@ -81,6 +81,15 @@ class Reading:
         found = (_float(word) for word in self.hole or ())
         return frozenset(number for number in found if number is not None and number == number)
 
+    @property
+    def words_missing(self) -> list[str]:
+        """Common spellings of words that stand for missing cells, and the empty one."""
+        words = [word for word in self._words if _float(word) is None or word == "nan"]
+        found = [
+            spelt for word in words for spelt in (word, word.upper(), word.title(), "NaN" if word == "nan" else word)
+        ]
+        return ["", *found]
+
     def number(self, cell: str) -> float | None:
         """The number that a cell of text holds; None where it is no number."""
         if self.thousands is not None and self._groups.fullmatch(cell):

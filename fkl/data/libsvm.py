@@ -1,10 +1,15 @@
 """LIBSVM's text format, ``label index:value ...`` a line, and targets of two classes.
 
+`read` reads it as scikit-learn does, also with indices in any order. `read_sparse` and `read_dense` read published
+files, and refuse whatever is not as published: blank lines, comments, indices from 0.
+
 Source of the files and of the format: https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html
 """
 
 import io
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +20,12 @@ from fkl.basics.errors import FklError, shortened
 if TYPE_CHECKING:
     from scipy.sparse import csr_array, csr_matrix
 
+LABEL = "label"
+"""Name of the target in a table of this format."""
+LINE = re.compile(r"\s*[+-]?[\d.][^\s:#;]*(?:\s+qid:\d+)?(?P<pairs>(?:\s+(?:0|[1-9]\d*):[^\s:#]+)*)\s*(?:#.*)?")
+CLOCK = re.compile(r"\s+([01]?\d|2[0-3]):[0-5]\d")
+LOOKED_AT = 50
+"""Lines by which a text is found to be of this format."""
 BLOCK = 1 << 24
 """Bytes of text that `read_dense` parses at a time."""
 SHOWN = 60
@@ -53,6 +64,84 @@ def two_classes(labels: NDArray[np.float64], where: str, negative: float, first_
         if label not in labels:
             raise FklError(f"{where}: no sample has the label {label:g}, where two classes are expected")
     return np.where(labels == 1.0, 1.0, -1.0)
+
+
+def is_libsvm(text: str) -> bool:
+    """Whether the first lines are samples, and not numbers and times of day."""
+    lines = (line for line in text.split("\n", 1000)[:1000] if line.strip() and not line.lstrip().startswith("#"))
+    found = [LINE.fullmatch(line) for line in islice(lines, LOOKED_AT)]
+    return all(found) and any(
+        match is not None and match["pairs"] and not CLOCK.fullmatch(match["pairs"]) for match in found
+    )
+
+
+def has_index_0(raw: bytes) -> bool:
+    """Whether features are counted from 0 and not from 1."""
+    return re.search(rb"\s0:", re.sub(rb"#.*", b"", raw)) is not None
+
+
+def read(
+    raw: bytes, where: str, features: int | None = None, first: int = 0
+) -> tuple["csr_array", NDArray[np.float64]]:
+    """Samples and labels as scikit-learn reads them: any labels, comments, blank lines; also indices in any order.
+
+    Parameters
+    ----------
+    raw : bytes
+        The file.
+    where : str
+        Its name, for messages.
+    features : int or None
+        Number d of features; None for as many as the highest index asks for.
+    first : int
+        Index of the first feature, 0 or 1.
+
+    Returns
+    -------
+    x : (n, d) csr_array of float64
+    labels : (n,) float64
+
+    Raises
+    ------
+    FklError
+        If a line is no sample of d finite features, naming file and line.
+    """
+    from scipy.sparse import csr_array
+
+    if b"qid:" in raw:
+        line = raw.count(b"\n", 0, raw.index(b"qid:")) + 1
+        raise FklError(f"{where}, line {line}: has qid, the groups of a ranking, which no method learns; remove it")
+    parsed = _parse_in_any_order(raw)
+    written = "a label and different index:value pairs"
+    if parsed is None:
+        raise FklError(_blame_line(raw, where, lambda block, _: _parse_in_any_order(block) is not None, written))
+    found, labels = csr_array(parsed[0]), parsed[1]
+    if not len(labels):
+        raise FklError(f"{where}: has no samples")
+    highest = int(found.indices.max(initial=0)) - first + 1
+    width = highest if features is None else features
+    wrong = np.flatnonzero(~np.isfinite(found.data) | (found.indices < first) | (found.indices - first >= width))
+    if wrong.size or not np.isfinite(labels).all():
+        row = int(np.searchsorted(found.indptr, wrong[0], side="right")) - 1 if wrong.size else len(labels)
+        row = min(row, int(np.append(~np.isfinite(labels), True).argmax()))
+        samples = (n for n, line in enumerate(raw.split(b"\n"), 1) if line.partition(b"#")[0].strip())
+        finite = "a finite label and finite values" + f" of features {first} to {width - 1 + first}" * bool(features)
+        raise FklError(f"{where}, line {next(islice(samples, row, None))}: must have {finite}")
+    return csr_array((found.data, found.indices - first, found.indptr), shape=(len(labels), width)), labels
+
+
+def _parse_in_any_order(raw: bytes) -> "tuple[csr_matrix, NDArray[np.float64]] | None":
+    """Samples with indices as they stand there; None where a line is none."""
+    return _try_parsing(raw, None) or _try_parsing(b"\n".join(map(_in_order, raw.split(b"\n"))), None)
+
+
+def _in_order(line: bytes) -> bytes:
+    """A line with ascending indices."""
+    label, *pairs = line.partition(b"#")[0].split() or [b""]
+    try:
+        return b" ".join([label, *sorted(pairs, key=lambda pair: int(pair.partition(b":")[0]))])
+    except ValueError:
+        return line
 
 
 def read_sparse(
@@ -150,7 +239,13 @@ def _parse_samples(
     parsed = _try_parsing(raw, features)
     # The parser passes over empty lines and comments; the published files have none, and lines keep their numbers.
     if parsed is None or len(parsed[1]) != raw.count(b"\n") + (not raw.endswith(b"\n") and raw != b""):
-        raise FklError(_blame_line(raw, where, features, first_line))
+
+        def fits(lines: bytes, count: int) -> bool:
+            parsed = _try_parsing(lines, features)
+            return parsed is not None and len(parsed[1]) == count
+
+        written = f"a label and index:value pairs of ascending indices from 1 to {features}"
+        raise FklError(_blame_line(raw, where, fits, written, first_line))
     x, labels = csr_array(parsed[0]), parsed[1]
     finite = np.isfinite(x.data)
     if not finite.all():
@@ -162,29 +257,25 @@ def _parse_samples(
     return x, labels
 
 
-def _try_parsing(raw: bytes, features: int) -> "tuple[csr_matrix, NDArray[np.float64]] | None":
-    """What scikit-learn makes of the text; None where it refuses it."""
+def _try_parsing(raw: bytes, features: int | None) -> "tuple[csr_matrix, NDArray[np.float64]] | None":
+    """What scikit-learn makes of the text; None where it refuses it. Without `features`, indices stay as they are."""
     from sklearn.datasets import load_svmlight_file
 
     try:
-        return load_svmlight_file(io.BytesIO(raw), n_features=features, zero_based=False)
+        return load_svmlight_file(io.BytesIO(raw), n_features=features, zero_based=features is None)
     except (ValueError, OverflowError):  # the second for an index beyond all integers
         return None
 
 
-def _blame_line(raw: bytes, where: str, features: int, first_line: int) -> str:
-    """What is wrong with the first line that holds no sample, found by halving."""
+def _blame_line(raw: bytes, where: str, fits: Callable[[bytes, int], bool], written: str, first_line: int = 1) -> str:
+    """What is wrong with the first line that holds no sample, found by halving; `fits` takes lines and their number."""
     lines = raw.removesuffix(b"\n").split(b"\n")
-    good, bad = 0, len(lines)  # all lines before `good` hold one sample each, those before `bad` do not
+    good, bad = 0, len(lines)  # all lines before `good` fit, those before `bad` do not
     while bad - good > 1:
         middle = (good + bad) // 2
-        parsed = _try_parsing(b"\n".join(lines[good:middle]), features)
-        if parsed is not None and len(parsed[1]) == middle - good:
+        if fits(b"\n".join(lines[good:middle]), middle - good):
             good = middle
         else:
             bad = middle
     shown = shortened(lines[good].decode("utf-8", errors="replace"), SHOWN)
-    return (
-        f"{where}, line {good + first_line}: {shown!r} is not a label and index:value pairs "
-        f"of ascending indices from 1 to {features}"
-    )
+    return f"{where}, line {good + first_line}: {shown!r} is not {written}"

@@ -17,9 +17,11 @@ from fkl.data.store import CHUNK, DAMAGE, OPENERS
 
 NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """Control characters besides tab, line feed and carriage return: of a binary file, or meant for a terminal."""
+TEXT = bytes([*b"\t\n\r", *range(0x20, 0x7F)])
 MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 """Encodings by the mark with which a file begins."""
 ZIP = b"PK\x03\x04"
+OTHER = "a file of another program; save its table as CSV or Parquet"
 KINDS = {
     re.compile(
         rb"\xd0\xcf\x11\xe0"
@@ -31,9 +33,8 @@ KINDS = {
     re.compile(rb"\x89HDF|MATLAB [57]\."): "a MATLAB or HDF5 file; save its table as CSV or npz",
     re.compile(rb"7z\xbc\xaf|Rar!"): "an archive; unpack the table and give its path",
     re.compile(rb".{257}ustar", re.DOTALL): "a tar archive; unpack the table and give its path",
-    re.compile(rb"\x80[\x02-\x05]|RDX[23]|X\n\0|SQLite format|<stata_dta|\$FL2|HEADER RECORD|%PDF"): (
-        "a file of another program; save its table as CSV or Parquet"
-    ),
+    re.compile(rb"\x80[\x02-\x05]|RDX[23]|X\n\0|SQLite format|<stata_dta|\$FL2|HEADER RECORD"): OTHER,
+    re.compile(rb"%PDF|\x89PNG|\xff\xd8\xff|GIF8|\x7fELF"): OTHER,
     re.compile(rb"(?:\s*(?:%.*)?\n)*\s*@relation\b", re.IGNORECASE): (
         "an ARFF file; save it as CSV, as pandas.DataFrame(scipy.io.arff.loadarff(path)[0]).to_csv does"
     ),
@@ -168,6 +169,8 @@ def text(path: str, raw: bytes, encoding: str | None = None) -> str:
         others = "another dataset.encoding" if wrong[-5:] != "UTF-8" else "dataset.encoding=latin-1, cp1252, ..."
         raise FklError(f"{path}, line {line}: {wrong}; {others} may read it") from None
     words = words.removeprefix("\ufeff")
+    if words.isascii() and not words.encode().translate(None, TEXT):
+        return words  # of long texts the search takes as long as reading them
     if found := NO_TEXT.search(words):
         line = words.count("\n", 0, found.start()) + 1
         use = f"; dataset.encoding=utf-16-{'be' if words[0] == found[0] else 'le'} may read it" * (found[0] == "\0")

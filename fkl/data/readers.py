@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
+from fkl.data import libsvm
 from fkl.data.libsvm import read_dense, read_sparse, two_classes
 from fkl.data.normalise import normalise
 from fkl.data.problem import Table
@@ -195,12 +196,16 @@ def _read_matlab(layout: Layout, file: DataFile, store: Store) -> Samples:
 
 def _read_libsvm(layout: Layout, file: DataFile, store: Store) -> Samples:
     """LIBSVM's text: as one array, as it is stored there, or a few samples of one that is larger than the memory."""
-    features, negative = len(layout.features), -1.0 if layout.negative is None else layout.negative
+    features = len(layout.features)
     if layout.format == "libsvm_streamed":
-        if layout.rows is None:
-            raise FklError(f"{file.name}: format=libsvm_streamed needs rows")
-        return read_dense(store.stream(file), file.name, features, layout.rows, negative)
-    x, y = read_sparse(store.read(file), file.name, features, negative)
+        if layout.rows is None or layout.negative is None:
+            raise FklError(f"{file.name}: format=libsvm_streamed needs rows and negative")
+        return read_dense(store.stream(file), file.name, features, layout.rows, layout.negative)
+    if layout.negative is None:
+        first = 1 - any(libsvm.has_index_0(store.read(data_file(layout, used))) for used in layout.used)
+        x, y = libsvm.read(store.read(file), file.name, features, first)
+    else:
+        x, y = read_sparse(store.read(file), file.name, features, layout.negative)
     return x if layout.format == "libsvm_sparse" else x.toarray(), y  # type: ignore[return-value]
 
 

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,8 +76,6 @@ def read_table(
                     raise FklError(f"{where}, line {line}, column {column}: {wrong}")
 
     numbers = [column for column in columns if column not in text]
-    # Before 3.1 the default misses a third of all long numbers by a bit; from then on only None is without a warning.
-    is_exact = tuple(map(int, pandas.__version__.split(".")[:2])) >= (3, 1)
     try:
         frame = pandas.read_csv(
             io.BytesIO(raw),
@@ -87,7 +85,7 @@ def read_table(
             dtype={column: "str" if column in text else "float64" for column in columns},
             na_values=[] if missing is None else [missing],
             keep_default_na=False,
-            float_precision=None if is_exact else "round_trip",
+            float_precision=exact_floats(),
         )
     except ValueError as error:  # pandas' ParserError is one too
         blame_row()
@@ -96,6 +94,14 @@ def read_table(
     if np.isinf(values).any() or (missing is None and np.isnan(values).any()):
         blame_row()
     return frame
+
+
+def exact_floats() -> Literal["round_trip"] | None:
+    """The argument `float_precision` with which pandas reads numbers as Python does."""
+    import pandas
+
+    # Before 3.1 the default misses a third of all long numbers by a bit; from then on only None is without a warning.
+    return None if tuple(map(int, pandas.__version__.split(".")[:2])) >= (3, 1) else "round_trip"
 
 
 def _numbered_lines(raw: bytes, where: str, separator: str | None) -> Iterator[tuple[int, list[str]]]:

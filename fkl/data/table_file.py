@@ -23,6 +23,7 @@ from fkl.data.columns import Column, Columns, listed, short
 from fkl.data.csv_file import require_rows
 from fkl.data.encoder import OTHER, WORDS_SHOWN, Cells, Encoder, codes, days
 from fkl.data.how_read import Reading
+from fkl.data.libsvm import LABEL
 from fkl.data.problem import Incomplete, Table
 from fkl.data.store import OPENERS, DataFile, Store
 from fkl.screen.messages import note
@@ -35,6 +36,9 @@ MANY_ROWS = 10
 """From so many rows on, a different word in each is no chance."""
 EXACT = 2.0**53
 """Up to here float64 holds every integer."""
+WHOLE_DAY = "%Y-%m-%d"
+ROWS_LOOKED_AT = 50
+"""Rows by which a column is found to be one of dates."""
 PATTERN = re.compile(r"[*?[]")
 TEXTS = ("refuse", "drop", "code", "one_hot")
 
@@ -47,8 +51,9 @@ class TableFile:
     its different ones, are numbers; its other cells are refused. Integers of three digits or more that begin with 0
     make it a column of words, as ids are. A column of nothing but true and false, in any case, holds the numbers 1 and
     0. Words that differ only in Unicode's form, NFC or NFD, are one word. A column without a name is called by its
-    number, or left out if all its cells are empty. An npz holds arrays: of one axis a column each; one of two axes
-    named x is columns x1, x2, ...
+    number, or left out if all its cells are empty. Text in LIBSVM's format has a column for each index, called by it,
+    where an index that a file does not have is one of zeros. An npz holds arrays: of one axis a column each; one of
+    two axes named x is columns x1, x2, ...
 
     Parameters
     ----------
@@ -56,7 +61,8 @@ class TableFile:
         The file, or a pattern of several files, as ``sites/*.csv``. Each file of a pattern is a site, named as the file
         is without its ending; files are sorted by name. All have the same columns, and the first file has their order.
     target : str
-        Name of the target's column; in text without a header its number, counted from 1.
+        Name of the target's column; in text without a header its number, counted from 1. Left out for a file in
+        LIBSVM's format, whose target is ``label``.
     site : str or None
         Column that says where a row comes from: clients of partition=sites. Not a feature.
     time : str, list of str or None
@@ -82,9 +88,9 @@ class TableFile:
     date_format : str, dict of str to str, or None
         How dates are written, in Python's codes, as ``%d.%m.%Y``, or by column its format. A feature of dates becomes
         days since 1970-01-01, hours as fractions of a day; a month, ``%Y-%m``, is its first day. One format is for all
-        columns of text whose first cell that is not missing is such a date. Dates of `time` are then written so, too,
-        several columns with a space between them; else as 2024-01-31 or 2024-01-31 12:30. Dates that a Parquet or
-        Feather file knows to be dates may have any format; without one they are refused.
+        columns of text whose first cells are mostly such dates. Dates of `time` are then written so, too, several
+        columns with a space between them; else as 2024-01-31 or 2024-01-31 12:30. Dates that a Parquet or Feather file
+        or an Excel workbook knows to be dates need no format.
     drop : list of str or None
         Columns that are left out. They need not be in every file.
     missing : {"refuse", "drop", "mean"}
@@ -165,7 +171,7 @@ class TableFile:
         found = path.parent.name if PATTERN.search(path.name) else _site_of(self.path)
         return re.sub(r"[^\w.-]+", "_", found)[:LONGEST_NAME].strip("._-") or "file"
 
-    @cached_property
+    @property
     def reading(self) -> Reading:
         """How the file is read, for reading others in the same way."""
         return Reading(**{field.name: getattr(self, field.name) for field in fields(Reading)})
@@ -235,6 +241,10 @@ class TableFile:
             any.
         """
         files = [self._read(path) for path in [*self._paths, *self._test_paths]]
+        if files[0].zeros_left_out and self.target != LABEL:
+            label = f"{LABEL}, or left out: {self.path} is in LIBSVM's format"
+            require(not self.target, "target", self.target, label)
+            return replace(self, target=LABEL).load(store, rng)
         site_of_row = np.repeat(np.arange(len(files)), [one.rows for one in files])
         for name in self.drop or ():
             there = list(dict.fromkeys(column for one in files for column in one.by_name))
@@ -328,12 +338,13 @@ class TableFile:
         raw = own_file.read(path)
         if hashlib.sha256(raw).hexdigest() != self._fingerprints[path]:
             raise FklError(f"{path}: has changed since this run began; start it again")
+        least = 1 if self._is_pattern or path in self._test_paths else csv_file.LEAST_ROWS
         if Path(path).suffix.lower() not in typed_file.FORMATS:
-            return csv_file.read(path, raw, self.reading)
+            return csv_file.read(path, raw, self.reading, least)
         typed = f"point for {path}, which holds numbers and not their text"
         require(self.decimal == "point", "decimal", self.decimal, typed)
         columns = typed_file.read(path, raw, self.reading)
-        require_rows(path, columns.rows)
+        require_rows(path, columns.rows, least=least)
         return columns
 
     def _is_text(self, name: str, column: Column, file: Columns) -> bool:
@@ -353,10 +364,6 @@ class TableFile:
         if name == self.target:
             if self.labels == "refuse":
                 raise FklError(f"{where}, and the target must be one; dataset.labels=code makes classes of its words")
-        elif self.text != "drop" and isinstance(column.cells[column.first], date):
-            where = f"{file.place(column.first)}, column {short(name)}: {first} is a date"
-            use = "dataset.date_format=%Y-%m-%d makes days of dates, and reads those of text"
-            raise FklError(f"{where}; {use}; dataset.drop leaves the column out")
         elif self.text == "refuse":
             use = "dataset.text=drop leaves columns of text out, dataset.text=code numbers their words, "
             use += "dataset.text=one_hot makes a feature of each, dataset.date_format reads dates"
@@ -418,11 +425,15 @@ class TableFile:
         cell = column.word(row)
         use = self.reading.hint(cell)
         if not use:
-            marker = cell if re.fullmatch(r"[\w./-]+", cell) else json.dumps(cell, ensure_ascii=False)
-            use = f"dataset.hole=[{','.join([*(self.reading.hole or ()), short(marker)])}] counts such cells as missing"
+            use = self._as_missing(cell)
             if name not in self._columns_beside_features:
                 use += f", dataset.words={{{short(name)}:[...]}} takes all cells for words"
         return f"{file.place(row)}, column {short(name)}: {short(cell)!r} is not a finite number; {use}"
+
+    def _as_missing(self, cell: str) -> str:
+        """The key that makes a missing cell of one."""
+        markers = map(_in_brackets, [*(self.reading.hole or ()), cell])
+        return f"dataset.hole=[{','.join(markers)}] counts such cells as missing"
 
     def _with_dates(self, file: Columns) -> tuple[dict[str, Column], dict[str, str]]:
         """All columns, those of dates as days, and the formats of these."""
@@ -432,7 +443,9 @@ class TableFile:
             if name in self._columns_beside_features or name in (self.words or ()):
                 continue
             date_format, given = self._format_of(name), isinstance(self.date_format, dict)
-            if date_format and (given or (column.text and not np.isnan(days(column.cells[column.first], date_format)))):
+            if column.text and isinstance(column.cells[column.first], date):  # a typed file's, which need no format
+                date_format = date_format or WHOLE_DAY
+            if date_format and (given or (column.text and _are_dates(column, date_format))):
                 numbers = self._days(name, column, date_format, file)
                 columns[name], dates[name] = replace(column, numbers=numbers, text=False, padded=None), date_format
         in_time = any(columns[name].text for name in self._times)
@@ -450,7 +463,9 @@ class TableFile:
         if bad.any():
             row = int(bad.argmax())
             where = f"{file.place(row)}, column {short(name)}: {short(column.word(row))!r}"
-            raise FklError(f"{where} is no date as dataset.date_format={date_format} says")
+            raise FklError(
+                f"{where} is no date as dataset.date_format={date_format} says; {self._as_missing(column.word(row))}"
+            )
         return found
 
     def _fill_value(self, name: str, value: Any, words: tuple[str, ...] | None) -> float:
@@ -519,9 +534,16 @@ def _site_of(path: str) -> str:
     return Path(file.stem).stem if file.suffix.lower() in OPENERS else file.stem
 
 
+def _are_dates(column: Column, date_format: str) -> bool:
+    """Whether most of a column's first different cells are dates in this format."""
+    there = np.flatnonzero(~column.holes)[:ROWS_LOOKED_AT].tolist()
+    read = [np.isnan(days(cell, date_format)) for cell in dict.fromkeys(column.cells[row] for row in there)]
+    return 2 * sum(read) < len(read)
+
+
 def _in_brackets(name: str) -> str:
-    """A column's name as a word in a list of a command line."""
-    return short(name) if re.fullmatch(r"[\w.-]+", name) else json.dumps(short(name), ensure_ascii=False)
+    """A name or cell as a word in a list of a command line."""
+    return short(name) if re.fullmatch(r"[\w./-]+", name) else json.dumps(short(name), ensure_ascii=False)
 
 
 def _is_format(date_format: str) -> bool:

@@ -14,7 +14,8 @@ from fkl.basics.errors import require
 
 NAMED_COLUMNS = ("text", "airquality", "concrete")
 """Formats of a table whose columns have names, the target among them."""
-FORMATS = (*NAMED_COLUMNS, "mat", "libsvm", "libsvm_sparse", "libsvm_streamed", "cod_rna")
+LIBSVM = ("libsvm", "libsvm_sparse", "libsvm_streamed", "cod_rna")
+FORMATS = (*NAMED_COLUMNS, "mat", *LIBSVM)
 """Words for `Layout.format`; `fkl.data.readers` has a function for each."""
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": None}
 HOLES = ("refuse", "drop", "mean", "median", "previous")
@@ -62,7 +63,8 @@ class Layout:
     leave_out : list of str
         Columns that are not features.
     negative : float or None
-        Label of the class -1 where the target is one of two classes; that of the other is 1.
+        Label of the class -1 where the target is one of two classes; that of the other is 1. With it, files of
+        LIBSVM's format must be as published: a sample a line, and ascending indices from 1.
     hole : str or None
         Cell that stands for a missing value.
     missing : {"refuse", "drop", "mean", "median", "previous"}

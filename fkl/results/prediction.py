@@ -63,6 +63,7 @@ def write_predictions(
     reading = model.encoder.reading
     columns = typed_file.read(path, raw, reading) if typed else csv_file.read(path, raw, reading, least=1)
     csv_file.require_rows(path, columns.rows, least=1)
+    columns = columns.with_zeros(model.encoder.columns)
     cells = {
         name: [None if hole else cell for cell, hole in zip(column.cells, column.holes, strict=True)]
         for name, column in columns.by_name.items()

@@ -16,9 +16,9 @@ import numpy as np
 
 GOOD = "width,height,price\n1,2,3\n4,5,6\n7,8,10\n"
 LINE, TEXT = r"own\.csv, line 2", "is not text in UTF-8"
-FIRST = rf"{LINE}, column width: .* is not a number"
+FIRST = rf"{LINE}, column width: .* is not a (finite )?number"
 CONTROL = r"own\.csv, line \d+: the control character U\+{} is not text"
-RAGGED = r"own\.csv, line \d+: \d+ cells where line 1 has \d+"
+RAGGED = r"own\.csv, line \d+: \d+ cells? where line 1 has \d+"
 NUMBER = r"own\.csv, line 3, column height: .* is not a finite number"
 
 
@@ -138,34 +138,32 @@ TABLES: dict[str, Hostile] = {
     "beyond all characters": Hostile(GOOD.encode().replace(b"5", b"\xf5\x80\x80\x80"), f"line 3: byte 0xf5 {TEXT}"),
     "cut inside a character": Hostile(GOOD.encode() + "8,9,ü".encode()[:-1], f"line 5: byte 0xc3 {TEXT}"),
     "latin-1 in a later line": Hostile(GOOD.encode() + b"8,9,\xfc\n", f"line 5: byte 0xfc {TEXT}"),
-    "utf-16, the other way": Hostile(b"\xfe\xff" + GOOD.encode("utf-16-be"), f"line 1: byte 0xfe {TEXT}"),
     "utf-16 without a mark": Hostile(GOOD.encode("utf-16-le"), CONTROL.format("0000")),
-    "utf-32": Hostile(GOOD.encode("utf-32"), f"line 1: byte 0xff {TEXT}"),
     "ebcdic": Hostile(GOOD.encode("cp500"), f"line 1: byte 0x.. {TEXT}"),
     "shift-jis": Hostile("幅,price\n1,2\n3,4\n".encode("shift_jis"), f"line 1: byte 0x.. {TEXT}"),
     # files of another kind
-    "a picture": Hostile(b"\x89PNG\r\n\x1a\n" + bytes(20), f"line 1: byte 0x89 {TEXT}"),
-    "a photograph": Hostile(b"\xff\xd8\xff\xe0\x00\x10JFIF", f"line 1: byte 0xff {TEXT}"),
-    "a program": Hostile(b"\x7fELF\x02\x01\x01" + bytes(20), CONTROL.format("007F")),
-    "a spreadsheet": Hostile(_zip({"xl/workbook.xml": b"<a/>"}), f"(line [12]: byte 0x.. {TEXT}|control character)"),
-    "an old spreadsheet": Hostile(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), f"line 1: byte 0xd0 {TEXT}"),
-    "a database": Hostile(b"SQLite format 3\0\x10\0\1\1", CONTROL.format("0000")),
-    "columns as parquet": Hostile(b"PAR1\x15\x04\x15\x30\x15", CONTROL.format("0015")),
-    "a numpy array": Hostile(_array(), f"line 1: byte 0x93 {TEXT}"),
-    "a pickle": Hostile(pickle.dumps([1.0, 2.0]), f"line 1: byte 0x80 {TEXT}"),
+    "a picture": Hostile(b"\x89PNG\r\n\x1a\n" + bytes(20), "is a file of another program"),
+    "a photograph": Hostile(b"\xff\xd8\xff\xe0\x00\x10JFIF", "is a file of another program"),
+    "a program": Hostile(b"\x7fELF\x02\x01\x01" + bytes(20), "is a file of another program"),
+    "a spreadsheet": Hostile(_zip({"xl/workbook.xml": b"<a/>"}), "is an Excel workbook; save its sheet as CSV"),
+    "an old spreadsheet": Hostile(
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), "is an old Excel workbook; give it a name that ends in .xls"
+    ),
+    "a database": Hostile(b"SQLite format 3\0\x10\0\1\1", "is a file of another program"),
+    "columns as parquet": Hostile(b"PAR1\x15\x04\x15\x30\x15", "is a Parquet, Feather or numpy file"),
+    "a numpy array": Hostile(_array(), "is a Parquet, Feather or numpy file"),
+    "a pickle": Hostile(pickle.dumps([1.0, 2.0]), "is a file of another program"),
     "a pickle that is text": Hostile(
         b"cos\nsystem\n(S'touch pwned'\ntR.", r"target=price: must be a column of own\.csv"
     ),
-    "a page of the web": Hostile(b"<!DOCTYPE html>\n<html><body>Not found</body></html>\n", "1 rows where at least 2"),
-    "an answer in JSON": Hostile(
-        b'[{"width": 1, "price": 2}, {"width": 3, "price": 4}]\n', r"own\.csv, line 1: ',' expected after"
-    ),
+    "a page of the web": Hostile(b"<!DOCTYPE html>\n<html><body>Not found</body></html>\n", "is a web page or XML"),
+    "an answer in JSON": Hostile(b'[{"width": 1, "price": 2}, {"width": 3, "price": 4}]\n', "is JSON; save it as CSV"),
     "a pointer to a large file": Hostile(
         b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n",
         r"target=price: must be a column of own\.csv",
     ),
-    "a document": Hostile(b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n1 0 obj\n", f"line 2: byte 0xe2 {TEXT}"),
-    "a script": Hostile(b"import os\nos.system('touch pwned')\n", "1 rows where at least 2 are needed"),
+    "a document": Hostile(b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n1 0 obj\n", "is a file of another program"),
+    "a script": Hostile(b"import os\nos.system('touch pwned')\n", "1 row where at least 2 are needed"),
     "a merge that was not finished": Hostile(
         GOOD.replace("4,5,6", "<<<<<<< HEAD\n4,5,6\n=======\n4,5,7\n>>>>>>> b").encode(), RAGGED
     ),
@@ -184,7 +182,7 @@ TABLES: dict[str, Hostile] = {
         b"width,price\n1,?\n2,NA\n", "0 rows without a missing target where at least 2", ("dataset.missing=mean",)
     ),
     "one target is left": Hostile(
-        b"width,price\n1,?\n2,5\n", "1 rows without a missing target where at least 2", ("dataset.missing=mean",)
+        b"width,price\n1,?\n2,5\n", "1 row without a missing target where at least 2", ("dataset.missing=mean",)
     ),
     "words with holes": Hostile(
         b"width,price\nred,1\n?,5\nblue,2\n",
@@ -194,14 +192,9 @@ TABLES: dict[str, Hostile] = {
     # headers and lines
     "names that differ in spaces": _header('width,"width ",price', "line 1: two columns are named width"),
     "the target twice": _header("width,price,price", "line 1: two columns are named price"),
-    "a name of spaces": _header('width,"  ",price', "line 1: column 2 has no name"),
     "a header in the midst": Hostile((GOOD + GOOD).encode(), "line 5, column width: 'width' is not a finite number"),
     "a line of sums": Hostile((GOOD + "total,15,19\n").encode(), "line 5, column width: 'total' is not a finite"),
     "units under the header": Hostile(GOOD.replace("\n1", "\nm,m,EUR\n1").encode(), f"{LINE}, column width: 'm'"),
-    "a comment above": Hostile(b"# from the lab, 2020\n" + GOOD.encode(), RAGGED),
-    "a spreadsheet's hint": Hostile(b"sep=;\n" + GOOD.replace(",", ";").encode(), RAGGED),
-    "a comma at each line's end": Hostile(GOOD.replace("\n", ",\n").encode(), "line 1: column 4 has no name"),
-    "a comma at each row's end": Hostile(GOOD.replace("\n", ",\n").replace("price,", "price").encode(), RAGGED),
     "another delimiter further down": Hostile((GOOD + "1;2;3\n").encode(), RAGGED),
     "a quote that is never closed": Hostile(GOOD.replace("width", '"width').encode(), r"own\.csv, line 1: "),
     "a quote inside a cell": _cell('5"6"x', r"own\.csv, line 3"),
@@ -209,7 +202,7 @@ TABLES: dict[str, Hostile] = {
     "a cell with a line end": _cell('"5\n6"', NUMBER),
     "only commas": Hostile(b",,,\n,,,\n,,,\n", "target=price: must be a column of own.csv, which has 1, 2, 3, 4"),
     "only quotes": Hostile(b'""\n""\n', "target=price: must be a column"),
-    "a hundred thousand empty cells": Hostile(b"," * 100_000 + b"\n", "1 rows where at least 2"),
+    "a hundred thousand empty cells": Hostile(b"," * 100_000 + b"\n", "1 row where at least 2"),
     "one line of a megabyte": Hostile(b"1" * (1 << 20), "line 1: field larger than field limit"),
     "a name of a megabyte": _header("w" * (1 << 20) + ",height,price", "line 1: field larger than field limit"),
     "a name of many letters": Hostile(
@@ -224,7 +217,9 @@ TABLES: dict[str, Hostile] = {
     ),
     "no header, though it is said": Hostile(b"1,2,3\n4,5,6\n7,8,9\n", "which has 1, 2, 3", ("dataset.header=true",)),
     "a header, though it is said that there is none": Hostile(
-        GOOD.encode(), "line 1, column 1: 'width' is not a number", ("dataset.header=false", "dataset.target='3'")
+        GOOD.encode(),
+        "line 1, column 1: 'width' is not a finite number",
+        ("dataset.header=false", "dataset.target='3'"),
     ),
     "column 0": Hostile(b"1,2\n3,4\n", "target=0: must be a column of .* which has 1, 2", ("dataset.target='0'",)),
     "a column from the end": Hostile(b"1,2\n3,4\n", "target=-1: must be a column", ("dataset.target='-1'",)),
@@ -251,13 +246,15 @@ TABLES: dict[str, Hostile] = {
     "gz called bz2": _packed(gzip.compress(LARGE), DAMAGED, ".bz2"),
     "zlib called gz": _packed(zlib.compress(LARGE), DAMAGED, ".gz"),
     "a method that gz has not": _packed(b"\x1f\x8b\x07" + gzip.compress(LARGE)[3:], DAMAGED, ".gz"),
-    "gz in gz": _packed(gzip.compress(gzip.compress(LARGE)), f"byte 0x8b {TEXT}|control character", ".gz"),
+    "gz in gz": _packed(gzip.compress(gzip.compress(LARGE)), "is compressed; give it a name", ".gz"),
     "nothing, as gz": _packed(b"", "empty; must be a table", ".gz"),
     "nothing, compressed": _packed(gzip.compress(b""), "empty; must be a table", ".gz"),
     "a binary file, compressed": _packed(
         gzip.compress(bytes(range(256))), CONTROL.format("0000").replace("csv", "csv.gz") + f"|byte 0x80 {TEXT}", ".gz"
     ),
-    "a zip": _packed(_zip({"own.csv": GOOD.encode()}), f"byte 0x.. {TEXT}|control character", ".zip"),
+    "a zip": _packed(
+        _zip({"own.csv": GOOD.encode(), "two.csv": b""}), "zip archive with 2 tables among 2 files", ".zip"
+    ),
 }
 """Of a user's own table; what does not say otherwise is refused by name, and line where there is one."""
 

@@ -10,9 +10,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_svmlight_file
 
 from fkl.basics.errors import FklError
+from fkl.data.store import Store
 from fkl.data.table_file import TableFile
+from fkl.data.table_set import TableSet
 
 CARS = "hp,weight,y\n{},3504,18\n165,3693,15\n150,3436,18\n130,2130,24\n"
 TEXTS = ("refuse", "drop", "code", "one_hot")
@@ -48,6 +51,21 @@ def test_no_single_cell_decides_what_a_column_is(tmp_path, marker, row, text):
     table = load(tmp_path, content, text=text, missing="drop", hole=[-200.0 if marker == "-200 " else marker])
     assert table.feature_names == ("hp", "weight")
     assert table.y.tolist() == [y for i, y in enumerate([18, 15, 18, 24]) if i != row]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("row", [0, 2])
+def test_no_single_cell_decides_whether_a_column_has_dates(tmp_path, row, text):
+    days = [f"{day:02}.02.2024" for day in range(1, 5)]
+    days[row] = "N/A"
+    content = "day,y\n" + "".join(f"{day},{i}\n" for i, day in enumerate(days))
+    keys = {"text": text, "missing": "drop", "date_format": "%d.%m.%Y"}
+    message = refused(tmp_path, content, **keys)
+    assert (
+        f"line {row + 2}, column day: 'N/A' is no date as dataset.date_format=%d.%m.%Y says; dataset.hole=[N/A]"
+        in message
+    )
+    assert len(load(tmp_path, content, hole=["N/A"], **keys).y) == 3
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -138,6 +156,7 @@ WRITTEN = {
     "two columns without names": (",,a,1,y\n7,8,1,1,2\n7,8,3,1,4\n", ["column 1", "2", "1"]),
     "comments": ("# from the archive, 2024\n# columns: a, b\n\na,y\n1,2\n3,4\n", []),
     "a comment as long as the header": ("#made by, hand\na,y\n1,2\n3,4\n", []),
+    "a hint for Excel": ("sep=;\na;y\n1;2\n3;4\n", []),
     "numpy's header": ("# a y\n1.0e+00 2.0e+00\n3.0 4.0\n", []),
     "numpy's header with commas": ("# a,y\n1,2\n3,4\n", []),
     "names as wide tables have them": ("a,y,2019,2020\n1,2,0,0\n3,4,0,0\n", ["2019", "2020"]),
@@ -272,3 +291,122 @@ def test_a_file_of_another_kind_is_named(tmp_path, kind):
 )
 def test_the_encoding_can_be_given(tmp_path, encoding, given):
     assert load(tmp_path, "größe,y\n1,2\n3,4\n".encode(encoding), encoding=given).feature_names == ("größe",)
+
+
+LIBSVM = {
+    "two classes": "-1 1:0.5 3:2\n+1 2:1e-3 3:4\n-1 1:7\n",
+    "real labels": "0.637 1:0.5 3:2\n7.376 2:1e-3 3:4\n-1e2 1:7\n",
+    "three classes": "1 1:0.5 3:2\n0 2:1e-3 3:4\n2 1:7\n",
+    "from 0": "1 0:0.5 2:2\n0 1:1e-3 2:4\n2 0:7\n",
+    "comments and blank lines": "# made by hand\n\n1 1:0.5 3:2 # c 0:1\n\n0 2:1e-3 3:4\n  \n2 1:7#\n",
+    "unsorted": "1 3:2 1:0.5\n0 3:4 2:1e-3\n2 1:7\n",
+    "spaces and CRLF": "1  1:0.5\t3:2 \r\n0 2:1e-3 3:4\r\n2 1:7\r\n",
+    "an empty sample": "1 1:0.5 3:2\n0\n2 2:1e-3 3:4\n",
+}
+
+
+@pytest.mark.parametrize("kind", LIBSVM)
+def test_libsvm_is_read_as_scikit_learn_reads_it(tmp_path, kind):
+    """As dataset=file, whatever text= and header= are, and by a YAML."""
+    content = LIBSVM[kind]
+    in_order = "1 1:0.5 3:2\n0 2:1e-3 3:4\n2 1:7\n" if kind == "unsorted" else content
+    x, y = load_svmlight_file(io.BytesIO(in_order.encode()))
+    first = 0 if kind == "from 0" else 1
+    for keys in ({"target": ""}, {"target": "label", "text": "code", "header": False}):
+        table = load(tmp_path, content, **keys)
+        assert np.array_equal(table.x, x.toarray()) and np.array_equal(table.y, y)
+        assert table.feature_names == tuple(str(first + number) for number in range(3))
+    layout = {"name": "own", "format": "libsvm", "columns": ["a", "b", "c"], "files": [{"name": "own.csv"}]}
+    published = TableSet(layout).load(Store(tmp_path, offline=True), None)
+    assert np.array_equal(published.x, x.toarray()) and np.array_equal(published.y, y)
+
+
+@pytest.mark.parametrize(
+    ("content", "keys", "said"),
+    [
+        ("1 qid:1 1:0.5 2:1\n2 qid:1 1:1 2:3\n", {}, "own.csv, line 1: has qid, the groups of a ranking"),
+        ("1 1:0.5 2:1\n2 1:1 1:3\n", {}, "line 2: '2 1:1 1:3' is not a label and different index:value pairs"),
+        ("1 1:0.5 2:1\n\n2 1:1 2:x\n", {}, "line 3: '2 1:1 2:x' is not a label and"),
+        (
+            "1 1:0.5 2:1\n# c\n2 1:1 2:nan\n",
+            {},
+            "line 3: must have a finite label and finite values",
+        ),
+        ("1 1:0.5 2:1\n", {}, "own.csv: 1 row without a missing cell where at least 2 are needed"),
+        (
+            "1 1:0.5 2:1\n2 1:1\n",
+            {"target": "1"},
+            "target=1: must be label, or left out: own.csv is in LIBSVM's format",
+        ),
+        (
+            "1 1:0.5 999999999:1\n2 1:1\n",
+            {},
+            "2 samples of 1,000,000,000 features, with their zeros, would take 14.9 GiB of memory; a YAML",
+        ),
+    ],
+)
+def test_what_libsvm_cannot_be_is_one_line(tmp_path, content, keys, said):
+    assert said in refused(tmp_path, content, **{"target": "", **keys})
+
+
+def test_an_index_that_a_libsvm_file_does_not_have_is_zero(tmp_path):
+    (tmp_path / "test.svm").write_text("1 1:1 4:1\n2 2:5 3:6\n")
+    table = load(tmp_path, LIBSVM["real labels"], target="", test_path=str(tmp_path / "test.svm"))
+    assert table.feature_names == ("1", "2", "3", "4")
+    assert table.x[:, 3].tolist() == [0, 0, 0, 1, 0]
+    assert table.x[4].tolist() == [0, 5, 6, 0]
+    parts = {"a": "1 1:1 2:1\n2 2:1\n", "b": "1 0:1 1:1\n2 1:1\n"}
+    for name, content in parts.items():
+        (tmp_path / name).write_text(content)
+    layout = {
+        "name": "own",
+        "format": "libsvm",
+        "columns": ["x", "y", "z"],
+        "files": [{"name": name} for name in parts],
+    }
+    table = TableSet(layout).load(Store(tmp_path, offline=True), None)
+    assert table.x.tolist() == [[0, 1, 1], [0, 0, 1], [1, 1, 0], [0, 1, 0]]  # both count from 0
+
+
+def test_times_of_day_are_no_libsvm(tmp_path):
+    assert load(tmp_path, "4 12:30\n5 13:45\n", target="1", text="code", header=False).x.tolist() == [[0], [1]]
+
+
+def test_one_row_is_enough_for_a_site_and_for_a_test(tmp_path):
+    for name, rows in {"a": "0,0\n1,1\n", "b": "2,3\n", "c": "4,4\n"}.items():
+        (tmp_path / f"{name}.csv").write_text(f"x,y\n{rows}")
+    table = TableFile(path=str(tmp_path / "*.csv"), target="y").load(None, None)
+    assert table.site.tolist() == [0, 0, 1, 2]
+    table = TableFile(path=str(tmp_path / "a.csv"), test_path=str(tmp_path / "b.csv"), target="y").load(None, None)
+    assert table.tested.tolist() == [False, False, True]
+    with pytest.raises(FklError, match=r"b\.csv: 1 row where at least 2 are needed"):
+        TableFile(path=str(tmp_path / "b.csv"), target="y").load(None, None)
+    (tmp_path / "d.csv").write_text("x,y\n")
+    with pytest.raises(FklError, match=r"d\.csv: 0 rows where at least 1 is needed"):
+        TableFile(path=str(tmp_path / "[a-d].csv"), target="y").load(None, None)
+
+
+@pytest.mark.parametrize(
+    ("content", "keys", "rows"),
+    [
+        ("-1 1:0.5 3:2\n1 2:1e-3 3:4\n-1 1:7\n1 3:1\n", (), "1 1:0.5\n-1 2:2 # no third\n"),
+        ("n1^1e3^1\nn2^2^3\nn3^5^4\n", ("target=3", "header=false", "delimiter=^", "drop=[1]"), "n4^4^1\nn5^-^2\n"),
+        ("größe;y\n1,5;1\n2.000;3\n5;4\n", ("target=y", "encoding=cp1252", "decimal=comma", "thousands=point"), None),
+        (",a,y\n0,-200,1\n1,2,2\n2,3,3\n", ("target=y", "drop=[1]", "hole=[-200]", "missing=mean"), None),
+    ],
+)
+def test_a_model_reads_rows_as_it_read_those_that_it_learned_from(fkl, tmp_path, content, keys, rows):
+    encoding = "cp1252" if "encoding=cp1252" in keys else "utf-8"
+    Path("own.csv").write_bytes(content.encode(encoding))
+    call = ("run", "algo=one_shot_ridge", "dataset=file", "dataset.path=own.csv", "replicates=1", "kernels.D=5")
+    answer = fkl(*call, *(f"dataset.{key}" for key in keys), "save_model=true", "figures=none", "out=here")
+    assert answer.code == 0, answer.err
+    answer = fkl("predict", "here", "own.csv")
+    assert answer.code == 0, answer.err
+    lines = content.strip().count("\n") + (0 if rows else -1)
+    assert len(pd.read_csv(io.StringIO(answer.out))) == lines + 1
+    if rows:
+        Path("new.csv").write_text(rows)
+        answer = fkl("predict", "here", "new.csv", "--skip-bad-rows")
+        assert answer.code == 0, answer.err
+        assert answer.out.count("\n") == 3

@@ -15,6 +15,7 @@ from sklearn.preprocessing import LabelEncoder, OneHotEncoder, OrdinalEncoder
 
 from fkl.basics.errors import BadValue, FklError
 from fkl.config.loading import build
+from fkl.data.encoder import Encoder
 from fkl.data.partition import Sites
 from fkl.data.table_file import TableFile
 from fkl.data.vertical import FeatureGroups
@@ -108,15 +109,22 @@ def test_dates_and_booleans_are_the_same_numbers_in_every_format(tmp_path, suffi
     assert sorted_by.y.tolist() == frame.dropna().sort_values("day")["stay"].tolist()
 
 
-@pytest.mark.parametrize("text", ["refuse", "code", "one_hot"])
-def test_dates_of_a_typed_file_are_no_words(tmp_path, text):
-    frame = FRAME.assign(day=pd.to_datetime(FRAME["day"], format="ISO8601"))[["day", "age", "stay"]]
-    with pytest.raises(
-        FklError, match=r"own.parquet, row 1, column day: 2024-01-03 .* is a date; dataset.date_format="
-    ) as refused:
-        load(tmp_path / "own.parquet", frame, text=text)
-    assert "\n" not in str(refused.value)
-    assert load(tmp_path / "own.parquet", frame, text="drop").feature_names == ("age",)
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
+@pytest.mark.parametrize("text", ["refuse", "drop", "code", "one_hot"])
+def test_dates_of_a_typed_file_need_no_format(tmp_path, text, suffix, zone):
+    days = pd.to_datetime(FRAME["day"], format="ISO8601")
+    frame = FRAME.assign(day=days.dt.tz_localize(zone), week=days.dt.date)[["day", "week", "age", "stay"]]
+    table = load(tmp_path / f"own{suffix}", frame, text=text)
+    assert table.feature_names == ("day", "week", "age")
+    utc = frame["day"].dt.tz_convert("UTC").dt.tz_localize(None) if zone else days
+    expected = (utc - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)
+    assert table.x[:, 0].tolist() == expected.tolist()
+    assert table.x[:, 1].tolist() == [19725, 19723, 19724, 19724, 19727]
+    assert np.array_equal(table.encoder.x(frame), table.x)
+    assert np.array_equal(Encoder.of_json(table.encoder.as_json()).x(frame), table.x)
+    holed = frame.assign(day=frame["day"].where(frame.index != 2), week=frame["week"].where(frame.index != 1))
+    assert len(load(tmp_path / f"own{suffix}", holed, text=text, missing="drop").y) == 3
 
 
 def test_a_column_of_words_may_have_true_among_them(tmp_path):

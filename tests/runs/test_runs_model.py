@@ -462,7 +462,7 @@ def test_where_no_row_can_be_read_all_predictions_are_empty(fkl: Callable[..., A
     assert (answer.code, answer.out) == (0, "prediction,low,high\n,,\n")
     Path("rows.csv").write_text("a,b,c\n")
     answer = fkl("predict", "model.npz", "rows.csv", "--skip-bad-rows")
-    assert (answer.code, answer.err) == (2, "error: rows.csv: 0 rows where at least 1 are needed\n")
+    assert (answer.code, answer.err) == (2, "error: rows.csv: 0 rows where at least 1 is needed\n")
 
 
 def test_a_model_predicts_in_raw_units_what_its_method_shows_scaled() -> None:
