@@ -261,12 +261,13 @@ class _Plain:
 
 
 def _refuse_data(path: str, line: int, names: Sequence[str], reading: Reading) -> None:
-    """Refuse names that look like a row: numbers that do not rise or fall as years do, or one or two fractions."""
+    """Refuse names that look like a row: numbers that are not in order, as years and wavelengths are."""
     numbers = [reading.number(name) for name in names if not reading.is_hole(name)]
     found = [number for number in numbers if number is not None]
     steps = np.diff(found)
-    whole = all(number % 1 == 0 for number in found)
-    if not (whole and (steps < 0).all()) and not ((whole or len(found) > 2) and (steps > 0).all()):
+    whole, fractions = all(number % 1 == 0 for number in found), len(found) > max(2, len(names) / 2)
+    in_order = ((whole or fractions) and (steps > 0).all()) or (whole and (steps < 0).all())
+    if not in_order or "?" in names:
         shown = ", ".join(map(short, names[:NAMES_SHOWN])) + ", ..." * (len(names) > NAMES_SHOWN)
         keys = "dataset.header=false, or dataset.header=true if these are names"
         raise FklError(f"{path}, line {line} looks like data ({shown}): {keys}")

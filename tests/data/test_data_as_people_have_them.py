@@ -1,7 +1,9 @@
 """Files as people have them: as other programs write them, and what a line says where a key is needed."""
 
+import bz2
 import gzip
 import io
+import lzma
 import pickle
 import tarfile
 import zipfile
@@ -159,6 +161,7 @@ WRITTEN = {
     "a hint for Excel": ("sep=;\na;y\n1;2\n3;4\n", []),
     "numpy's header": ("# a y\n1.0e+00 2.0e+00\n3.0 4.0\n", []),
     "numpy's header with commas": ("# a,y\n1,2\n3,4\n", []),
+    "wavelengths": ("a,y,400.5,401.25,402\n1,2,0,0,0\n3,4,0,0,0\n", ["400.5", "401.25", "402"]),
     "names as wide tables have them": ("a,y,2019,2020\n1,2,0,0\n3,4,0,0\n", ["2019", "2020"]),
 }
 
@@ -190,6 +193,7 @@ def test_lines_below_comments_have_their_numbers(tmp_path):
         "A11,6,A34,4,A121,67\nA12,48,A32,2,A121,22\n",
         "39,State-gov,77516,Bachelors,13\n50,Private,83311,Masters,14\n",
         "x,0.5\nz,1.5\n",
+        "3,?,alfa-romero,gas,two,88.6,13495\n1,164,audi,gas,four,94.5,13950\n",
     ],
 )
 def test_a_first_line_that_looks_like_data_is_said(tmp_path, content):
@@ -199,7 +203,7 @@ def test_a_first_line_that_looks_like_data_is_said(tmp_path, content):
     assert message == (
         f"own.csv, line 1 looks like data ({shown}): dataset.header=false, or dataset.header=true if these are names"
     )
-    keys = {"target": str(len(first)), "text": "code", "labels": "code"}
+    keys = {"target": str(len(first)), "text": "code", "labels": "code", "missing": "mean"}
     assert len(load(tmp_path, content, header=False, **keys).y) == content.count("\n")
     assert Path(tmp_path, "own.csv").is_file()
 
@@ -249,7 +253,7 @@ OTHERS = {
     "zip of pictures": (zipped(a_png=b"", b_png=b""), "with 0 tables among 2 files: a.png, b.png; unpack"),
     "empty zip": (b"PK\x03\x04" + bytes(30), "cannot be decompressed"),
     "tar": (in_tar("a.csv", "b.csv"), "is a tar archive; unpack"),
-    "gz without its suffix": (gzip.compress(PLAIN), "is compressed; give it a name that ends in .gz"),
+    "tgz": (gzip.compress(in_tar("a.csv", "b.csv")), "is a tar archive; unpack"),
     "xls without its suffix": (
         b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500),
         "an old Excel workbook; give it a name",
@@ -274,6 +278,11 @@ OTHERS = {
 }
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_compressed_file_needs_no_suffix(tmp_path, pack):
+    assert load(tmp_path, pack(PLAIN)).y.tolist() == [2, 4]
+
+
 @pytest.mark.parametrize("kind", OTHERS)
 def test_a_file_of_another_kind_is_named(tmp_path, kind):
     raw, said = OTHERS[kind]
@@ -283,7 +292,8 @@ def test_a_file_of_another_kind_is_named(tmp_path, kind):
         (tmp_path / "own.csv.gz").write_bytes(gzip.compress(raw))
         with pytest.raises(FklError) as caught:
             TableFile(path=str(tmp_path / "own.csv.gz"), target="y").load(None, None)
-        assert said.partition(";")[0] in str(caught.value) or raw.startswith(b"PK")
+        packed_twice = raw[:2] == b"\x1f\x8b" and "is compressed twice" in str(caught.value)
+        assert said.partition(";")[0] in str(caught.value) or raw.startswith(b"PK") or packed_twice
 
 
 @pytest.mark.parametrize(
