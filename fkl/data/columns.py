@@ -76,7 +76,8 @@ class Column:
             of = {cell: BOOLEANS.get(cell.lower()) for cell in of}
         holes = np.array([cell in empty for cell in cells], np.bool_)
         numbers = np.array([of[cell] for cell in cells], np.float64)
-        padded = next((row for row, cell in enumerate(cells) if PADDED.fullmatch(cell)), None)
+        ids = {cell for cell in of if PADDED.fullmatch(cell)}
+        padded = next((row for row, cell in enumerate(cells) if cell in ids), None) if ids else None
         return cls(cells, holes, numbers, _are_words(cells, holes, numbers), padded)
 
     @classmethod
