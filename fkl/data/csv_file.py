@@ -191,11 +191,13 @@ def _read_plain(words: str, line: int, sign: str, width: int, reading: Reading, 
 def _with_odd_integers(body: NDArray[np.uint8], ends: NDArray[np.int64], width: int) -> set[int]:
     """Columns that may have cells as 007, -0 and +5, which pandas reads as 7, 0 and 5."""
     starts = np.append(0, ends[:-1] + 1)
-    one, two, three = (body[np.minimum(starts + i, len(body) - 1)] for i in range(3))
+    first = body[starts]
+    cells = np.flatnonzero((first == ord("0")) | (first == ord("-")) | (first == ord("+")))
+    one, two, three = (body[np.minimum(starts[cells] + i, len(body) - 1)] for i in range(3))
     digits = (two >= ord("0")) & (two <= ord("9")) & (three >= ord("0")) & (three <= ord("9"))
     minus = (one == ord("-")) & (two == ord("0")) & (three != ord("."))
     odd = ((one == ord("0")) & digits) | minus | (one == ord("+"))
-    return set((np.flatnonzero(odd) % width).tolist())
+    return set((cells[odd] % width).tolist())
 
 
 @dataclass(frozen=True)
