@@ -102,8 +102,9 @@ class Column:
     @property
     def like_number(self) -> int | None:
         """The first row of a text column that is a number in another notation, if most of its cells are."""
-        there = [row for row, cell in enumerate(self.cells) if not self.holes[row] and LIKE_NUMBER.fullmatch(str(cell))]
-        return there[0] if self.text and 2 * len(there) > len(self.holes) - self.holes.sum() else None
+        alike = {cell for cell in dict.fromkeys(self.cells) if self.text and LIKE_NUMBER.fullmatch(str(cell))}
+        there = [row for row, cell in enumerate(self.cells) if cell in alike and not self.holes[row]] if alike else []
+        return there[0] if 2 * len(there) > len(self.holes) - self.holes.sum() else None
 
     def followed_by(self, other: "Column") -> "Column":
         """Both, one below the other."""

@@ -420,3 +420,67 @@ def test_a_model_reads_rows_as_it_read_those_that_it_learned_from(fkl, tmp_path,
         answer = fkl("predict", "here", "new.csv", "--skip-bad-rows")
         assert answer.code == 0, answer.err
         assert answer.out.count("\n") == 3
+
+
+AS_PANDAS = {
+    "abalone": ("M,0.455,0.365,15\nF,0.53,0.42,9\nI,0.33,0.255,7\n", {"header": False}, {"header": None}),
+    "housing": (
+        " 0.00632  18.00   2.310  0  24.00\n 0.02731   0.00   7.070  0  21.60\n",
+        {},
+        {"header": None, "sep": r"\s+"},
+    ),
+    "horse-colic": (
+        "2 1 530101 38.50 ?\n1 1 534817 39.2 88\n2 1 530334 ? 40\n",
+        {"missing": "mean"},
+        {"header": None, "sep": " "},
+    ),
+    "german": ("A11 6 A34 1169 1\nA12 48 A32 5951 2\n", {"header": False}, {"header": None, "sep": " "}),
+    "pollution": (
+        "No,year,pm2.5,cbwd,Iws\n1,2010,NA,NW,1.79\n25,2010,129,SE,1.79\n26,2010,148,cv,2.68\n",
+        {"missing": "drop"},
+        {},
+    ),
+    "california": ("longitude,total_bedrooms,y\n-122.23,129.0,4.526E5\n-122.22,,358500.0\n", {"missing": "mean"}, {}),
+    "gapminder": (
+        "country;life;pop\nAfghanistan;28,801;8425333\nAlbania;55,23;1282697\n",
+        {"decimal": "comma"},
+        {"sep": ";", "decimal": ","},
+    ),
+    "fed funds": (
+        "DATE,FEDFUNDS\n1954-07-01,0.80\n1954-08-01,.\n1954-09-01,1.07\n",
+        {"missing": "drop", "hole": ["."]},
+        {"na_values": ["."]},
+    ),
+    "oil-spill": ("1,2558,1506.09,456.63,90,0\n2,22325,79.11,841.03,180,1\n", {}, {"header": None}),
+    "student": ("id;y;x0\n0;0.30;-1.2e0\n1;0.66;0.25\n", {}, {"sep": ";"}),
+    "airquality of R": (
+        '"","Ozone","Solar.R","Wind"\n"1",41,190,7.4\n"2",NA,118,8\n"3",12,149,12.6\n',
+        {"missing": "mean"},
+        {},
+    ),
+    "penguins": (
+        "species\tbill\tmass\nAdelie\t39.1\t3750\nAdelie\t\t\nGentoo\t46.1\t4500\n",
+        {"missing": "drop"},
+        {"sep": "\t"},
+    ),
+    "UCI_Credit_Card": ("ID,LIMIT_BAL,SEX,default.payment.next.month\n1,20000.0,2,1\n2,120000.0,2,0\n", {}, {}),
+}
+"""The first lines of public tables, the keys that read them, and the arguments with which pandas does."""
+
+
+@pytest.mark.parametrize("name", AS_PANDAS)
+def test_public_tables_are_read_as_pandas_reads_them(tmp_path, name):
+    content, keys, arguments = AS_PANDAS[name]
+    frame = pd.read_csv(io.StringIO(content), **{"na_values": ["?"], "skipinitialspace": True, **arguments})
+    frame.columns = [str(i + 1) if "header" in arguments or "Unnamed" in c else c for i, c in enumerate(frame.columns)]
+    target = frame.columns[-1]
+    if keys.get("missing") == "drop":
+        frame = frame.dropna()
+    frame = frame.apply(lambda cells: cells if cells.dtype.kind in "iuf" else pd.factorize(cells)[0])
+    frame = frame[frame[target].notna()]
+    table = load(tmp_path, content, target=target, text="code", **keys)
+    if keys.get("missing") == "mean":
+        frame = frame.fillna(frame.mean())
+    assert table.feature_names == tuple(frame.columns[:-1])
+    assert np.array_equal(table.x, frame.to_numpy(np.float64)[:, :-1])
+    assert np.array_equal(table.y, frame[target].to_numpy(np.float64))
