@@ -11,6 +11,7 @@ from fkl.basics.environment import variable
 from fkl.basics.errors import FklError
 from fkl.data.dealt_rows import parts_of_all
 
+OWN_TABLE = "fkl.data.table_file.TableFile"
 MOST = 30_000
 """Limit for all interpolations together: keys, values and hundreds of letters."""
 DEEPEST = 50
@@ -24,6 +25,11 @@ OmegaConf.register_new_resolver(
     replace=True,
 )
 OmegaConf.register_new_resolver("variable", variable, replace=True)
+OmegaConf.register_new_resolver(
+    "usual_scaling",  # one factor for all features would hide those of small units
+    lambda *, _root_: "unit_box" if OmegaConf.select(_root_, "dataset._target_") == OWN_TABLE else "unit_ball",
+    replace=True,
+)
 
 
 def resolved(config: dict[str, Any]) -> dict[str, Any]:

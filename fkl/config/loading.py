@@ -74,8 +74,6 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     else:
         given = type(kernels).__name__
         require(kernels is None, "kernels", given, f"left out, as by ~kernels: {label} uses none")
-    if top.get("scaling") is None:
-        top["scaling"] = getattr(nodes["dataset"], "usual_scaling", Settings.scaling)
     settings, top = build(Settings, top, "", also=groups)
     plain |= top
     for name, path in (settings.metrics or {}).items():

@@ -74,8 +74,8 @@ class Settings:
         another, with samples and states in files, and gives the same bytes. With jax, for methods whose rounds can be
         traced, one compiled scan plays them on the device that JAX finds.
     scaling : {"unit_ball", "unit_box", "none"}
-        Scaling of features and target, see `fkl.data.normalise.normalise`; null for unit_box with dataset=file, whose
-        features have units of their own, and for unit_ball with all others.
+        Scaling of features and target, see `fkl.data.normalise.normalise`; if not given, unit_box for dataset=file,
+        whose features have units of their own, and unit_ball for all others.
     rows : str
         Which of the data set's rows there are: all; even or odd, every other block of 50 in their order; early or late,
         the first half of each site's rows and the others; tune_N or judge_N, half of the blocks, with a new split for

@@ -117,8 +117,6 @@ class TableFile:
     files: ClassVar[tuple[DataFile, ...]] = ()
     licence: ClassVar[str] = "your own"
     shape: ClassVar[str] = "any"
-    usual_scaling: ClassVar[str] = "unit_box"
-    """Columns of a user's table have different units; one factor for all would hide the small ones."""
 
     path: str = ""
     target: str = ""

@@ -95,7 +95,7 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
 
 
 def _hidden_by_one_feature(experiment: Experiment) -> list[str]:
-    """A warning where one feature is nearly all of the samples' norm, so that methods do not see the others."""
+    """A warning where one feature is nearly all of the samples' norm, which hides the others from methods."""
     problem = experiment.problem
     x = problem.x if experiment.task.of_features else experiment.task.sample_rows(SAMPLES)
     squares = np.square(x, dtype=np.float64).sum(axis=0)

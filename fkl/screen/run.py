@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from fkl.basics.errors import plural
+from fkl.config.interpolation import OWN_TABLE
 from fkl.data.baselines import CONSTANTS, not_beaten
 from fkl.results.metrics import MAIN, main_metric
 from fkl.screen.units import bytes_of, number, percent_apart, seconds, with_spread
@@ -17,7 +18,7 @@ SHORT = {
     "test_error_majority": "most frequent class",
 }
 """Short names of baselines."""
-OWN_TABLE, UNITS = "fkl.data.table_file.TableFile", "rmse_in_units"
+UNITS = "rmse_in_units"
 BELOW, NOT_BELOW = "✓", "▲"
 LABEL, FIRST = 9, 34
 """Widths of a line's label, and of the first of its two entries."""
