@@ -49,7 +49,9 @@ def codes(cells: Iterable[str], words: Sequence[str]) -> NDArray[np.float64]:
     """
     code = {normalize("NFC", word): float(number) for number, word in enumerate(words)}
     other = code.get(OTHER, np.nan)
-    return np.array([code.get(normalize("NFC", cell), other) for cell in cells], np.float64)
+    found = list(cells)
+    of = {cell: code.get(normalize("NFC", cell), other) for cell in dict.fromkeys(found)}
+    return np.array([of[cell] for cell in found], np.float64)
 
 
 @dataclass(frozen=True)

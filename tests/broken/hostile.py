@@ -248,7 +248,7 @@ TABLES: dict[str, Hostile] = {
     "gz called bz2": _packed(gzip.compress(LARGE), DAMAGED, ".bz2"),
     "zlib called gz": _packed(zlib.compress(LARGE), DAMAGED, ".gz"),
     "a method that gz has not": _packed(b"\x1f\x8b\x07" + gzip.compress(LARGE)[3:], DAMAGED, ".gz"),
-    "gz in gz": _packed(gzip.compress(gzip.compress(LARGE)), "is compressed; give it a name", ".gz"),
+    "gz in gz": _packed(gzip.compress(gzip.compress(LARGE)), "is compressed twice", ".gz"),
     "nothing, as gz": _packed(b"", "empty; must be a table", ".gz"),
     "nothing, compressed": _packed(gzip.compress(b""), "empty; must be a table", ".gz"),
     "a binary file, compressed": _packed(
