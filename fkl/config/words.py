@@ -141,7 +141,7 @@ def parsed(words: Iterable[str]) -> list[Any]:
 def _with_quoted_names(value: str) -> dict[str, Any] | None:
     """Names in quotes with values, {"CO(GT)":3}, which Hydra cannot parse; None for anything else."""
     try:
-        found = yaml.safe_load(value) if value.startswith("{") else None
+        found = yaml.safe_load(value) if value.startswith("{") and '"' in value else None
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and None not in found.values() else None
@@ -151,7 +151,7 @@ def _not_understood(word: str) -> FklError:
     """The error about a word, with its value in quotes if it may be meant as text."""
     key, _, value = word.partition("=")
     may_be = ""
-    if value.startswith("{"):
+    if value.startswith("{") and ":" in value:
         may_be = """, with names of other signs in double quotes, as 'dataset.fill={"CO(GT)":3}'"""
     elif set(value) & TAKEN and KEY.fullmatch(key):
         from hydra.core.override_parser.types import Quote, QuotedString

@@ -76,7 +76,8 @@ class Column:
             of = {cell: BOOLEANS.get(cell.lower()) for cell in of}
         holes = np.array([cell in empty for cell in cells], np.bool_)
         numbers = np.array([of[cell] for cell in cells], np.float64)
-        padded = next((row for row, cell in enumerate(cells) if PADDED.fullmatch(cell)), None)
+        ids = {cell for cell in of if PADDED.fullmatch(cell)}
+        padded = next((row for row, cell in enumerate(cells) if cell in ids), None) if ids else None
         return cls(cells, holes, numbers, _are_words(cells, holes, numbers), padded)
 
     @classmethod
@@ -101,8 +102,9 @@ class Column:
     @property
     def like_number(self) -> int | None:
         """The first row of a text column that is a number in another notation, if most of its cells are."""
-        there = [row for row, cell in enumerate(self.cells) if not self.holes[row] and LIKE_NUMBER.fullmatch(str(cell))]
-        return there[0] if self.text and 2 * len(there) > len(self.holes) - self.holes.sum() else None
+        alike = {cell for cell in dict.fromkeys(self.cells) if self.text and LIKE_NUMBER.fullmatch(str(cell))}
+        there = [row for row, cell in enumerate(self.cells) if cell in alike and not self.holes[row]] if alike else []
+        return there[0] if 2 * len(there) > len(self.holes) - self.holes.sum() else None
 
     def followed_by(self, other: "Column") -> "Column":
         """Both, one below the other."""

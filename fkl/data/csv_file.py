@@ -185,16 +185,19 @@ def _read_plain(words: str, line: int, sign: str, width: int, reading: Reading, 
     if len(last) % width or not last[width - 1 :: width].all() or last.sum() != len(last) // width:
         return None
     text = _Plain(body.tobytes(), sign, width)
-    return text.columns(reading, exact=_has_long_zeros(body, ends)), lambda row: line + header + row
+    return text.columns(reading, _with_odd_integers(body, ends, width)), lambda row: line + header + row
 
 
-def _has_long_zeros(body: NDArray[np.uint8], ends: NDArray[np.int64]) -> bool:
-    """Whether a cell may be as 007, -0 or +5, which pandas reads as 7, 0 and 5."""
+def _with_odd_integers(body: NDArray[np.uint8], ends: NDArray[np.int64], width: int) -> set[int]:
+    """Columns that may have cells as 007, -0 and +5, which pandas reads as 7, 0 and 5."""
     starts = np.append(0, ends[:-1] + 1)
-    one, two, three = (body[np.minimum(starts + i, len(body) - 1)] for i in range(3))
+    first = body[starts]
+    cells = np.flatnonzero((first == ord("0")) | (first == ord("-")) | (first == ord("+")))
+    one, two, three = (body[np.minimum(starts[cells] + i, len(body) - 1)] for i in range(3))
     digits = (two >= ord("0")) & (two <= ord("9")) & (three >= ord("0")) & (three <= ord("9"))
     minus = (one == ord("-")) & (two == ord("0")) & (three != ord("."))
-    return bool((((one == ord("0")) & digits) | minus | (one == ord("+"))).any())
+    odd = ((one == ord("0")) & digits) | minus | (one == ord("+"))
+    return set((cells[odd] % width).tolist())
 
 
 @dataclass(frozen=True)
@@ -205,9 +208,9 @@ class _Plain:
     sign: str
     width: int
 
-    def columns(self, reading: Reading, exact: bool) -> list[Column]:
-        """All columns; with `exact` none of them is taken as pandas understands it."""
-        numbers = {} if exact else self._numbers(reading)
+    def columns(self, reading: Reading, odd: set[int]) -> list[Column]:
+        """All columns; the odd ones are not taken as pandas understands them."""
+        numbers = {j: values for j, values in self._numbers(reading).items() if j not in odd}
         rest = [j for j in range(self.width) if j not in numbers]
         found = {j: Column.of_text(cells, reading) for j, cells in zip(rest, self._cells(rest), strict=True)}
         for j, values in numbers.items():
@@ -261,12 +264,13 @@ class _Plain:
 
 
 def _refuse_data(path: str, line: int, names: Sequence[str], reading: Reading) -> None:
-    """Refuse names that look like a row: numbers that do not rise or fall as years do, or one or two fractions."""
+    """Refuse names that look like a row: numbers that are not in order, as years and wavelengths are."""
     numbers = [reading.number(name) for name in names if not reading.is_hole(name)]
     found = [number for number in numbers if number is not None]
     steps = np.diff(found)
-    whole = all(number % 1 == 0 for number in found)
-    if not (whole and (steps < 0).all()) and not ((whole or len(found) > 2) and (steps > 0).all()):
+    whole, fractions = all(number % 1 == 0 for number in found), len(found) > max(2, len(names) / 2)
+    in_order = ((whole or fractions) and (steps > 0).all()) or (whole and (steps < 0).all())
+    if not in_order or "?" in names:
         shown = ", ".join(map(short, names[:NAMES_SHOWN])) + ", ..." * (len(names) > NAMES_SHOWN)
         keys = "dataset.header=false, or dataset.header=true if these are names"
         raise FklError(f"{path}, line {line} looks like data ({shown}): {keys}")

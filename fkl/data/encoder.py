@@ -11,13 +11,15 @@ from unicodedata import normalize
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, in_one_line, plural
+from fkl.basics.errors import FklError, in_one_line, plural, shortened
 from fkl.data.how_read import Reading
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 WORDS_SHOWN = 20
+NAME_SHOWN = 60
+"""Letters of a column's name in a message."""
 OTHER = "other"
 """The word that stands for all words that are not in a list, if it is in the list."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -47,7 +49,9 @@ def codes(cells: Iterable[str], words: Sequence[str]) -> NDArray[np.float64]:
     """
     code = {normalize("NFC", word): float(number) for number, word in enumerate(words)}
     other = code.get(OTHER, np.nan)
-    return np.array([code.get(normalize("NFC", cell), other) for cell in cells], np.float64)
+    found = list(cells)
+    of = {cell: code.get(normalize("NFC", cell), other) for cell in dict.fromkeys(found)}
+    return np.array([of[cell] for cell in found], np.float64)
 
 
 @dataclass(frozen=True)
@@ -236,7 +240,7 @@ class Cells:
             self.encoder, words=words, fill=fill, new_words=bool(words) and self.encoder.one_hot and not self.listed
         )
         for column, values in zip(encoder.columns, self.values.T, strict=True):
-            place = f"{where}, column {in_one_line(column)}"
+            place = f"{where}, column {shortened(column, NAME_SHOWN)}"
             if column in words and not self.listed:
                 found, first = np.unique(values[in_file], return_index=True)
                 places = found[np.argsort(first)].astype(np.int64)  # in the order in which they first appear

@@ -21,12 +21,14 @@ TEXT = bytes([*b"\t\n\r", *range(0x20, 0x7F)])
 MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 """Encodings by the mark with which a file begins."""
 ZIP = b"PK\x03\x04"
+PACKED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz"}
+"""Suffixes of compressed files by their first bytes."""
 OTHER = "a file of another program; save its table as CSV or Parquet"
 KINDS = {
     re.compile(
         rb"\xd0\xcf\x11\xe0"
     ): "an old Excel workbook; give it a name that ends in .xls, or save its sheet as CSV",
-    re.compile(rb"\x1f\x8b|BZh\d1AY|\xfd7zXZ"): "compressed; give it a name that ends in .gz, .bz2 or .xz",
+    re.compile(rb"\x1f\x8b|BZh\d1AY|\xfd7zXZ"): "compressed twice; unpack it once",
     re.compile(
         rb"PAR1|ARROW1|\x93NUMPY"
     ): "a Parquet, Feather or numpy file; end its name in .parquet, .feather or .npz",
@@ -94,14 +96,15 @@ def require_room(path: str, raw: bytes, needed: int, what: str) -> None:
 
 
 def unpacked(path: str, raw: bytes) -> bytes:
-    """Content of a text file, decompressed according to its suffix, or the only table of a zip archive.
+    """Content of a text file, decompressed as its suffix or else its first bytes say, or a zip archive's only table.
 
     Raises
     ------
     FklError
         If it is no text, is damaged, or longer than memory can hold or than a file of its size should be.
     """
-    unpack = OPENERS.get(Path(path).suffix.lower())
+    marked = next((suffix for mark, suffix in PACKED.items() if raw.startswith(mark)), "")
+    unpack = OPENERS.get(Path(path).suffix.lower(), OPENERS.get(marked))
     try:
         if unpack is not None:
             with cast(BinaryIO, unpack(io.BytesIO(raw))) as stream:

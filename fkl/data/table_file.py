@@ -41,6 +41,10 @@ ROWS_LOOKED_AT = 50
 """Rows by which a column is found to be one of dates."""
 PATTERN = re.compile(r"[*?[]")
 TEXTS = ("refuse", "drop", "code", "one_hot")
+MOST_KEPT = 1 << 25
+"""Cells of files that are kept for the next run."""
+_LAST: dict[tuple[str, str, Reading, int], Columns] = {}
+"""Files that were read last, by their content and by how they are read: the runs of a sweep or study share them."""
 
 
 @dataclass(frozen=True)
@@ -339,6 +343,17 @@ class TableFile:
         if hashlib.sha256(raw).hexdigest() != self._fingerprints[path]:
             raise FklError(f"{path}: has changed since this run began; start it again")
         least = 1 if self._is_pattern or path in self._test_paths else csv_file.LEAST_ROWS
+        key = path, self._fingerprints[path], self.reading, least
+        if key not in _LAST:
+            columns = self._columns_of(path, raw, least)
+            if sum(file.rows * len(file.by_name) for file in (*_LAST.values(), columns)) > MOST_KEPT:
+                _LAST.clear()
+            for column in columns.by_name.values():  # several runs share them
+                column.holes.flags.writeable = column.numbers.flags.writeable = False
+            _LAST[key] = columns
+        return _LAST[key]
+
+    def _columns_of(self, path: str, raw: bytes, least: int) -> Columns:
         if Path(path).suffix.lower() not in typed_file.FORMATS:
             return csv_file.read(path, raw, self.reading, least)
         typed = f"point for {path}, which holds numbers and not their text"

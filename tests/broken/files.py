@@ -114,10 +114,12 @@ BREAK: dict[str, Callable[[list[list[str]], np.random.Generator], Broken]] = {
     "empty target": _with(written, r"dataset\.target=: must be a column", "dataset.target=''"),
     "wrong delimiter": _with(written, r"dataset\.target=price: must be a column", "dataset.delimiter=pipe"),
     "constant target": _column("3.5", TARGET, r"own\.csv: the target is 3\.5 in every row"),
-    "features of 0": _column("0", FEATURE_COLUMNS, r"own\.csv: all features of all rows are 0"),
-    "features near 0": _column("1e-200", FEATURE_COLUMNS, r"own\.csv: all features of all rows are 0, or as good as"),
+    "features of 0": _column("0", FEATURE_COLUMNS, r"own\.csv: all features of all rows are 0", "scaling=unit_ball"),
+    "features near 0": _column(
+        "1e-200", FEATURE_COLUMNS, r"own\.csv: all features of all rows are 0, or as good as", "scaling=unit_ball"
+    ),
     "too large for a norm": lambda table, rng: Broken(
-        _cell(table, rng, "1e300", 0), r"own\.csv, row \d+: its features are too l"
+        _cell(table, rng, "1e300", 0), r"own\.csv, row \d+: its features are too l", ("scaling=unit_ball",)
     ),
     "target too far": lambda table, rng: _far(
         table, rng, -1, r"own\.csv: the target goes from -1\.7e\+308 to 1\.7e\+308"

@@ -225,9 +225,11 @@ TABLES: dict[str, Hostile] = {
     "a column from the end": Hostile(b"1,2\n3,4\n", "target=-1: must be a column", ("dataset.target='-1'",)),
     "a target in other letters": Hostile(GOOD.encode(), "target=PRICE: must be a column", ("dataset.target=PRICE",)),
     "numbers that are all one": Hostile(b"width,price\n1,2\n3,2\n", r"own\.csv: the target is 2\.0 in every row"),
-    "features too small for a norm": Hostile(b"width,price\n5e-324,2\n5e-324,3\n", r"own\.csv: all features of all"),
+    "features too small for a norm": Hostile(
+        b"width,price\n5e-324,2\n5e-324,3\n", r"own\.csv: all features of all", ("scaling=unit_ball",)
+    ),
     "features too large in one row": Hostile(
-        b"width,price\n1,2\n1e200,3\n", r"own\.csv, row 2: its features are too l"
+        b"width,price\n1,2\n1e200,3\n", r"own\.csv, row 2: its features are too l", ("scaling=unit_ball",)
     ),
     # compressed
     "gz that is none": _packed(GOOD.encode(), DAMAGED, ".gz"),
@@ -246,7 +248,7 @@ TABLES: dict[str, Hostile] = {
     "gz called bz2": _packed(gzip.compress(LARGE), DAMAGED, ".bz2"),
     "zlib called gz": _packed(zlib.compress(LARGE), DAMAGED, ".gz"),
     "a method that gz has not": _packed(b"\x1f\x8b\x07" + gzip.compress(LARGE)[3:], DAMAGED, ".gz"),
-    "gz in gz": _packed(gzip.compress(gzip.compress(LARGE)), "is compressed; give it a name", ".gz"),
+    "gz in gz": _packed(gzip.compress(gzip.compress(LARGE)), "is compressed twice", ".gz"),
     "nothing, as gz": _packed(b"", "empty; must be a table", ".gz"),
     "nothing, compressed": _packed(gzip.compress(b""), "empty; must be a table", ".gz"),
     "a binary file, compressed": _packed(

@@ -1,7 +1,9 @@
 """Files as people have them: as other programs write them, and what a line says where a key is needed."""
 
+import bz2
 import gzip
 import io
+import lzma
 import pickle
 import tarfile
 import zipfile
@@ -159,6 +161,7 @@ WRITTEN = {
     "a hint for Excel": ("sep=;\na;y\n1;2\n3;4\n", []),
     "numpy's header": ("# a y\n1.0e+00 2.0e+00\n3.0 4.0\n", []),
     "numpy's header with commas": ("# a,y\n1,2\n3,4\n", []),
+    "wavelengths": ("a,y,400.5,401.25,402\n1,2,0,0,0\n3,4,0,0,0\n", ["400.5", "401.25", "402"]),
     "names as wide tables have them": ("a,y,2019,2020\n1,2,0,0\n3,4,0,0\n", ["2019", "2020"]),
 }
 
@@ -190,6 +193,7 @@ def test_lines_below_comments_have_their_numbers(tmp_path):
         "A11,6,A34,4,A121,67\nA12,48,A32,2,A121,22\n",
         "39,State-gov,77516,Bachelors,13\n50,Private,83311,Masters,14\n",
         "x,0.5\nz,1.5\n",
+        "3,?,alfa-romero,gas,two,88.6,13495\n1,164,audi,gas,four,94.5,13950\n",
     ],
 )
 def test_a_first_line_that_looks_like_data_is_said(tmp_path, content):
@@ -199,7 +203,7 @@ def test_a_first_line_that_looks_like_data_is_said(tmp_path, content):
     assert message == (
         f"own.csv, line 1 looks like data ({shown}): dataset.header=false, or dataset.header=true if these are names"
     )
-    keys = {"target": str(len(first)), "text": "code", "labels": "code"}
+    keys = {"target": str(len(first)), "text": "code", "labels": "code", "missing": "mean"}
     assert len(load(tmp_path, content, header=False, **keys).y) == content.count("\n")
     assert Path(tmp_path, "own.csv").is_file()
 
@@ -249,7 +253,7 @@ OTHERS = {
     "zip of pictures": (zipped(a_png=b"", b_png=b""), "with 0 tables among 2 files: a.png, b.png; unpack"),
     "empty zip": (b"PK\x03\x04" + bytes(30), "cannot be decompressed"),
     "tar": (in_tar("a.csv", "b.csv"), "is a tar archive; unpack"),
-    "gz without its suffix": (gzip.compress(PLAIN), "is compressed; give it a name that ends in .gz"),
+    "tgz": (gzip.compress(in_tar("a.csv", "b.csv")), "is a tar archive; unpack"),
     "xls without its suffix": (
         b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500),
         "an old Excel workbook; give it a name",
@@ -274,6 +278,11 @@ OTHERS = {
 }
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_compressed_file_needs_no_suffix(tmp_path, pack):
+    assert load(tmp_path, pack(PLAIN)).y.tolist() == [2, 4]
+
+
 @pytest.mark.parametrize("kind", OTHERS)
 def test_a_file_of_another_kind_is_named(tmp_path, kind):
     raw, said = OTHERS[kind]
@@ -283,7 +292,8 @@ def test_a_file_of_another_kind_is_named(tmp_path, kind):
         (tmp_path / "own.csv.gz").write_bytes(gzip.compress(raw))
         with pytest.raises(FklError) as caught:
             TableFile(path=str(tmp_path / "own.csv.gz"), target="y").load(None, None)
-        assert said.partition(";")[0] in str(caught.value) or raw.startswith(b"PK")
+        packed_twice = raw[:2] == b"\x1f\x8b" and "is compressed twice" in str(caught.value)
+        assert said.partition(";")[0] in str(caught.value) or raw.startswith(b"PK") or packed_twice
 
 
 @pytest.mark.parametrize(
@@ -410,3 +420,67 @@ def test_a_model_reads_rows_as_it_read_those_that_it_learned_from(fkl, tmp_path,
         answer = fkl("predict", "here", "new.csv", "--skip-bad-rows")
         assert answer.code == 0, answer.err
         assert answer.out.count("\n") == 3
+
+
+AS_PANDAS = {
+    "abalone": ("M,0.455,0.365,15\nF,0.53,0.42,9\nI,0.33,0.255,7\n", {"header": False}, {"header": None}),
+    "housing": (
+        " 0.00632  18.00   2.310  0  24.00\n 0.02731   0.00   7.070  0  21.60\n",
+        {},
+        {"header": None, "sep": r"\s+"},
+    ),
+    "horse-colic": (
+        "2 1 530101 38.50 ?\n1 1 534817 39.2 88\n2 1 530334 ? 40\n",
+        {"missing": "mean"},
+        {"header": None, "sep": " "},
+    ),
+    "german": ("A11 6 A34 1169 1\nA12 48 A32 5951 2\n", {"header": False}, {"header": None, "sep": " "}),
+    "pollution": (
+        "No,year,pm2.5,cbwd,Iws\n1,2010,NA,NW,1.79\n25,2010,129,SE,1.79\n26,2010,148,cv,2.68\n",
+        {"missing": "drop"},
+        {},
+    ),
+    "california": ("longitude,total_bedrooms,y\n-122.23,129.0,4.526E5\n-122.22,,358500.0\n", {"missing": "mean"}, {}),
+    "gapminder": (
+        "country;life;pop\nAfghanistan;28,801;8425333\nAlbania;55,23;1282697\n",
+        {"decimal": "comma"},
+        {"sep": ";", "decimal": ","},
+    ),
+    "fed funds": (
+        "DATE,FEDFUNDS\n1954-07-01,0.80\n1954-08-01,.\n1954-09-01,1.07\n",
+        {"missing": "drop", "hole": ["."]},
+        {"na_values": ["."]},
+    ),
+    "oil-spill": ("1,2558,1506.09,456.63,90,0\n2,22325,79.11,841.03,180,1\n", {}, {"header": None}),
+    "student": ("id;y;x0\n0;0.30;-1.2e0\n1;0.66;0.25\n", {}, {"sep": ";"}),
+    "airquality of R": (
+        '"","Ozone","Solar.R","Wind"\n"1",41,190,7.4\n"2",NA,118,8\n"3",12,149,12.6\n',
+        {"missing": "mean"},
+        {},
+    ),
+    "penguins": (
+        "species\tbill\tmass\nAdelie\t39.1\t3750\nAdelie\t\t\nGentoo\t46.1\t4500\n",
+        {"missing": "drop"},
+        {"sep": "\t"},
+    ),
+    "UCI_Credit_Card": ("ID,LIMIT_BAL,SEX,default.payment.next.month\n1,20000.0,2,1\n2,120000.0,2,0\n", {}, {}),
+}
+"""The first lines of public tables, the keys that read them, and the arguments with which pandas does."""
+
+
+@pytest.mark.parametrize("name", AS_PANDAS)
+def test_public_tables_are_read_as_pandas_reads_them(tmp_path, name):
+    content, keys, arguments = AS_PANDAS[name]
+    frame = pd.read_csv(io.StringIO(content), **{"na_values": ["?"], "skipinitialspace": True, **arguments})
+    frame.columns = [str(i + 1) if "header" in arguments or "Unnamed" in c else c for i, c in enumerate(frame.columns)]
+    target = frame.columns[-1]
+    if keys.get("missing") == "drop":
+        frame = frame.dropna()
+    frame = frame.apply(lambda cells: cells if cells.dtype.kind in "iuf" else pd.factorize(cells)[0])
+    frame = frame[frame[target].notna()]
+    table = load(tmp_path, content, target=target, text="code", **keys)
+    if keys.get("missing") == "mean":
+        frame = frame.fillna(frame.mean())
+    assert table.feature_names == tuple(frame.columns[:-1])
+    assert np.array_equal(table.x, frame.to_numpy(np.float64)[:, :-1])
+    assert np.array_equal(table.y, frame[target].to_numpy(np.float64))

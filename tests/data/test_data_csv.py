@@ -539,6 +539,21 @@ def test_what_was_written_is_read(data, delimiter, sniff, header, quoting):
         assert values.tolist() == [float(order.index(cell)) if column in texts else float(cell) for cell in cells]
 
 
+def test_runs_of_one_process_read_a_file_once(tmp_path, monkeypatch):
+    path = tmp_path / "own.csv"
+    path.write_text("a,b,y\n1,,3\n4,5,6\n7,8,9\n")
+    first = TableFile(path=str(path), target="y", missing="mean").load(None, None)
+    with monkeypatch.context() as patch:
+        patch.setattr(csv_file, "read", None)
+        again = TableFile(path=str(path), target="b", missing="drop").load(None, None)
+        assert (again.x.tolist(), again.y.tolist()) == ([[4, 6], [7, 9]], [5, 8])
+        same = TableFile(path=str(path), target="y", missing="mean").load(None, None)
+        assert np.array_equal(same.x, first.x)
+    assert TableFile(path=str(path), target="y", missing="mean", hole=[4]).load(None, None).x[1, 0] == (1 + 7) / 2
+    path.write_text("a,y\n1,2\n3,4\n")
+    assert TableFile(path=str(path), target="y").load(None, None).x.tolist() == [[1], [3]]
+
+
 def test_run_of_a_changed_file_is_another_run(fkl, tmp_path):
     rng = np.random.default_rng(0)
     rows = [f"{a},{b},{a - b}" for a, b in rng.standard_normal((30, 2))]

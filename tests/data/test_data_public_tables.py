@@ -52,11 +52,11 @@ def test_what_a_run_would_see_is_described_in_the_file_s_units(fkl: Callable) ->
     call = ("data", "describe", "file", "dataset.path=own.csv", "dataset.target=stay")
     answer = fkl(*call, "dataset.site=ward")
     assert answer.code == 0, answer.err
-    assert "file: 30 rows, 1 feature, 2 sites" in answer.out
+    assert "own: 30 rows, 1 feature, 2 sites" in answer.out
     assert f"target: mean {frame['stay'].mean():.5g}, sd {frame['stay'].std(ddof=0):.5g}" in answer.out
     assert f"{frame['age'].mean():.5g}" in answer.out
     assert "2 clients, 20 rounds, 10 to 20 samples each, median 15" in answer.out
-    assert all(Path(f"outputs/data/file-sites.{kind}").stat().st_size for kind in ("png", "pdf"))
+    assert all(Path(f"outputs/data/own-sites.{kind}").stat().st_size for kind in ("png", "pdf"))
     parties = fkl("data", "describe", "diabetes", "partition=vertical", "partition.parties=3")
     assert "party 2: 3 features: s4, s5, s6" in parties.out
     for words in (("data", "describe", "nope"), ("data", "describe", "diabetes", "seed=-1"), call[:-1]):

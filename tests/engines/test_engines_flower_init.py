@@ -134,7 +134,7 @@ BAD_ROWS = {
     "ids": ("a,b,y\nP1,2,3\nP2,5,6\n", "line 2, column a: 'P1' is not a number"),
     "no number": ("a,b,y\n1,2,3\n4,five,6\n", "line 3, column b: 'five' is not a finite number"),
     "missing cell": ("a,b,y\n1,2,3\n4,,6\n", "line 3, column b: '' is missing"),
-    "no text": (b"\xff\xfe\x00\x01", "byte 0xff is not text in UTF-8"),
+    "no text": (b"a,y\n\xff\xfe", "byte 0xff is not text in UTF-8"),
     "no file": (None, "must be the file of the site's rows"),
     "too few rows": ("a,b,y\n1,2,3\n4,5,6\n", "clients-per-site=3: must be at most 2, the rows of the site"),
 }

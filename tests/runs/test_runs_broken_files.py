@@ -112,7 +112,7 @@ ODD = (
 
 def besides_warnings(err: str) -> list[str]:
     """What was said, but for what is true of a run that has hardly a sample: its numbers are finite, and no result."""
-    warnings = ("steps ended before", "of predicting 0 for every sample", " is not below the ")
+    warnings = ("steps ended before", "of predicting 0 for every sample", " is not below the ", "hides the others")
     return [line for line in lines(err) if not any(warning in line for warning in warnings)]
 
 
