@@ -52,7 +52,7 @@ def read(path: str, raw: bytes, reading: Reading, least: int = LEAST_ROWS) -> Co
     FklError
         Names the file, and the line where there is one.
     """
-    words = own_file.text(path, own_file.unpacked(path, raw), reading.encoding)
+    words = own_file.text(path, own_file.unpacked(path, raw), reading.encoding, "dataset.encoding")
     if "\r" in words:
         words = words.replace("\r\n", "\n").replace("\r", "\n")
     lines_there = words.count("\n")

@@ -1,5 +1,6 @@
 """How a file of the user's own is read: what training, predicting and each site of a federation share."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -106,12 +107,12 @@ class Reading:
                 with suppress(BadValue):
                     number = (other := replace(self, decimal=decimal, thousands=thousands)).number(cell)
                     changed = [key for key in ("decimal", "thousands") if getattr(other, key) != getattr(self, key)]
-                    if number is not None:
+                    if number is not None and math.isfinite(number) and changed:
                         read.setdefault(
                             number, " ".join(f"dataset.{key}={getattr(other, key) or 'null'}" for key in changed)
                         )
         if read:
-            return ", ".join(f"{keys} reads it as {number:.17g}" for number, keys in read.items())
+            return ", ".join(f"{keys} reads it as {number:.12g}" for number, keys in read.items())
         bare = SIGNS.sub(r"\1", cell)
         return (
             "" if bare == cell or not LIKE_NUMBER.fullmatch(bare) else "take the signs beside numbers out of the file"

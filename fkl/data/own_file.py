@@ -147,7 +147,7 @@ def _only_table(path: str, archive: zipfile.ZipFile) -> str:
     return found[0]
 
 
-def text(path: str, raw: bytes, encoding: str | None = None) -> str:
+def text(path: str, raw: bytes, encoding: str | None = None, key: str = "") -> str:
     """Decode a file's content.
 
     Parameters
@@ -156,6 +156,8 @@ def text(path: str, raw: bytes, encoding: str | None = None) -> str:
     raw : bytes
     encoding : str or None
         None for UTF-8, and for UTF-16 or UTF-32 with its byte order mark.
+    key : str
+        The key that gives the encoding, if there is one.
 
     Raises
     ------
@@ -169,14 +171,14 @@ def text(path: str, raw: bytes, encoding: str | None = None) -> str:
         at = getattr(error, "start", 0)
         line = raw.count(b"\n", 0, at) + 1
         wrong = f"byte 0x{raw[at]:02x} is not text in {encoding or marked.removesuffix('-sig').upper()}"
-        others = "another dataset.encoding" if wrong[-5:] != "UTF-8" else "dataset.encoding=latin-1, cp1252, ..."
-        raise FklError(f"{path}, line {line}: {wrong}; {others} may read it") from None
+        others = f"another {key}" if wrong[-5:] != "UTF-8" else f"{key}=latin-1, cp1252, ..."
+        raise FklError(f"{path}, line {line}: {wrong}{f'; {others} may read it' * bool(key)}") from None
     words = words.removeprefix("\ufeff")
     if words.isascii() and not words.encode().translate(None, TEXT):
         return words  # of long texts the search takes as long as reading them
     if found := NO_TEXT.search(words):
         line = words.count("\n", 0, found.start()) + 1
-        use = f"; dataset.encoding=utf-16-{'be' if words[0] == found[0] else 'le'} may read it" * (found[0] == "\0")
+        use = f"; {key}=utf-16-{'be' if words[0] == found[0] else 'le'} may read it" * (found[0] == "\0" and bool(key))
         raise FklError(f"{path}, line {line}: the control character U+{ord(found[0]):04X} is not text{use}")
     return words
 

@@ -46,7 +46,7 @@ def _ragged(table: list[list[str]], rng: np.random.Generator) -> Broken:
     row = int(rng.integers(2, len(table)))
     table[row] = [*table[row], "1"] if rng.random() < 0.5 else table[row][:-1]
     return Broken(
-        written(table), rf"line {row + 1}: \d cells where line 1 has {len(table[0])}", ("dataset.delimiter=comma",)
+        written(table), rf"line {row + 1}: \d cells? where line 1 has {len(table[0])}", ("dataset.delimiter=comma",)
     )
 
 
@@ -85,8 +85,8 @@ BREAK: dict[str, Callable[[list[list[str]], np.random.Generator], Broken]] = {
     "blank": _with(lambda table: b"\n" * len(table), "empty; must be a table"),
     "byte order mark": _with(lambda table: b"\xef\xbb\xbf", "empty; must be a table"),
     "header only": _with(lambda table: written(table[:1]), "0 rows where at least 2 are needed"),
-    "one row": _with(lambda table: written(table[:2]), "1 rows where at least 2 are needed"),
-    "one row, no header": _with(lambda table: written(table[1:2]), "1 rows where at least 2", "dataset.target='1'"),
+    "one row": _with(lambda table: written(table[:2]), "1 row where at least 2 are needed"),
+    "one row, no header": _with(lambda table: written(table[1:2]), "1 row where at least 2", "dataset.target='1'"),
     "nan": _cells(("nan", "NaN", "NA", "", "?", "null"), ": .* is missing"),
     "infinite": _cells(("inf", "-inf", "Infinity", "1e999", "-1e400"), NOT_FINITE),
     "text": _cells(("oops", "1.2.3", "1_000", "0x1f", "--1", "1;5"), NOT_FINITE),
@@ -94,21 +94,24 @@ BREAK: dict[str, Callable[[list[list[str]], np.random.Generator], Broken]] = {
     "text as target": _column("dear", TARGET, f"{CELL}: 'dear' is not a number"),
     "decimal comma": _with(
         lambda table: written([[cell.replace(".", ",") for cell in row] for row in table], ";"),
-        f"{CELL}: .* written with a point",
+        f"{CELL}: .* is not a finite number; .*dataset.decimal=comma reads it as",
     ),
     "ragged": _ragged,
     "two of a name": _with(
         lambda table: written([[*table[0], "width"], *([*row, "1"] for row in table[1:])]),
         "line 1: two columns are named width",
     ),
-    "no name": _with(lambda table: written([[*table[0][:-1], ""], *table[1:]]), r"line 1: column \d has no name"),
     "open quote": lambda table, rng: Broken(_cell(table, rng, '"1'), f"{ROW}: "),
     "garbage": _garbage,
-    "utf-16": _with(lambda table: written(table).decode().encode("utf-16"), f"line 1: byte 0xff {NOT_TEXT}"),
+    "utf-16, cut short": _with(
+        lambda table: written(table).decode().encode("utf-16")[:-1], r"line \d+: byte 0x.. is not text in UTF-16"
+    ),
     "latin-1": _with(lambda table: "größe,price\n1,2\n3,4\n".encode("latin-1"), f"line 1: byte 0xf6 {NOT_TEXT}"),
-    "compressed": _with(lambda table: gzip.compress(written(table)), f"{ROW}: byte 0x8b {NOT_TEXT}"),
+    "compressed twice": _with(lambda table: gzip.compress(gzip.compress(written(table))), "is compressed twice"),
     "zeros": lambda table, rng: Broken(bytes(int(rng.integers(1, 99))), f"{ROW}|empty|rows where"),
-    "huge cell": lambda table, rng: Broken(_cell(table, rng, "9" * 200_000), f"{ROW}: field larger"),
+    "huge cell": lambda table, rng: Broken(
+        _cell(table, rng, "9" * 200_000), f"{ROW}(: field larger|, column .* is not a finite number)"
+    ),
     "only a target": _with(lambda table: written([row[-1:] for row in table]), "no column is left beside the target"),
     "unknown target": _with(written, r"dataset\.target=cost: must be a column of .* which has", "dataset.target=cost"),
     "empty target": _with(written, r"dataset\.target=: must be a column", "dataset.target=''"),
@@ -151,8 +154,8 @@ EDGES: dict[str, Broken] = {
     "no integer": Broken(b"0 1.5\n", "line 1: .* is not an edge"),
     "nan": Broken(b"0 nan\n", "line 1: .* is not an edge"),
     "huge": Broken(b"0 99999999999999999999999999\n", "line 1: .* is not an edge"),
-    "garbage": Broken(b"\xff\xfe\x00", "line 1: byte 0xff is not text in UTF-8"),
-    "utf-16": Broken("0 1\n".encode("utf-16"), "line 1: byte 0xff is not text in UTF-8"),
+    "garbage": Broken(b"\xff\xfe\x00", "line 1: byte 0x00 is not text in UTF-16$"),
+    "latin-1": Broken(b"0 1\xe4\n", "line 1: byte 0xe4 is not text in UTF-8$"),
     "long line": Broken(b"7" * 10_000 + b"\n", r"line 1: '7+\.\.\.' is not an edge"),
 }
 """Edge lists that are no graph of four agents."""
