@@ -397,6 +397,8 @@ class TableFile:
             use = "dataset.missing=drop leaves such rows out"
             if name not in self._columns_beside_features:
                 use += ", dataset.missing=mean puts the column's mean in, dataset.fill puts a value in"
+            if column.word(row) and column.text:
+                use += ", dataset.hole=[] makes a word of it"
             cell = f"{file.place(row)}, column {short(name)}: {column.word(row)!r}"
             raise FklError(f"{cell} is missing; {use}")
         needed = {name: column for name, column in columns.items() if name not in (self.fill or ())}
@@ -414,7 +416,7 @@ class TableFile:
         different, given = len(set(column.words(~column.holes))), int((~column.holes).sum())
         if given >= MANY_ROWS and different >= given:
             return f"each row has another word: dataset.drop=[{_in_brackets(name)}] leaves ids out; "
-        if self.site is None and not self._is_pattern and 2 * different <= given:
+        if self.site is None and not self._is_pattern and 2 <= different <= given / 2:
             return f"dataset.site={_in_brackets(name)} makes a client of each of its {different} words; "
         return ""
 
@@ -486,10 +488,10 @@ class TableFile:
     def _fill_value(self, name: str, value: Any, words: tuple[str, ...] | None) -> float:
         """What a missing cell of a feature becomes: a number, or the code of one of its words."""
         if words is None:
-            require(not isinstance(value, str), f"fill.{name}", value, "a number, as the column's other cells")
+            require(not isinstance(value, str), f"dataset.fill.{name}", value, "a number, as the column's other cells")
             return float(value)
         word = normalize("NFC", str(value))
-        require(word in words, f"fill.{name}", value, f"one of the column's words: {_some(words)}")
+        require(word in words, f"dataset.fill.{name}", value, f"one of the column's words: {_some(words)}")
         return float(words.index(word))
 
     def _codes_of_words(
