@@ -24,6 +24,8 @@ ZIP = b"PK\x03\x04"
 PACKED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz"}
 """Suffixes of compressed files by their first bytes."""
 OTHER = "a file of another program; save its table as CSV or Parquet"
+LOOKED_AT = 1 << 16
+"""First bytes by which a file of another kind is found."""
 KINDS = {
     re.compile(
         rb"\xd0\xcf\x11\xe0"
@@ -37,7 +39,7 @@ KINDS = {
     re.compile(rb".{257}ustar", re.DOTALL): "a tar archive; unpack the table and give its path",
     re.compile(rb"\x80[\x02-\x05]|RDX[23]|X\n\0|SQLite format|<stata_dta|\$FL2|HEADER RECORD"): OTHER,
     re.compile(rb"%PDF|\x89PNG|\xff\xd8\xff|GIF8|\x7fELF"): OTHER,
-    re.compile(rb"(?:\s*(?:%.*)?\n)*\s*@relation\b", re.IGNORECASE): (
+    re.compile(rb"(?:[ \t\r]*(?:%.*)?\n)*[ \t\r]*@relation\b", re.IGNORECASE): (
         "an ARFF file; save it as CSV, as pandas.DataFrame(scipy.io.arff.loadarff(path)[0]).to_csv does"
     ),
     re.compile(rb"\s*(?:<!doctype|<html|<\?xml)", re.IGNORECASE): "a web page or XML; download the file itself",
@@ -117,7 +119,7 @@ def unpacked(path: str, raw: bytes) -> bytes:
     except (*DAMAGE, ValueError) as error:
         raise FklError(f"{path}: cannot be decompressed, it is damaged or cut short: {error}") from None
     for pattern, kind in KINDS.items():
-        if pattern.match(content):
+        if pattern.match(content[:LOOKED_AT]):
             raise FklError(f"{path}: is {kind}")
     return content
 

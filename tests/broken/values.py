@@ -24,6 +24,7 @@ BELOW_0 = {("TableSet", "no_signal"), ("Centralized", "eps"), ("Federated", "eps
 TAKES = dict.fromkeys(BELOW_0, ("-1.0", "-1e300"))
 TAKES |= {
     ("TableFile", "delimiter"): ("' '",),
+    ("TableFile", "date_format"): ("null", "{a: 1}"),  # the latter is refused as date_format.a
     ("TableFile", "fill"): ("{mse: m.f}",),
     ("TableFile", "hole"): ("[word]", "[nan]", "[inf]", "[-1]", "[]", "[null]"),
     ("Directed", "p"): ("0", "1e-300"),
