@@ -47,7 +47,7 @@ KINDS = {
 }
 """What a file is that is no table of text, and what to do, by its first bytes."""
 OFFICE = {
-    "xl/workbook.xml": "an Excel workbook",
+    "xl/workbook.xml": "an Excel workbook without the ending .xlsx",
     "xl/workbook.bin": "an Excel workbook",
     "content.xml": "a spreadsheet",
 }

@@ -40,6 +40,8 @@ WHOLE_DAY = "%Y-%m-%d"
 ROWS_LOOKED_AT = 50
 """Rows by which a column is found to be one of dates."""
 PATTERN = re.compile(r"[*?[]")
+MIDNIGHT = " 00:00:00"
+"""End of a typed date that has no time of the day, which may be in another column."""
 TEXTS = ("refuse", "drop", "code", "one_hot")
 MOST_KEPT = 1 << 25
 """Cells of files that are kept for the next run."""
@@ -525,7 +527,11 @@ class TableFile:
         if len(names) == 1 and not column.text and not (formats[0] and isinstance(self.date_format, dict)):
             return self._numbers_of_column(name, column, file)
         if len(names) > 1:
-            cells = list(map(" ".join, zip(*(map(one.word, range(file.rows)) for one in columns), strict=True)))
+            words = [
+                [one.word(row).removesuffix(MIDNIGHT * isinstance(cell, date)) for row, cell in enumerate(one.cells)]
+                for one in columns
+            ]
+            cells = list(map(" ".join, zip(*words, strict=True)))
             holes = np.logical_or.reduce([one.holes for one in columns])
             column = Column(cells, holes, np.full(file.rows, np.nan), True)
         if any(formats):

@@ -1,4 +1,4 @@
-"""Tables whose files know the types of their columns: Parquet, Feather, npz, and old Excel workbooks."""
+"""Tables whose files know the types of their columns: Parquet, Feather, npz, and Excel workbooks."""
 
 import io
 import re
@@ -84,7 +84,6 @@ def _read_npz(path: str, raw: bytes) -> "DataFrame":
 def _read_xls(path: str, raw: bytes) -> "DataFrame":
     """The first sheet of an old Excel workbook; its first row has the names."""
     import xlrd
-    from pandas import DataFrame
 
     kinds: dict[int, Callable[[Any], object]] = {
         xlrd.XL_CELL_NUMBER: float,
@@ -104,8 +103,39 @@ def _read_xls(path: str, raw: bytes) -> "DataFrame":
         raise
     except Exception as error:  # xlrd can raise any error for a damaged sheet
         raise ValueError(str(error)) from error
-    names = ["" if name is None else str(name) for name in rows[0]] if rows else []
-    return DataFrame(rows[1:], columns=checked_names(names, path), dtype=object).infer_objects()
+    return _frame_of_sheet(path, rows)
+
+
+def _read_xlsx(path: str, raw: bytes) -> "DataFrame":
+    """The same of an Excel workbook; cells of formulas have the values that Excel has computed."""
+    from openpyxl import load_workbook
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(raw)) as file:
+            size = sum(member.file_size for member in file.infolist())
+        own_file.require_room(path, raw, size, "its sheets")
+        sheet = load_workbook(io.BytesIO(raw), read_only=True, data_only=True).worksheets[0]
+        rows = [
+            [float(cell) if type(cell) is int else cell for cell in row] for row in sheet.iter_rows(values_only=True)
+        ]
+    except FklError:
+        raise
+    except Exception as error:  # openpyxl can raise any error for a damaged workbook
+        raise ValueError(str(error)) from error
+    while rows and all(cell is None for cell in rows[-1]):  # cells that once had a value
+        rows.pop()
+    return _frame_of_sheet(path, rows)
+
+
+def _frame_of_sheet(path: str, rows: list[list[object]]) -> "DataFrame":
+    """The rows of a sheet under the names in the first one, without columns that have neither a name nor a cell."""
+    from pandas import DataFrame
+
+    width = max(map(len, rows), default=0)
+    columns = [*zip(*(row + [None] * (width - len(row)) for row in rows), strict=True)]
+    named = checked_names(["" if name is None else str(name) for name, *_ in columns], path)
+    cells = {name: part[1:] for name, part in zip(named, columns, strict=True) if any(one is not None for one in part)}
+    return DataFrame(cells, dtype=object).infer_objects()
 
 
 FORMATS: dict[str, tuple[str, Callable[[str, bytes], "DataFrame"]]] = {
@@ -113,6 +143,7 @@ FORMATS: dict[str, tuple[str, Callable[[str, bytes], "DataFrame"]]] = {
     ".feather": ("Feather", _read_feather),
     ".npz": ("npz", _read_npz),
     ".xls": ("Excel", _read_xls),
+    ".xlsx": ("Excel", _read_xlsx),
 }
 """Name of a format and its reader, by file suffix."""
 

@@ -7,6 +7,7 @@ import lzma
 import pickle
 import tarfile
 import zipfile
+from datetime import datetime, time, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -247,7 +248,10 @@ def _arrays(**arrays):
 
 
 OTHERS = {
-    "xlsx": (zipped(xl__workbook_xml=b"", docProps__app_xml=b""), "is an Excel workbook; save its sheet as CSV"),
+    "xlsx": (
+        zipped(xl__workbook_xml=b"", docProps__app_xml=b""),
+        "is an Excel workbook without the ending .xlsx; save its sheet as CSV",
+    ),
     "ods": (zipped(content_xml=b"", mimetype=b""), "is a spreadsheet; save its sheet as CSV"),
     "zip of tables": (zipped(a_csv=PLAIN, b_csv=PLAIN, c_txt=b""), "with 2 tables among 3 files: a.csv, b.csv; unpack"),
     "zip of pictures": (zipped(a_png=b"", b_png=b""), "with 0 tables among 2 files: a.png, b.png; unpack"),
@@ -301,6 +305,32 @@ def test_a_file_of_another_kind_is_named(tmp_path, kind):
 )
 def test_the_encoding_can_be_given(tmp_path, encoding, given):
     assert load(tmp_path, "größe,y\n1,2\n3,4\n".encode(encoding), encoding=given).feature_names == ("größe",)
+
+
+def test_a_workbook_is_read_as_its_cells_are_typed(tmp_path):
+    """Also with an empty column without a name, an empty row at the end, and an hour beside its day."""
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed: make test installs it")
+    book = openpyxl.Workbook()
+    day = datetime(2024, 1, 31)
+    for row in (
+        ["when", "at", "n", "flag", "seen", "ward", None, "y"],
+        [day, time(18), 3, True, day + timedelta(1), "icu", None, 0.1],
+        [day, time(6, 30), 2.5, None, day, "ward", None, 2],
+        [day, time(12), -1, False, day, "icu", None, 3],
+        [None] * 8,
+    ):
+        book.active.append(row)
+    book.save(tmp_path / "own.xlsx")
+    raw = (tmp_path / "own.xlsx").read_bytes()
+    keys = {"time": ["when", "at"], "text": "one_hot", "fill": {"flag": 0}}
+    table = load(tmp_path, raw, "own.xlsx", **keys)
+    assert table.feature_names == ("n", "flag", "seen", "ward=icu", "ward=ward")
+    assert table.x.tolist() == [[2.5, 0, 19753, 0, 1], [-1, 0, 19753, 1, 0], [3, 1, 19754, 1, 0]]
+    assert table.y.tolist() == [2, 3, 0.1]
+    for damaged in (raw[:200], raw.replace(b"sheet1.xml", b"sheet2.xml"), b"PK"):
+        (tmp_path / "own.xlsx").write_bytes(damaged)
+        with pytest.raises(FklError, match=r"own.xlsx: is no Excel file, or is damaged: [^\n]+$"):
+            TableFile(path=str(tmp_path / "own.xlsx"), target="y", **keys).load(None, None)
 
 
 LIBSVM = {
