@@ -163,4 +163,4 @@ def _learn(theta, sines, cosines):
             theta[1, j] -= step * cosines[b, j]
 
 
-# Compiled with parts of other modules: d303ce2f, see tests/test_compiled.py
+# Compiled with parts of other modules: d65e9718, see tests/test_compiled.py

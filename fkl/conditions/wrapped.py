@@ -284,7 +284,7 @@ class WrappedGraph(Wrapped, Decentralized):
     method: Any
     condition: Any
 
-    facts: ClassVar[tuple[str, ...]] = ("label", "online", "keep")
+    facts: ClassVar[tuple[str, ...]] = ("label", "online", "keep", "choices_reveal_data")
 
     def start(self, common: Common, agents: int) -> tuple[Held, Any]:
         """The method's states, and the agents' memory for the condition."""

@@ -60,9 +60,9 @@ class LoneParty:
     @contextmanager
     def _unchanged(self, *given: Any) -> Iterator[None]:
         """Refuse a method that changes its arguments."""
-        before = _field_contents(given)
+        before = field_contents(given)
         yield
-        if _field_contents(given) != before:
+        if field_contents(given) != before:
             raise ValueError("it changes what it is given")
 
     def _packet_of(self, message: Any, place: int = 0) -> Packet | None:
@@ -148,14 +148,14 @@ class LoneServer(LoneParty):
             self.state = self._method.server(self._common, state, message, share, turn)
 
 
-def _field_contents(given: Any) -> Any:
+def field_contents(given: Any) -> Any:
     """The fields of states and messages, without cached attributes, which may change."""
     if isinstance(given, np.ndarray):
         return given.tobytes()
     if is_dataclass(given):
-        return [_field_contents(getattr(given, field.name)) for field in fields(given)]
+        return [field_contents(getattr(given, field.name)) for field in fields(given)]
     if isinstance(given, tuple | list | dict):
-        return [_field_contents(part) for part in (given.values() if isinstance(given, dict) else given)]
+        return [field_contents(part) for part in (given.values() if isinstance(given, dict) else given)]
     return repr(given) if isinstance(given, int | float | str) else None
 
 

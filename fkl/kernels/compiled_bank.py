@@ -357,4 +357,4 @@ def descend(begin, end, x, few, y, share, rho, scale, phase, norm, step, lam, th
             )  # fmt: skip
 
 
-# Compiled with parts of other modules: 408bfe08, see tests/test_compiled.py
+# Compiled with parts of other modules: a6ed6310, see tests/test_compiled.py

@@ -193,4 +193,4 @@ def posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
         logdet[r, i], whole[r, i] = _cholesky_inverse(gram[r, i], pull[r, i], noise[r, i], root[r, i], theta[r, i])
 
 
-# Compiled with parts of other modules: d303ce2f, see tests/test_compiled.py
+# Compiled with parts of other modules: d65e9718, see tests/test_compiled.py

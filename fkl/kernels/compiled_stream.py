@@ -88,4 +88,4 @@ def follow(begin, end, x, omega, first, phase, norm, y, eta, lam, theta, f, squa
         )
 
 
-# Compiled with parts of other modules: d303ce2f, see tests/test_compiled.py
+# Compiled with parts of other modules: d65e9718, see tests/test_compiled.py

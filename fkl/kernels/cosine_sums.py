@@ -108,4 +108,4 @@ def add_sparse_cosines(data, indices, indptr, w, phase, alpha, factor, out):
         out[i] = factor * out[i] + total
 
 
-# Compiled with parts of other modules: d303ce2f, see tests/test_compiled.py
+# Compiled with parts of other modules: d65e9718, see tests/test_compiled.py

@@ -16,7 +16,7 @@ from fkl.basics.errors import FklError
 SIGNS = str.maketrans({
     "✓": "+", "▲": "!", "✗": "x", "†": "*", "·": "|", "±": "+-", "×": "x", "−": "-", "–": "-", "≤": "<=", "≥": ">=",
     "≈": "~", "→": "->", "∈": "in", "’": "'", "“": '"', "”": '"', "₁": "1", "₂": "2", "γ": "gamma", "ξ": "xi",
-    "\u00a0": " ", "\ufffd": "?",
+    "\u00a0": " ", "\u202f": " ", "\ufffd": "?", "€": "EUR", "£": "GBP", "¥": "JPY", "‰": "per mille",
 })  # fmt: skip
 """Signs that fkl prints, and what stands for them where the encoding has no such sign."""
 RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻"

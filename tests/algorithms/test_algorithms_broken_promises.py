@@ -173,7 +173,7 @@ CHEATS = [
     (
         cheats.SaysOnce,
         FACTS,
-        "uses_sample_once = True, but the message of party 0 in round 2 depends on samples of ear",
+        "uses_sample_once and message_of_one_sample = True, but the sample of round 1 of party 0 changes its",
     ),
     (cheats.SavesAnother, MODELS, "its model is not what predicts: predictions of round 20 differ by up to"),
     (cheats.SaysOneForAll, LEDGER, "^Target.target is SameForAll, one array for all; each client sends its own"),

@@ -501,6 +501,6 @@ def test_what_an_audit_cannot_score_is_refused(words: tuple[str, ...], says: str
 
 def test_a_condition_inside_privacy_hides_no_fact() -> None:
     """A method inside another condition still says that its choices reveal data: local privacy refuses it."""
-    with pytest.raises(BadValue, match="reveals its data"):
+    with pytest.raises(BadValue, match="reveal its data"):
         prepare(scenario("algo=pof_mkl", "algo.xi=0.5", "aggregate=median", "privacy=local", *PRIVATE[1:3]))
     assert Central(clip=1.0).warnings(None) == ()

@@ -428,7 +428,7 @@ def first_message(method: Any, experiment: Any, factor: float) -> Any:
 @pytest.mark.parametrize("overrides", [("algo=pof_mkl", "algo.xi=0.5"), ("algo=coke",)])
 def test_noise_hides_no_choice(overrides: tuple[str, ...]) -> None:
     """Bins drawn by weights, and silence, tell of the data whatever noise is on the numbers."""
-    with pytest.raises(BadValue, match="reveals its data by what it sends or not"):
+    with pytest.raises(BadValue, match="reveal its data by what it sends or not"):
         prepare(scenario(*overrides, "privacy=local", "privacy.clip=1", "privacy.noise=1"))
 
 

@@ -32,7 +32,7 @@ def test_every_data_set_can_be_made_and_is_named_as_registered():
 def test_every_matlab_file_has_a_hash():
     # What scipy is given must be what was published: it can crash on damage that no exception tells of.
     files = [file for name in names() for file in dataset(name).files if file.name.endswith(".mat")]
-    assert len(files) == 5
+    assert len(files) == 7
     assert all(file.sha256 and file.size for file in files)
 
 

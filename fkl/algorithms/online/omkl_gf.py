@@ -197,4 +197,4 @@ def _probability_reached(p, A, floor):
     return np.maximum(q, floor)
 
 
-# Compiled with parts of other modules: db2a5dfb, see tests/test_compiled.py
+# Compiled with parts of other modules: 949eccf7, see tests/test_compiled.py

@@ -201,4 +201,4 @@ def play_round(block, r, b, theta, log_w, log_u, A, D, u, way, late, certain, q_
     return y_hat, squared_norm
 
 
-# Compiled with parts of other modules: db2a5dfb, see tests/test_compiled.py
+# Compiled with parts of other modules: 949eccf7, see tests/test_compiled.py

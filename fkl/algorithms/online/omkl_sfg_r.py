@@ -129,4 +129,4 @@ def _refine_graph(u, A, ranks, rank, refined, good):
             refined[farthest[i], i] = True
 
 
-# Compiled with parts of other modules: 8abe09fd, see tests/test_compiled.py
+# Compiled with parts of other modules: 46f5d870, see tests/test_compiled.py

@@ -198,4 +198,4 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
     return y_hat / total, squared_norm / total
 
 
-# Compiled with parts of other modules: 4cc00ffa, see tests/test_compiled.py
+# Compiled with parts of other modules: 787107ee, see tests/test_compiled.py
