@@ -150,7 +150,8 @@ def require_model(experiment: Experiment) -> str:
     fkl.basics.errors.BrokenPromiseError
         Names the predictions that differ.
     """
-    if not hasattr(experiment.algorithm, "functions") or isinstance(experiment.task, ClassTask):
+    of_classes = getattr(experiment.problem, "classes", 1) > 1  # of a batch
+    if not hasattr(experiment.algorithm, "functions") or isinstance(experiment.task, ClassTask) or of_classes:
         return "it saves no model"
     every = list(comparisons(experiment))
     for one in every:

@@ -66,7 +66,8 @@ class NcoOms(ModelSelection):
         log_p = xp.where(samples.present[:, None], after, client.log_p)
         y_hat, of_first = (xp.take_along_axis(all_, index[..., None], axis=-1)[..., 0] for all_ in (f, squared_norm))
         outcome = Outcome(y_hat, loss + self.lam * squared_norm, lambda: of_first)
-        return Client(projected_where(chosen, theta, xp.asarray(self.bounds(N))), log_p), None, outcome
+        moved = chosen & samples.present[:, None]  # another projection would round the theta of absent clients
+        return Client(projected_where(moved, theta, xp.asarray(self.bounds(N))), log_p), None, outcome
 
     def server(self, common: Common, server: None, up: None, share: Array, turn: Turn) -> None:
         """Learns nothing."""
