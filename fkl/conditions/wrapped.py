@@ -324,6 +324,16 @@ class WrappedGraph(Wrapped, Decentralized):
         return self.method.functions(world, Agents(state.own.method, state.held), t)
 
 
+def wrapper_of(method: Any) -> type[WrappedStar | WrappedGraph] | None:
+    """The class of a method inside a condition; None if conditions cannot change its messages."""
+    step = type(method).step  # the class that defines its round: the one with conditions, or its own
+    if step is Federated.step and not method.in_turn and not method.silent and method.in_conditions:
+        return WrappedStar
+    if step is Decentralized.step and not method.on_links and not method.conserves:
+        return WrappedGraph
+    return None
+
+
 def wrap(method: Any, conditions: Mapping[str, Any], loss: float = 0.0, deadline: float | None = None) -> Any:
     """A method inside conditions, given by group; the first condition on messages is the innermost.
 
@@ -344,17 +354,15 @@ def wrap(method: Any, conditions: Mapping[str, Any], loss: float = 0.0, deadline
     for group, condition in conditions.items():
         if not isinstance(condition, OnMessages):
             continue
-        step = type(method).step  # the class that defines its round: the one with conditions, or its own
-        star = step is Federated.step and not method.in_turn and not method.silent and method.in_conditions
-        graph = step is Decentralized.step and not method.on_links and not method.conserves
-        fits = (star and condition.on_a_star) or (graph and condition.on_a_graph)
+        wrapper = wrapper_of(method)
+        fits = (wrapper is WrappedStar and condition.on_a_star) or (wrapper is WrappedGraph and condition.on_a_graph)
         require(fits, group, type(condition).__name__, f"null for {method.label}, whose messages it cannot have")
         condition.require_fits(method, conditions)
-        if graph and not condition.on_lossy_links:
+        if wrapper is WrappedGraph and not condition.on_lossy_links:
             lost, given = "a difference that is lost is never made up", type(condition).__name__
             require(loss == 0, "network.loss", loss, f"0 with {group}: {lost}")
             misses = [name for name in ("links", "participation") if conditions.get(name) is not None]
             misses += ["network.deadline_s"] if deadline is not None else []
             require(not misses, group, given, f"null with {' and '.join(misses)}: {lost}")
-        method = (WrappedStar if star else WrappedGraph)(method, condition.beside(method, conditions))
+        method = wrapper(method, condition.beside(method, conditions))  # type: ignore[misc]
     return method

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conditions.wrapped import Held
 from fkl.conformance.party_process import Apart
-from fkl.conformance.played import Carrier, Played, outcomes, play_together, require_equal, samples_of_rounds
+from fkl.conformance.played import Carrier, Played, Witness, outcomes, play_together, require_equal, samples_of_rounds
 from fkl.contract.batches import OnBatches
+from fkl.contract.graph import Decentralized
 from fkl.contract.lone_party import LoneBatchClient, LoneClient, LoneServer, Shown, field_contents, shown_arrays
 from fkl.contract.one_shot import Owned, common_with_classes, owned_samples
 from fkl.contract.star import Federated
 from fkl.contract.world import World
 from fkl.engines.experiment import Experiment, make_world
 from fkl.network.response_times import Times
-from fkl.wire import Channel
 from fkl.wire.ledger import WITH_A_SERVER
 from fkl.wire.packets import packed
 from fkl.wire.payloads import Ragged
@@ -127,20 +127,22 @@ def require_absent_unchanged(experiment: Experiment) -> str:
     missing = np.flatnonzero(~present.all(axis=0))
     if not len(missing):
         return "no client is absent"
+    if type(method).step is Decentralized.step:
+        return "fkl keeps it"
     if type(method).step is not Federated.step or method.in_turn:
-        return "fkl keeps it"  # the absent ones do not play
+        return "its rounds are its own"
     kind = DealtBatchClient if isinstance(getattr(method, "innermost", method), OnBatches) else LoneStreamClient
-    common, own = kind.dealt(world)
-    heard = Downlink(world.channel)
-    for _ in outcomes(method, replace(world, channel=heard)):
+    common, samples = kind.dealt(world)
+    witness = Witness(world.channel)
+    for _ in outcomes(method, replace(world, channel=witness)):
         pass
     for k in missing:
-        client = kind(method, common, int(k), *own[k])
-        for t, messages in groupby(heard.messages, key=itemgetter(0)):
+        client = kind(method, common, int(k), *samples[k])
+        for t, heard in groupby(witness.heard, key=itemgetter(0)):
             here = bool(world.problem.present[t, k])
             before = field_contents(_own_state(client.state))
-            for exchange, (_, message, together) in enumerate(messages):
-                client.play(t, exchange, packed(message, int(k), world.channel.width), together, here)
+            for exchange, (_, message) in enumerate(heard):
+                client.play(t, exchange, packed(message, int(k), world.channel.width), world.together(t), here)
             if not here and field_contents(_own_state(client.state)) != before:
                 raise BrokenPromiseError(f"the state of client {k} changes in round {t + 1}, which it misses")
     return ""
@@ -149,20 +151,6 @@ def require_absent_unchanged(experiment: Experiment) -> str:
 def _own_state(state: Any) -> Any:
     """A client's state without the memory of conditions, which begins in the first round."""
     return _own_state(state.method) if isinstance(state, Held) else state
-
-
-class Downlink(Channel):
-    """A channel that keeps the server's messages: the round, the message, and how many clients hear it."""
-
-    def __init__(self, channel: Channel) -> None:
-        vars(self).update(vars(channel))
-        self.messages: list[tuple[int, Any, int]] = []
-
-    def down(self, message: Any) -> Any:
-        """Pass a message of the server."""
-        arrived = super().down(message)
-        self.messages.append((self._t, arrived, int(self._present.sum())))
-        return arrived
 
 
 class Star(Carrier):

@@ -1,4 +1,4 @@
-"""What a saved model predicts, compared with what its method showed."""
+"""Predictions of the model that a run saves, compared with those of its method."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -150,8 +150,9 @@ def require_model(experiment: Experiment) -> str:
     fkl.basics.errors.BrokenPromiseError
         Names the predictions that differ.
     """
+    method = getattr(experiment.algorithm, "innermost", experiment.algorithm)
     of_classes = getattr(experiment.problem, "classes", 1) > 1  # of a batch
-    if not hasattr(experiment.algorithm, "functions") or isinstance(experiment.task, ClassTask) or of_classes:
+    if not hasattr(method, "functions") or isinstance(experiment.task, ClassTask) or of_classes:
         return "it saves no model"
     every = list(comparisons(experiment))
     for one in every:

@@ -11,8 +11,10 @@ from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance.party_process import Apart, PartyError
 from fkl.contract.lone_party import Shown
 from fkl.contract.world import World
+from fkl.wire import Channel
 from fkl.wire.ledger import UNITS, Direction
 from fkl.wire.packets import Packet
+from fkl.wire.payloads import payloads_of
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
 """Relative tolerance by precision: the order of sums over clients differs, and factors are rounded only as bytes."""
@@ -62,6 +64,62 @@ def play_together(method: Any, world: World, shown: Callable[[Any], Shown]) -> P
     tallies, size = world.channel.ledger.tallies, UNITS.index("bytes")
     by_round = {direction: tally.by_round[:, 0, size] for direction, tally in tallies.items()}
     return Played(seen, by_round, {direction: tally.by_client[0, :, size] for direction, tally in tallies.items()})
+
+
+Payloads = list[tuple[bytes, bytes]]
+"""The bytes and the mask's bits of each payload of a party's message; none if it is silent."""
+Sent = dict[int, Payloads]
+"""Messages by number of a party that is present."""
+
+
+class Witness(Channel):
+    """A channel that notes what parties hear and tell; after another witness, they hear what they heard from it.
+
+    Parameters
+    ----------
+    channel : Channel
+        Of one replicate.
+    before : Witness or None
+
+    Attributes
+    ----------
+    heard, sent : list of (int, any)
+        What came down, or from neighbours, and what parties sent, each with its round.
+    """
+
+    def __init__(self, channel: Channel, before: "Witness | None" = None) -> None:
+        vars(self).update(vars(channel))
+        self.heard: list[tuple[int, Any]] = []
+        self.sent: list[tuple[int, Sent]] = []
+        self._before = before
+
+    def down(self, message: Any) -> Any:
+        """Pass a message of the server."""
+        return self._as_heard_before(super().down(message))
+
+    def up(self, message: Any) -> Any:
+        """Pass the clients' messages."""
+        message = super().up(message)
+        self._note(message, np.ones(self.ledger.shape, np.bool_))
+        return message
+
+    def send_to_neighbours(self, message: Any, sends: NDArray[np.bool_], topology: Any, awake: Any = None) -> Any:
+        """Pass the agents' messages."""
+        message, arrived = super().send_to_neighbours(message, sends, topology, awake)
+        self._note(message, sends)
+        return self._as_heard_before((message, arrived))
+
+    def _as_heard_before(self, message: Any) -> Any:
+        self.heard.append((self._t, message))
+        return message if self._before is None else self._before.heard[len(self.heard) - 1][1]
+
+    def _note(self, message: Any, sends: NDArray[np.bool_]) -> None:
+        dense = [payload.dense() for payload in payloads_of(message)]
+        sent: Sent = {}
+        for k in np.flatnonzero(self._present):
+            parts = [payload.packed(int(k), self.width) for payload in dense] if sends[0, k] else []
+            sent[int(k)] = [(part.body, part.bits) for part in parts]
+        self.sent.append((self._t, sent))
 
 
 class Carrier:

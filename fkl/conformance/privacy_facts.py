@@ -9,67 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fkl.basics.errors import BrokenPromiseError
-from fkl.conformance.played import outcomes
-from fkl.contract.graph import Decentralized
-from fkl.contract.star import Federated
+from fkl.conditions.wrapped import wrapper_of
+from fkl.conformance.played import Payloads, Witness, outcomes
 from fkl.engines.experiment import Experiment, make_world
 from fkl.network import Network
-from fkl.wire import Channel
-from fkl.wire.payloads import on_links, payloads_of
 
-Payloads = list[tuple[bytes, bytes]]
-"""The bytes and the mask's bits of each payload of a party's message; none if it is silent."""
 ROUNDS_SHOWN = 5
-Told = dict[int, Payloads]
-"""Messages by number of a party that is present."""
-
-
-class Witness(Channel):
-    """A channel that notes what parties hear and tell; after another witness, they hear what they heard from it.
-
-    Parameters
-    ----------
-    channel : Channel
-        Of one replicate.
-    before : Witness or None
-    """
-
-    def __init__(self, channel: Channel, before: "Witness | None" = None) -> None:
-        vars(self).update(vars(channel))
-        self.heard: list[Any] = []
-        self.told: list[tuple[int, Told]] = []
-        self._before = before
-
-    def down(self, message: Any) -> Any:
-        """Pass a message of the server."""
-        return self._as_heard_before(super().down(message))
-
-    def up(self, message: Any) -> Any:
-        """Pass the clients' messages."""
-        message = super().up(message)
-        self._note(message, np.ones(self.ledger.shape, np.bool_))
-        return message
-
-    def send_to_neighbours(self, message: Any, sends: NDArray[np.bool_], topology: Any, awake: Any = None) -> Any:
-        """Pass the agents' messages."""
-        message, arrived = super().send_to_neighbours(message, sends, topology, awake)
-        self._note(message, sends)
-        return self._as_heard_before((message, arrived))
-
-    def _as_heard_before(self, told: Any) -> Any:
-        self.heard.append(told)
-        return told if self._before is None else self._before.heard[len(self.heard) - 1]
-
-    def _note(self, message: Any, sends: NDArray[np.bool_]) -> None:
-        dense = [] if on_links(message) else [payload.dense() for payload in payloads_of(message)]
-        told: Told = {}
-        for k in np.flatnonzero(self._present):
-            parts = [payload.packed(int(k), self.width) for payload in dense] if sends[0, k] else []
-            told[int(k)] = [(part.body, part.bits) for part in parts]
-        self.told.append((self._t, told))
 
 
 def require_privacy_facts(experiment: Experiment) -> str:
@@ -81,8 +28,7 @@ def require_privacy_facts(experiment: Experiment) -> str:
         Names the fact, and the message that contradicts it.
     """
     method: Any = getattr(experiment.algorithm, "innermost", experiment.algorithm)
-    step = type(method).step
-    if step not in (Federated.step, Decentralized.step) or getattr(method, "in_turn", False):
+    if wrapper_of(method) is None:
         return "it has no epsilon"
     once = [name for name in ("uses_sample_once", "message_of_one_sample") if getattr(method, name, False)]
     if method.choices_reveal_data and not once:
@@ -129,6 +75,6 @@ def _witnessed(experiment: Experiment, problem: Any, before: Witness | None = No
 
 def _messages(first: Witness, again: Witness) -> Iterator[tuple[int, int, Payloads, Payloads]]:
     """Round, party, and both forms of its message."""
-    for (t, mine), (_, theirs) in zip(first.told, again.told, strict=True):
+    for (t, mine), (_, theirs) in zip(first.sent, again.sent, strict=True):
         for k in mine:
             yield t, k, mine[k], theirs[k]

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from fkl.basics.errors import BadValue, BrokenPromiseError
+from fkl.conditions.wrapped import WrappedStar
 from fkl.config import Run, load
 from fkl.config.compose import compose
 from fkl.conformance.identities import require_identities
@@ -435,9 +436,7 @@ class Conformance:
         the shapes of messages that do not come. So its method is compared without the conditions that hide it.
         """
         algorithm: Any = self.experiment.algorithm
-        hidden = getattr(algorithm, "hides_presence", False) and algorithm is not getattr(
-            algorithm, "innermost", algorithm
-        )
+        hidden = isinstance(algorithm, WrappedStar) and algorithm.hides_presence  # a class cannot say so of itself
         played = replace(self.experiment, algorithm=algorithm.innermost) if hidden else self.experiment
         doubles = replace(played, problem=played.task.in_doubles(), precision="float64")
         why = require_parties_agree(played.algorithm, lambda: make_world(doubles, (0,))[0], party)

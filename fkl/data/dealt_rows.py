@@ -27,7 +27,7 @@ DEALT = re.compile(
 
 
 class _Dealt(NamedTuple):
-    """What a dealt part's name says."""
+    """The fields of a name such as tune_3_of_10 or judge_3_one_in_2.5: half, number, portions, and share of blocks."""
 
     side: str
     number: int = 0
@@ -37,7 +37,7 @@ class _Dealt(NamedTuple):
 
 
 def _dealt(rows: str) -> _Dealt | None:
-    """What a dealt part's name says; None for another name."""
+    """The fields of a part's name; None for a name without a number or a sealed share."""
     if (found := DEALT.fullmatch(rows)) is None:
         return None
     side, share, number, portions, one_in, but = found.groups()
@@ -129,12 +129,12 @@ def parts_of_all(rows: object) -> Fraction:
 
 
 def one_in(rows: str, group: NDArray[np.int64], needed: int | NDArray[np.int64]) -> str:
-    """Name of a part with fewer blocks, drawn from all of a dealt part; the same name if it has too few.
+    """Name of as many blocks as a run needs, drawn at random from a part; the part's own name if it has too few.
 
     Parameters
     ----------
     rows : str
-        A dealt part.
+        The part, such as judge_3 or tune_3_of_10.
     group : (n,) int64
         Group of each row of the data set, as in `in_part`.
     needed : int or (groups,) int64

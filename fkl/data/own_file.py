@@ -47,9 +47,9 @@ KINDS = {
 }
 """What a file is that is no table of text, and what to do, by its first bytes."""
 OFFICE = {
-    "xl/workbook.xml": "an Excel workbook without the ending .xlsx",
-    "xl/workbook.bin": "an Excel workbook",
-    "content.xml": "a spreadsheet",
+    "xl/workbook.xml": "an Excel workbook; give it a name that ends in .xlsx, or save its sheet as CSV",
+    "xl/workbook.bin": "an Excel workbook; save its sheet as CSV",
+    "content.xml": "a spreadsheet; save its sheet as CSV",
 }
 """What a zip archive is that has this file."""
 TABLES = frozenset({".csv", ".tsv", ".tab", ".data", ".dat"})
@@ -138,7 +138,7 @@ def _only_table(path: str, archive: zipfile.ZipFile) -> str:
     names = archive.namelist()
     for name, kind in OFFICE.items():
         if name in names:
-            raise FklError(f"{path}: is {kind}; save its sheet as CSV")
+            raise FklError(f"{path}: is {kind}")
     files = [name for name in names if not name.endswith("/") and not name.startswith(("__MACOSX/", "."))]
     tables = [name for name in files if Path(name).suffix.lower() in TABLES]
     found = files if len(files) == 1 else tables

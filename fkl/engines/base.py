@@ -35,6 +35,7 @@ class Engine:
     threads: ClassVar[int | None] = None
     """Threads of the compiled kernels if a run does not set them; None for all."""
     has_all_clients: ClassVar[bool] = True
+    """Whether the states of all clients are in memory, so loggers can read them between rounds."""
     all_together: ClassVar[bool] = False
     """Whether all replicates have to run together."""
 

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import Outcome, World, mixture_norm
 from fkl.algorithms.decentralized.consensus_rf_gp import ConsensusRfGp
 from fkl.algorithms.federated import descent
+from fkl.conditions import wrap
+from fkl.conditions.attacks import SignFlip
 from fkl.conformance import PROMISES, BrokenPromiseError, Conformance
 from fkl.conformance.party_process import PartyObject
 from fkl.conformance.played import Played, outcomes, require_equal
@@ -209,6 +211,9 @@ def test_what_was_not_checked_is_not_called_ok() -> None:
     assert APART(learner) == "it has no server"
     assert "that hides who is present" in APART(hidden)
     assert IDENTITIES(of(RunningMean())) == "it claims none"
+    assert FACTS(Conformance.from_overrides("algo=link_dkla")) == "it has no epsilon"
+    inside = wrap(RunningMean(), {"attack": SignFlip(share=0.3)})
+    assert MODELS(of(RunningMean())) == MODELS(of(inside)) == "it saves no model"
     assert APART(of(RunningMean())) == IDENTITIES(learner) == ""
 
 

@@ -146,7 +146,8 @@ TABLES: dict[str, Hostile] = {
     "a photograph": Hostile(b"\xff\xd8\xff\xe0\x00\x10JFIF", "is a file of another program"),
     "a program": Hostile(b"\x7fELF\x02\x01\x01" + bytes(20), "is a file of another program"),
     "a spreadsheet": Hostile(
-        _zip({"xl/workbook.xml": b"<a/>"}), "is an Excel workbook without the ending .xlsx; save its sheet as CSV"
+        _zip({"xl/workbook.xml": b"<a/>"}),
+        "is an Excel workbook; give it a name that ends in .xlsx",
     ),
     "an old spreadsheet": Hostile(
         b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), "is an old Excel workbook; give it a name that ends in .xls"

@@ -250,7 +250,7 @@ def _arrays(**arrays):
 OTHERS = {
     "xlsx": (
         zipped(xl__workbook_xml=b"", docProps__app_xml=b""),
-        "is an Excel workbook without the ending .xlsx; save its sheet as CSV",
+        "is an Excel workbook; give it a name that ends in .xlsx, or save its sheet as CSV",
     ),
     "ods": (zipped(content_xml=b"", mimetype=b""), "is a spreadsheet; save its sheet as CSV"),
     "zip of tables": (zipped(a_csv=PLAIN, b_csv=PLAIN, c_txt=b""), "with 2 tables among 3 files: a.csv, b.csv; unpack"),
