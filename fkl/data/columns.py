@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, shortened
-from fkl.data.encoder import BOOLEANS
+from fkl.data.encoder import BOOLEANS, codes
 from fkl.data.how_read import LIKE_NUMBER, Reading
 
 NAMES_SHOWN = 40
@@ -40,6 +40,63 @@ class CellsOnDemand(Sequence[Any]):
         return iter(self._cells)
 
 
+class WholeNumbers(Sequence[str]):
+    """Cells of a column of integers without signs or zeros before them."""
+
+    def __init__(self, numbers: NDArray[np.float64]) -> None:
+        self._numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, row: Any) -> Any:
+        return str(int(self._numbers[row]))
+
+    def __iter__(self) -> Iterator[str]:
+        return map(str, self._numbers.astype(np.int64).tolist())
+
+
+class Coded(Sequence[Any]):
+    """Cells by their codes: each different cell is held once, in the order in which they first appear.
+
+    Parameters
+    ----------
+    different : sequence of (m,)
+    code : (n,) int
+        Place of each cell in `different`.
+    """
+
+    def __init__(self, different: Sequence[Any], code: NDArray[np.integer[Any]]) -> None:
+        self.different, self.code = different, code
+
+    @classmethod
+    def of(cls, cells: Iterable[Any]) -> "Coded":
+        """Find the different ones of some cells."""
+        places: dict[Any, int] = {}
+        code = np.array([places.setdefault(cell, len(places)) for cell in cells], np.int32)
+        return cls(list(places), code)
+
+    def map(self, change: Callable[[Any], Any]) -> "Coded":
+        """Each cell changed in the same way."""
+        merged = Coded.of(map(change, self.different))
+        return Coded(merged.different, merged.code[self.code])
+
+    def among(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> list[Any]:
+        """The different cells of some rows, in the order in which they first appear there."""
+        from pandas import unique
+
+        return [self.different[place] for place in unique(self.code[rows]).tolist()]
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+    def __getitem__(self, row: Any) -> Any:
+        return self.different[self.code[row]]
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.different.__getitem__, self.code.tolist())
+
+
 @dataclass(frozen=True)
 class Column:
     """One column.
@@ -65,19 +122,18 @@ class Column:
     padded: int | None = None
 
     @classmethod
-    def of_text(cls, cells: Sequence[str], reading: Reading) -> "Column":
+    def of_text(cls, cells: Coded, reading: Reading) -> "Column":
         """A column of these cells: of numbers if half of the cells, or most of the different ones, are numbers.
 
         Cells of nothing but true and false are 1 and 0.
         """
-        of = {cell: None if reading.is_hole(cell) else reading.number(cell) for cell in dict.fromkeys(cells)}
-        empty = {cell for cell in of if of[cell] is None and reading.is_hole(cell)}
-        if all(cell in empty or cell.lower() in BOOLEANS for cell in of):
-            of = {cell: BOOLEANS.get(cell.lower()) for cell in of}
-        holes = np.array([cell in empty for cell in cells], np.bool_)
-        numbers = np.array([of[cell] for cell in cells], np.float64)
-        ids = {cell for cell in of if PADDED.fullmatch(cell)}
-        padded = next((row for row, cell in enumerate(cells) if cell in ids), None) if ids else None
+        empty = [reading.is_hole(cell) for cell in cells.different]
+        read = [None if hole else reading.number(cell) for cell, hole in zip(cells.different, empty, strict=True)]
+        if all(hole or cell.lower() in BOOLEANS for cell, hole in zip(cells.different, empty, strict=True)):
+            read = [BOOLEANS.get(cell.lower()) for cell in cells.different]
+        holes, numbers = np.array(empty, np.bool_)[cells.code], np.array(read, np.float64)[cells.code]
+        ids = np.array([PADDED.fullmatch(cell) is not None for cell in cells.different], np.bool_)
+        padded = int(ids[cells.code].argmax()) if ids.any() else None
         return cls(cells, holes, numbers, _are_words(cells, holes, numbers), padded)
 
     @classmethod
@@ -89,10 +145,19 @@ class Column:
         """A cell as text, in Unicode's form NFC: words that differ only in the form are one word."""
         return normalize("NFC", str(self.cells[row]))
 
-    def words(self, rows: NDArray[np.bool_]) -> Iterator[str]:
-        """Cells of some rows as text, without what is missing."""
-        chosen = np.flatnonzero(rows & ~self.holes).tolist()
-        return map(self.word, chosen)
+    @cached_property
+    def coded(self) -> Coded:
+        """All cells as text, as `word` has them."""
+        cells = self.cells if isinstance(self.cells, Coded) else Coded.of(self.cells)
+        return cells.map(lambda cell: normalize("NFC", str(cell)))
+
+    def words(self, rows: NDArray[np.bool_]) -> list[str]:
+        """The different cells of some rows as text, in the order in which they first appear; no missing ones."""
+        return self.coded.among(rows & ~self.holes)
+
+    def codes(self, rows: NDArray[np.int64], words: Sequence[str]) -> NDArray[np.float64]:
+        """Places of the cells of some rows in a list of words, see `fkl.data.encoder.codes`."""
+        return codes(self.coded.different, words)[self.coded.code[rows]]
 
     @property
     def first(self) -> int:
@@ -102,13 +167,17 @@ class Column:
     @property
     def like_number(self) -> int | None:
         """The first row of a text column that is a number in another notation, if most of its cells are."""
-        alike = {cell for cell in dict.fromkeys(self.cells) if self.text and LIKE_NUMBER.fullmatch(str(cell))}
-        there = [row for row, cell in enumerate(self.cells) if cell in alike and not self.holes[row]] if alike else []
-        return there[0] if 2 * len(there) > len(self.holes) - self.holes.sum() else None
+        if not self.text:
+            return None
+        alike = np.array([LIKE_NUMBER.fullmatch(cell) is not None for cell in self.coded.different])[self.coded.code]
+        alike &= ~self.holes
+        return int(alike.argmax()) if 2 * alike.sum() > len(self.holes) - self.holes.sum() else None
 
     def followed_by(self, other: "Column") -> "Column":
         """Both, one below the other."""
-        cells = CellsOnDemand(len(self.holes) + len(other.holes), lambda: list(chain(self.cells, other.cells)))
+        both = chain(self.cells, other.cells)
+        words = isinstance(self.cells, Coded) and isinstance(other.cells, Coded)
+        cells = Coded.of(both) if words else CellsOnDemand(len(self.holes) + len(other.holes), lambda: list(both))
         holes, numbers = (np.concatenate([getattr(self, key), getattr(other, key)]) for key in ("holes", "numbers"))
         text = self.text if self.text == other.text else _are_words(cells, holes, numbers)
         return Column(
@@ -118,6 +187,26 @@ class Column:
             text,
             self.padded if self.padded is not None or other.padded is None else len(self.holes) + other.padded,
         )
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a row of a file is, for messages.
+
+    Parameters
+    ----------
+    path : str
+    unit : {"line", "row"}
+    numbers : sequence of int
+        The number of each row's line, or of the row.
+    """
+
+    path: str
+    unit: str
+    numbers: Sequence[int] | NDArray[np.int64]
+
+    def __call__(self, row: int) -> str:  # noqa: D102 - as the class says
+        return f"{self.path}, {self.unit} {self.numbers[row]}"
 
 
 @dataclass(frozen=True)
@@ -181,8 +270,8 @@ def _are_words(cells: Sequence[Any], holes: NDArray[np.bool_], numbers: NDArray[
     is_word = ~holes & np.isnan(numbers)
     if 2 * is_word.sum() <= (~holes).sum():
         return False
-    words = {cells[row] for row in np.flatnonzero(is_word).tolist()}
-    return 2 * len(words) >= len({cells[row] for row in np.flatnonzero(~holes).tolist()})
+    coded = cells if isinstance(cells, Coded) else Coded.of(cells)
+    return 2 * len(coded.among(is_word)) >= len(coded.among(~holes))
 
 
 def checked_names(names: Sequence[str], where: str, use: str = "") -> list[str]:

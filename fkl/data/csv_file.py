@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, islice
@@ -15,18 +15,20 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError, plural
 from fkl.basics.memory import require_memory, shown_bytes
 from fkl.data import libsvm, own_file
-from fkl.data.columns import CellsOnDemand, Column, Columns, checked_names, short
+from fkl.data.columns import CellsOnDemand, Coded, Column, Columns, Place, WholeNumbers, checked_names, short
 from fkl.data.how_read import DECIMALS, DELIMITERS, Reading
 from fkl.data.reading import exact_floats
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 COMMENTS = re.compile(r"(?:sep=.\n)?(?:(?:[ \t]*\n)*[ \t]*#.*(?:\n|\Z))*")
 """Lines above a table: the sign between cells as Excel is given it, and lines that begin with #."""
 BLANK_LINES = re.compile(r"(?: *\n)*")
 SNIFFED_LINES = 50
 LEAST_ROWS = 2
+EXACT = 2.0**53
+"""Up to here float64 holds every integer."""
 NAMES_SHOWN = 4
 """Names that are shown of a first line that looks like data."""
 PER_CELL = 72
@@ -70,8 +72,9 @@ def read(path: str, raw: bytes, reading: Reading, least: int = LEAST_ROWS) -> Co
     needed += PER_CELL * count + own_file.PER_COLUMN * (words.lstrip().partition("\n")[0].count(sign) + 1)
     own_file.require_room(path, raw, needed, f"{count:,} cells")
     try:
-        words = _header_in(comments, words, sign, reading) + words
-        return _read_columns(path, words, lines_there - words.count("\n") + 1, sign, reading, least)
+        header = _header_in(comments, words, sign, reading)
+        line = comments.count("\n") - header.count("\n") + 1
+        return _read_columns(path, header + words, line, sign, reading, least)
     except csv.Error as error:
         raise FklError(f"{path}, {error}") from None
 
@@ -91,7 +94,7 @@ def _read_libsvm(path: str, raw: bytes, words: str) -> Columns:
     numbers = {libsvm.LABEL: y, **{str(index): values[:, index] for index in range(first, x.shape[1])}}
     columns = {name: Column.of_numbers(column) for name, column in numbers.items()}
     lines = [n for n, line in enumerate(words.split("\n"), 1) if line.partition("#")[0].strip()]
-    return Columns(path, columns, lambda row: f"{path}, line {lines[row]}", len(y), zeros_left_out=True)
+    return Columns(path, columns, Place(path, "line", lines), len(y), zeros_left_out=True)
 
 
 def _header_in(comments: str, words: str, sign: str, reading: Reading) -> str:
@@ -131,7 +134,7 @@ def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading,
     if rows is None:
         where = f"line {head[width != len(first)][0]}"
         rows = _read_any(path, chain(head[bool(header) :], records), sign, width, where, reading)
-    columns, line_of = rows
+    columns, lines = rows
     count = len(columns[0].cells)
     require_rows(path, count, least=least)
     if named_rows and not any(columns[-1].cells):  # it was a sign at the end of all lines but the header
@@ -139,12 +142,11 @@ def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading,
     nameless = {name for name, called in zip(names, first, strict=False) if header and not called and not named_rows}
     by_name = dict(zip(names, columns, strict=True))
     left_out = [name for name in nameless if not any(by_name[name].cells)]
-    table = Columns(path, by_name, lambda row: f"{path}, line {line_of(row)}", count)
-    return table.without(left_out)
+    return Columns(path, by_name, Place(path, "line", lines), count).without(left_out)
 
 
-Rows = tuple[list[Column], Callable[[int], int]]
-"""Columns, and the line of a row."""
+Rows = tuple[list[Column], Sequence[int]]
+"""Columns, and the line of each row."""
 
 
 def _read_any(
@@ -161,7 +163,7 @@ def _read_any(
         lines.append(line)
         for column, cell in zip(cells, row, strict=True):
             column.append(cell)
-    return [Column.of_text(column, reading) for column in cells], lines.__getitem__
+    return [Column.of_text(Coded.of(column), reading) for column in cells], lines
 
 
 def _read_plain(words: str, line: int, sign: str, width: int, reading: Reading, header: bool) -> Rows | None:
@@ -176,28 +178,31 @@ def _read_plain(words: str, line: int, sign: str, width: int, reading: Reading, 
     rest = words[begin:].rstrip("\n") + "\n"
     if '"' in words or not sign.isascii() or rest == "\n" or width == 1:  # a blank line may be a cell
         return None
-    while sign + " " in rest:  # spaces before a cell are nothing, and where they delimit, several are one
+    while (
+        " " in rest and sign + " " in rest
+    ):  # spaces before a cell are nothing, and where they delimit, several are one
         rest = rest.replace(sign + " ", sign)
     rest = rest.replace("\n ", "\n").replace(" \n", "\n").removeprefix(" ") if sign == " " else rest
-    body = np.frombuffer(rest.encode(), np.uint8)
-    ends = np.flatnonzero((body == ord(sign)) | (body == ord("\n")))
+    text = rest.encode()
+    body = np.frombuffer(b"\n" + text, np.uint8)
+    is_end = (body == ord(sign)) | (body == ord("\n"))
+    ends = np.flatnonzero(is_end)[1:]
     last = body[ends] == ord("\n")
     if len(last) % width or not last[width - 1 :: width].all() or last.sum() != len(last) // width:
         return None
-    text = _Plain(body.tobytes(), sign, width)
-    return text.columns(reading, _with_odd_integers(body, ends, width)), lambda row: line + header + row
+    odd = set((np.searchsorted(ends, _odd_integers(body, is_end)) % width).tolist())
+    begin = line + header
+    return _Plain(text, sign, width).columns(reading, odd), range(begin, begin + len(ends) // width)
 
 
-def _with_odd_integers(body: NDArray[np.uint8], ends: NDArray[np.int64], width: int) -> set[int]:
-    """Columns that may have cells as 007, -0 and +5, which pandas reads as 7, 0 and 5."""
-    starts = np.append(0, ends[:-1] + 1)
-    first = body[starts]
-    cells = np.flatnonzero((first == ord("0")) | (first == ord("-")) | (first == ord("+")))
-    one, two, three = (body[np.minimum(starts[cells] + i, len(body) - 1)] for i in range(3))
-    digits = (two >= ord("0")) & (two <= ord("9")) & (three >= ord("0")) & (three <= ord("9"))
-    minus = (one == ord("-")) & (two == ord("0")) & (three != ord("."))
-    odd = ((one == ord("0")) & digits) | minus | (one == ord("+"))
-    return set((cells[odd] % width).tolist())
+def _odd_integers(body: NDArray[np.uint8], is_end: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Where cells as 007, -0 and +5 may begin, which pandas reads as 7, 0 and 5."""
+    one, two, three = (np.append(body[i:], np.zeros(i, np.uint8)) for i in range(3))
+    begins = np.append(True, is_end[:-1])
+    odd = (one == ord("0")) & (two - ord("0") < 10) & (three - ord("0") < 10)
+    odd |= (one == ord("-")) & (two == ord("0")) & (three != ord("."))
+    odd |= one == ord("+")
+    return np.flatnonzero(begins & odd)
 
 
 @dataclass(frozen=True)
@@ -210,32 +215,36 @@ class _Plain:
 
     def columns(self, reading: Reading, odd: set[int]) -> list[Column]:
         """All columns; the odd ones are not taken as pandas understands them."""
-        numbers = {j: values for j, values in self._numbers(reading).items() if j not in odd}
-        rest = [j for j in range(self.width) if j not in numbers]
-        found = {j: Column.of_text(cells, reading) for j, cells in zip(rest, self._cells(rest), strict=True)}
-        for j, values in numbers.items():
-            holes = np.isnan(values) | np.isin(values, list(reading.numbers_missing))
-            values[holes] = np.nan
-            cells = CellsOnDemand(len(values), partial(self._cells_of, j))
-            found[j] = Column(cells, holes, values, text=False)
-        return [found[j] for j in range(self.width)]
+        from pandas.api.types import is_string_dtype
 
-    def _numbers(self, reading: Reading) -> dict[int, NDArray[np.float64]]:
-        """By column what holds nothing but numbers and missing cells."""
         frame = self._read(na_values=reading.words_missing, decimal=DECIMALS[reading.decimal])
-        return {j: frame[j].to_numpy(np.float64, copy=True) for j in range(self.width) if frame[j].dtype.kind in "iuf"}
+        numbers = [j for j in range(self.width) if frame[j].dtype.kind in "iuf" and j not in odd]
+        found = {j: self._column_of_numbers(j, frame[j], reading) for j in numbers}
+        rest = [j for j in range(self.width) if j not in found]
+        words = {j: _coded(frame[j]) for j in rest if is_string_dtype(frame[j]) and not frame[j].hasnans}
+        words |= self._cells([j for j in rest if j not in words])
+        return [found[j] if j in found else Column.of_text(words[j], reading) for j in range(self.width)]
 
-    def _cells(self, columns: Sequence[int]) -> list[list[str]]:
+    def _column_of_numbers(self, j: int, column: "Series[Any]", reading: Reading) -> Column:
+        values = column.to_numpy(np.float64, copy=True)
+        holes = np.isnan(values) | np.isin(values, list(reading.numbers_missing))
+        values[holes] = np.nan
+        if column.dtype.kind != "f" and not holes.any() and np.abs(values).max() < EXACT:
+            return Column(WholeNumbers(values), holes, values, text=False)
+        return Column(CellsOnDemand(len(values), partial(self._cells_of, j)), holes, values, text=False)
+
+    def _cells(self, columns: Sequence[int]) -> dict[int, Coded]:
+        """Cells of some columns as they are written."""
         if not columns:
-            return []
+            return {}
         frame = self._read(usecols=list(columns), dtype="str", na_filter=False)
-        return [list(map(str.strip, frame[j].tolist())) for j in columns]
+        return {j: _coded(frame[j]) for j in columns}
 
-    def _cells_of(self, column: int) -> list[str]:
+    def _cells_of(self, column: int) -> Coded:
         """A column's cells; those of all columns once a second column is asked for."""
         if not self._read_before:
             self._read_before.append(column)
-            return self._cells([column])[0]
+            return self._cells([column])[column]
         return self._all_cells[column]
 
     @cached_property
@@ -243,7 +252,7 @@ class _Plain:
         return []
 
     @cached_property
-    def _all_cells(self) -> list[list[str]]:
+    def _all_cells(self) -> dict[int, Coded]:
         return self._cells(range(self.width))
 
     def _read(self, **how: Any) -> "DataFrame":
@@ -261,6 +270,14 @@ class _Plain:
             float_precision=exact_floats(),
             **how,
         )
+
+
+def _coded(cells: "Series[Any]") -> Coded:
+    """Cells of text without spaces at both ends."""
+    from pandas import factorize
+
+    code, different = factorize(cells)
+    return Coded(different.tolist(), code.astype(np.int32)).map(str.strip)
 
 
 def _refuse_data(path: str, line: int, names: Sequence[str], reading: Reading) -> None:

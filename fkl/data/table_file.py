@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from fkl.basics.errors import BadValue, FklError, require
 from fkl.basics.memory import shown_bytes
 from fkl.data import csv_file, own_file, typed_file
-from fkl.data.columns import Column, Columns, listed, short
-from fkl.data.csv_file import require_rows
-from fkl.data.encoder import OTHER, WORDS_SHOWN, Cells, Encoder, codes, days
+from fkl.data.columns import Coded, Column, Columns, listed, short
+from fkl.data.csv_file import EXACT, require_rows
+from fkl.data.encoder import OTHER, WORDS_SHOWN, Cells, Encoder, days
 from fkl.data.how_read import Reading
 from fkl.data.libsvm import LABEL
 from fkl.data.problem import Incomplete, Table
@@ -34,8 +34,6 @@ PER_FEATURE = 10
 LONGEST_NAME = 60
 MANY_ROWS = 10
 """From so many rows on, a different word in each is no chance."""
-EXACT = 2.0**53
-"""Up to here float64 holds every integer."""
 WHOLE_DAY = "%Y-%m-%d"
 ROWS_LOOKED_AT = 50
 """Rows by which a column is found to be one of dates."""
@@ -284,7 +282,7 @@ class TableFile:
             holes = column.holes[rows]
             if name in words:
                 given = [normalize("NFC", word) for word in (self.words or {}).get(name, ())]
-                learned[name] = tuple(given or dict.fromkeys(column.words(keep)))
+                learned[name] = tuple(given or column.words(keep))
                 values = self._codes_of_words(name, column, rows, learned[name], file)
             else:
                 values = self._numbers_of_column(name, column, file)[rows]
@@ -302,8 +300,8 @@ class TableFile:
             values_of.append(values)
         column = columns[self.target]
         if column.text:  # its words are classes
-            labels = tuple(sorted(set(column.words(keep))))
-            y = codes(map(column.word, rows.tolist()), labels)
+            labels = tuple(sorted(column.words(keep)))
+            y = column.codes(rows, labels)
         else:
             labels, y = (), self._numbers_of_column(self.target, column, file)[rows]
         encoder = Encoder(features, learned, labels, self.text == "one_hot", fill, self.reading, dates)
@@ -320,8 +318,8 @@ class TableFile:
         if self.site is None:
             return table
         column = columns[self.site]
-        names = tuple(dict.fromkeys(column.words(keep)))  # sites in the order in which they first appear
-        return replace(table, site=codes(map(column.word, rows.tolist()), names).astype(np.int64), site_names=names)
+        names = tuple(column.words(keep))  # sites in the order in which they first appear
+        return replace(table, site=column.codes(rows, names).astype(np.int64), site_names=names)
 
     @property
     def _columns_beside_features(self) -> dict[str, str]:
@@ -415,7 +413,7 @@ class TableFile:
 
     def _of_ids_or_sites(self, name: str, column: Column) -> str:
         """What else a column of text may be, and the key for it; empty if nothing tells."""
-        different, given = len(set(column.words(~column.holes))), int((~column.holes).sum())
+        different, given = len(column.words(~column.holes)), int((~column.holes).sum())
         if given >= MANY_ROWS and different >= given:
             return f"each row has another word: dataset.drop=[{_in_brackets(name)}] leaves ids out; "
         if self.site is None and not self._is_pattern and 2 <= different <= given / 2:
@@ -475,8 +473,8 @@ class TableFile:
 
     def _days(self, name: str, column: Column, date_format: str, file: Columns) -> NDArray[np.float64]:
         """Days since 1970-01-01 of a column of dates; NaN where a cell is missing."""
-        read = {cell: days(cell, date_format) for cell in dict.fromkeys(column.cells)}
-        found = np.array([read[cell] for cell in column.cells], np.float64)
+        cells = column.cells if isinstance(column.cells, Coded) else Coded.of(column.cells)
+        found = np.array([days(cell, date_format) for cell in cells.different], np.float64)[cells.code]
         found[column.holes] = np.nan
         bad = np.isnan(found) & ~column.holes
         if bad.any():
@@ -500,7 +498,7 @@ class TableFile:
         self, name: str, column: Column, rows: NDArray[np.int64], words: tuple[str, ...], file: Columns
     ) -> NDArray[np.float64]:
         """Codes of a column's words in these rows; of missing cells anything."""
-        found = codes(map(column.word, rows.tolist()), words)
+        found = column.codes(rows, words)
         bad = np.isnan(found) & ~column.holes[rows]
         if bad.any():
             row = int(rows[bad.argmax()])
@@ -533,7 +531,7 @@ class TableFile:
             ]
             cells = list(map(" ".join, zip(*words, strict=True)))
             holes = np.logical_or.reduce([one.holes for one in columns])
-            column = Column(cells, holes, np.full(file.rows, np.nan), True)
+            column = Column(Coded.of(cells), holes, np.full(file.rows, np.nan), True)
         if any(formats):
             known = formats if isinstance(self.date_format, dict) else formats[:1]
             lacking = [one for one, written in zip(names, known, strict=False) if written is None]

@@ -17,7 +17,7 @@ from fkl.basics.errors import FklError, in_one_line, plural, requires_extra
 from fkl.basics.files import DAMAGE
 from fkl.basics.memory import limited_to_free_memory, shown_bytes
 from fkl.data import own_file
-from fkl.data.columns import Column, Columns, checked_names, short
+from fkl.data.columns import Coded, Column, Columns, Place, checked_names, short
 from fkl.data.how_read import Reading
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def read(path: str, raw: bytes, reading: Reading) -> Columns:
     except DAMAGE as error:
         said = in_one_line(str(error).partition("\n")[0])
         raise FklError(f"{path}: is no {words} file, or is damaged: {said}") from None
-    return Columns(path, columns, lambda row: f"{path}, row {row + 1}", len(frame))
+    return Columns(path, columns, Place(path, "row", range(1, len(frame) + 1)), len(frame))
 
 
 def _convert_column(path: str, name: str, values: "Series[Any]", reading: Reading) -> Column:
@@ -199,4 +199,6 @@ def _convert_column(path: str, name: str, values: "Series[Any]", reading: Readin
         "" if hole else f"{cell:.17g}" if isinstance(cell, float) else str(cell).strip()
         for cell, hole in zip(cells, holes, strict=True)
     ]
-    return Column.of_text(words, reading if reading.hole is not None else replace(reading, hole=()))  # NA is a word
+    return Column.of_text(
+        Coded.of(words), reading if reading.hole is not None else replace(reading, hole=())
+    )  # NA is a word
