@@ -75,7 +75,7 @@ def test_a_slip_costs_no_library(words: str) -> None:
     ("line", "words"),
     [
         ("fkl da", ["data"]),
-        ("fkl data ", ["list", "describe", "fetch", "verify"]),
+        ("fkl data ", ["list", "describe", "fetch", "verify", "clear"]),
         ("fkl data fetch wav", ["wave_farm"]),
         ("fkl run algo=pof", ["algo=pof_mkl"]),
         ("fkl run topology=s", ["topology=star"]),

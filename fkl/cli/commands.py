@@ -359,7 +359,7 @@ def describe_choice(name: str | None, format: str) -> None:
     print(explained(name, width()))
 
 
-@commands.group(cls=Actions, invoke_without_command=True, subcommand_metavar="list|describe|fetch|verify [NAME ...]")
+@commands.group(cls=Actions, invoke_without_command=True, subcommand_metavar="list|describe|fetch|verify|clear ...")
 @click.pass_context
 def data(context: click.Context) -> None:
     """Data files: which there are, fetched where they are missing, compared with what they should be."""
@@ -371,6 +371,7 @@ def data(context: click.Context) -> None:
 @_format
 def data_list(format: str) -> None:
     """Show all data sets, and whether their files are available."""
+    from fkl.basics.memory import shown_bytes
     from fkl.data import registry
     from fkl.screen.tables import show_table
 
@@ -383,6 +384,9 @@ def data_list(format: str) -> None:
     show_table(["name", "files", "size", "what it is"], [one[:4] for one in listings], numbers=[2])
     say("", f"Files lie in {_store().folder}; FKL_DATA names another folder.", "Those missing: fkl data fetch NAME.")
     say("Where each lies, its rows and its licence: fkl data list --format=csv.")
+    if sizes := [file.stat().st_size for file in _parsed_tables()]:
+        kept = f"{plural(len(sizes), 'table')} of your own as they were read, {shown_bytes(sum(sizes))}"
+        say(f"The cache keeps {kept}, in {_store().tables}; fkl data clear deletes them.")
 
 
 @data.command("describe", context_settings=AS_GIVEN)
@@ -411,6 +415,25 @@ def data_verify(names: tuple[str, ...]) -> None:
     from fkl.data import registry
 
     _tell("verify", registry.verify([*names], _store()))
+
+
+@data.command("clear")
+def data_clear() -> None:
+    """Delete the tables of your own that the cache keeps as they were read; the next run reads the file."""
+    from fkl.screen.messages import say
+
+    files = _parsed_tables()
+    for file in files:
+        file.unlink(missing_ok=True)
+    say(f"deleted {plural(len(files), 'table')} in {_store().tables}")
+
+
+def _parsed_tables() -> list[Path]:
+    from fkl.data.parsed_tables import kept
+
+    folder = _store().tables
+    assert folder is not None
+    return list(kept(folder))
 
 
 def _tell(action: str, states: "Iterable[FileState]") -> None:
@@ -685,7 +708,7 @@ def completion(shell: str, line: str | None) -> None:
 def _store() -> "Store":
     from fkl.data.store import Store
 
-    return Store(Path(variable("FKL_DATA", "data")))
+    return Store(Path(variable("FKL_DATA", "data")), cache=Path(variable("FKL_CACHE", "~/.cache/fkl")).expanduser())
 
 
 def _paper_and_number(command: str, words: tuple[str, ...]) -> tuple[str, str]:

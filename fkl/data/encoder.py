@@ -234,6 +234,8 @@ class Cells:
         fkl.basics.errors.FklError
             If a column has no mean there, or a row a word without a code.
         """
+        if not self.encoder.words and not self.means:
+            return self.encoder, self.values
         in_file = np.flatnonzero(rows)[np.argsort(self.number[rows])]
         words, fill, parts = dict(self.encoder.words), dict(self.encoder.fill), []
         encoder = replace(

@@ -110,12 +110,20 @@ class Store:
         Address of a folder that holds the archives under their own names, instead of their usual addresses.
     retries : int
         How often a failed download is tried again.
+    cache : Path, optional
+        Folder of results that many runs share; None for none.
     """
 
     folder: Path
     offline: bool = False
     mirror: str | None = None
     retries: int = 2
+    cache: Path | None = None
+
+    @property
+    def tables(self) -> Path | None:
+        """Folder of the user's tables as they were read."""
+        return None if self.cache is None else self.cache / "tables"
 
     def find(self, file: DataFile) -> Path | None:
         """Path of the file or its archive; None if it is not in the folder."""

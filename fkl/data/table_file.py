@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import BadValue, FklError, require
 from fkl.basics.memory import shown_bytes
-from fkl.data import csv_file, own_file, typed_file
+from fkl.data import csv_file, own_file, parsed_tables, typed_file
 from fkl.data.columns import Coded, Column, Columns, listed, short
 from fkl.data.csv_file import EXACT, require_rows
 from fkl.data.encoder import OTHER, WORDS_SHOWN, Cells, Encoder, days
@@ -41,10 +41,6 @@ PATTERN = re.compile(r"[*?[]")
 MIDNIGHT = " 00:00:00"
 """End of a typed date that has no time of the day, which may be in another column."""
 TEXTS = ("refuse", "drop", "code", "one_hot")
-MOST_KEPT = 1 << 25
-"""Cells of files that are kept for the next run."""
-_LAST: dict[tuple[str, str, Reading, int], Columns] = {}
-"""Files that were read last, by their content and by how they are read: the runs of a sweep or study share them."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +227,7 @@ class TableFile:
         return PATTERN.search(self.path) is not None and not Path(self.path).is_file()
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:
-        """Read the file; neither argument is used.
+        """Read the file, or find it in the store's cache of tables; `rng` is not used.
 
         Returns
         -------
@@ -244,7 +240,7 @@ class TableFile:
             For whatever the file has that it should not; names the file, and line or row and column where there are
             any.
         """
-        files = [self._read(path) for path in [*self._paths, *self._test_paths]]
+        files = [self._read(path, store.tables) for path in [*self._paths, *self._test_paths]]
         if files[0].zeros_left_out and self.target != LABEL:
             label = f"{LABEL}, or left out: {self.path} is in LIBSVM's format"
             require(not self.target, "target", self.target, label)
@@ -338,27 +334,22 @@ class TableFile:
         found: str | None = self.date_format.get(name) if isinstance(self.date_format, dict) else self.date_format
         return found
 
-    def _read(self, path: str) -> Columns:
+    def _read(self, path: str, cache: Path | None) -> Columns:
         raw = own_file.read(path)
         if hashlib.sha256(raw).hexdigest() != self._fingerprints[path]:
             raise FklError(f"{path}: has changed since this run began; start it again")
         least = 1 if self._is_pattern or path in self._test_paths else csv_file.LEAST_ROWS
-        key = path, self._fingerprints[path], self.reading, least
-        if key not in _LAST:
-            columns = self._columns_of(path, raw, least)
-            if sum(file.rows * len(file.by_name) for file in (*_LAST.values(), columns)) > MOST_KEPT:
-                _LAST.clear()
-            for column in columns.by_name.values():  # several runs share them
-                column.holes.flags.writeable = column.numbers.flags.writeable = False
-            _LAST[key] = columns
-        return _LAST[key]
+        typed, reading = Path(path).suffix.lower() in typed_file.FORMATS, self.reading
+        only_text = f"point for {path}, which holds numbers and not their text"
+        require(not typed or self.decimal == "point", "decimal", self.decimal, only_text)
 
-    def _columns_of(self, path: str, raw: bytes, least: int) -> Columns:
-        if Path(path).suffix.lower() not in typed_file.FORMATS:
-            return csv_file.read(path, raw, self.reading, least)
-        typed = f"point for {path}, which holds numbers and not their text"
-        require(self.decimal == "point", "decimal", self.decimal, typed)
-        columns = typed_file.read(path, raw, self.reading)
+        def parse() -> Columns:
+            return typed_file.read(path, raw, reading) if typed else csv_file.read(path, raw, reading, least)
+
+        if cache is None or len(raw) < parsed_tables.LEAST:
+            columns = parse()
+        else:
+            columns = parsed_tables.read(path, self._fingerprints[path], reading, parse, cache)
         require_rows(path, columns.rows, least=least)
         return columns
 

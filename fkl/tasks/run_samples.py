@@ -61,7 +61,8 @@ def require_number(run: Run, encoder: Encoder | None) -> None:
 def whole_table(run: Run, generator: np.random.Generator) -> Table:
     """The complete table of the data set, including sealed rows; runs never use it."""
     with key_prefix("dataset"):
-        table = run.dataset.load(Store(Path(run.paths.data)), generator)
+        store = Store(Path(run.paths.data), cache=Path(run.paths.cache).expanduser())
+        table = run.dataset.load(store, generator)
         where = getattr(run.dataset, "path", run.dataset.name)
         return replace(table, where=where, encoder=table.encoder or Encoder(table.feature_names))
 

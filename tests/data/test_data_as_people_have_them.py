@@ -16,6 +16,7 @@ import pytest
 from sklearn.datasets import load_svmlight_file
 
 from fkl.basics.errors import FklError
+from fkl.data import csv_file, parsed_tables
 from fkl.data.store import Store
 from fkl.data.table_file import TableFile
 from fkl.data.table_set import TableSet
@@ -27,7 +28,7 @@ TEXTS = ("refuse", "drop", "code", "one_hot")
 def load(folder, content, name="own.csv", **keys):
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return TableFile(path=str(path), **{"target": "y", **keys}).load(None, None)
+    return TableFile(path=str(path), **{"target": "y", **keys}).load(Store(Path()), None)
 
 
 def refused(folder, content, **keys):
@@ -137,14 +138,14 @@ def test_numbers_that_parquet_has_as_text_are_numbers(tmp_path):
     frame = pd.DataFrame({"a": ["12.5", "30.1", None, " 8.25"], "y": [1, 2, 3, 4]})
     frame.to_parquet(tmp_path / "own.parquet")
     load_it = TableFile(path=str(tmp_path / "own.parquet"), target="y", missing="drop", text="code").load
-    assert load_it(None, None).x[:, 0].tolist() == [12.5, 30.1, 8.25]
+    assert load_it(Store(Path()), None).x[:, 0].tolist() == [12.5, 30.1, 8.25]
     frame.assign(a=["12.5", "N/A", "3", "NA"]).to_parquet(tmp_path / "own.parquet")
     keys = {"path": str(tmp_path / "own.parquet"), "target": "y", "missing": "drop", "text": "code"}
     with pytest.raises(FklError, match=r"row 2, column a: 'N/A' is not a finite number; dataset\.hole=\[N/A\]"):
-        TableFile(**keys).load(None, None)
-    assert TableFile(**keys, hole=["N/A", "NA"]).load(None, None).x[:, 0].tolist() == [12.5, 3]
+        TableFile(**keys).load(Store(Path()), None)
+    assert TableFile(**keys, hole=["N/A", "NA"]).load(Store(Path()), None).x[:, 0].tolist() == [12.5, 3]
     frame.assign(a=[-200, 1, 2, -200.0]).to_parquet(tmp_path / "own.parquet")
-    assert TableFile(**keys, hole=[-200]).load(None, None).x[:, 0].tolist() == [1, 2]
+    assert TableFile(**keys, hole=[-200]).load(Store(Path()), None).x[:, 0].tolist() == [1, 2]
 
 
 WRITTEN = {
@@ -295,7 +296,7 @@ def test_a_file_of_another_kind_is_named(tmp_path, kind):
     if kind != "xls without its suffix":
         (tmp_path / "own.csv.gz").write_bytes(gzip.compress(raw))
         with pytest.raises(FklError) as caught:
-            TableFile(path=str(tmp_path / "own.csv.gz"), target="y").load(None, None)
+            TableFile(path=str(tmp_path / "own.csv.gz"), target="y").load(Store(Path()), None)
         packed_twice = raw[:2] == b"\x1f\x8b" and "is compressed twice" in str(caught.value)
         assert said.partition(";")[0] in str(caught.value) or raw.startswith(b"PK") or packed_twice
 
@@ -330,7 +331,7 @@ def test_a_workbook_is_read_as_its_cells_are_typed(tmp_path):
     for damaged in (raw[:200], raw.replace(b"sheet1.xml", b"sheet2.xml"), b"PK"):
         (tmp_path / "own.xlsx").write_bytes(damaged)
         with pytest.raises(FklError, match=r"own.xlsx: is no Excel file, or is damaged: [^\n]+$"):
-            TableFile(path=str(tmp_path / "own.xlsx"), target="y", **keys).load(None, None)
+            TableFile(path=str(tmp_path / "own.xlsx"), target="y", **keys).load(Store(Path()), None)
 
 
 LIBSVM = {
@@ -372,7 +373,7 @@ def test_libsvm_is_read_as_scikit_learn_reads_it(tmp_path, kind):
             {},
             "line 3: must have a finite label and finite values",
         ),
-        ("1 1:0.5 2:1\n", {}, "own.csv: 1 row without a missing cell where at least 2 are needed"),
+        ("1 1:0.5 2:1\n", {}, "own.csv: 1 row where at least 2 are needed"),
         (
             "1 1:0.5 2:1\n2 1:1\n",
             {"target": "1"},
@@ -415,15 +416,17 @@ def test_times_of_day_are_no_libsvm(tmp_path):
 def test_one_row_is_enough_for_a_site_and_for_a_test(tmp_path):
     for name, rows in {"a": "0,0\n1,1\n", "b": "2,3\n", "c": "4,4\n"}.items():
         (tmp_path / f"{name}.csv").write_text(f"x,y\n{rows}")
-    table = TableFile(path=str(tmp_path / "*.csv"), target="y").load(None, None)
+    table = TableFile(path=str(tmp_path / "*.csv"), target="y").load(Store(Path()), None)
     assert table.site.tolist() == [0, 0, 1, 2]
-    table = TableFile(path=str(tmp_path / "a.csv"), test_path=str(tmp_path / "b.csv"), target="y").load(None, None)
+    table = TableFile(path=str(tmp_path / "a.csv"), test_path=str(tmp_path / "b.csv"), target="y").load(
+        Store(Path()), None
+    )
     assert table.tested.tolist() == [False, False, True]
     with pytest.raises(FklError, match=r"b\.csv: 1 row where at least 2 are needed"):
-        TableFile(path=str(tmp_path / "b.csv"), target="y").load(None, None)
+        TableFile(path=str(tmp_path / "b.csv"), target="y").load(Store(Path()), None)
     (tmp_path / "d.csv").write_text("x,y\n")
     with pytest.raises(FklError, match=r"d\.csv: 0 rows where at least 1 is needed"):
-        TableFile(path=str(tmp_path / "[a-d].csv"), target="y").load(None, None)
+        TableFile(path=str(tmp_path / "[a-d].csv"), target="y").load(Store(Path()), None)
 
 
 @pytest.mark.parametrize(
@@ -493,6 +496,23 @@ AS_PANDAS = {
         {"missing": "drop"},
         {"sep": "\t"},
     ),
+    "auto_imports": (
+        "3,?,alfa-romero,88.60,13495\n3,115,alfa-romero,88.60,?\n1,110,audi,94.50,16500\n2,164,audi,99.8,13950\n",
+        {"missing": "drop", "header": False},
+        {"header": None},
+    ),
+    "diamonds": ("carat,cut,color,price\n0.23,Ideal,E,326\n0.21,Premium,E,327\n0.23,Ideal,I,328\n", {}, {}),
+    "titanic": (
+        'PassengerId,Name,Sex,Age,Fare,Survived\n1,"Braund, Mr. Owen ""Harris""",male,22,7.25,0\n'
+        '5,"Allen, Mr. William",male,,8.05,0\n3,"Heikkinen, Miss. Laina",female,26,7.925,1\n',
+        {"missing": "drop"},
+        {},
+    ),
+    "Hitters of R": (
+        '"","AtBat","League","Salary"\n"-A. Allanson",293,"A",NA\n"-A. Ashby",315,"N",475\n"-A. Dawson",496,"N",500\n',
+        {"missing": "drop"},
+        {},
+    ),
     "UCI_Credit_Card": ("ID,LIMIT_BAL,SEX,default.payment.next.month\n1,20000.0,2,1\n2,120000.0,2,0\n", {}, {}),
 }
 """The first lines of public tables, the keys that read them, and the arguments with which pandas does."""
@@ -514,3 +534,90 @@ def test_public_tables_are_read_as_pandas_reads_them(tmp_path, name):
     assert table.feature_names == tuple(frame.columns[:-1])
     assert np.array_equal(table.x, frame.to_numpy(np.float64)[:, :-1])
     assert np.array_equal(table.y, frame[target].to_numpy(np.float64))
+
+
+def test_dates_and_times_are_those_of_pandas(tmp_path):
+    content = "Date,Temp\n1981-01-01,20.7\n1981-02-28,17.9\n1984-02-29,18.8\n"
+    table = load(tmp_path, content, target="Temp", date_format="%Y-%m-%d")
+    frame = pd.read_csv(io.StringIO(content), parse_dates=["Date"])
+    assert np.array_equal(table.x[:, 0], (frame["Date"] - pd.Timestamp(0)) / pd.Timedelta(days=1))
+    content = (
+        "pickup,distance,total\n2019-03-23 20:21:09,1.6,12.95\n2019-03-04 16:11:55,0.79,9.3\n2019-03-27,1.37,14.16\n"
+    )
+    table = load(tmp_path, content, target="total", time="pickup")
+    frame = pd.read_csv(io.StringIO(content))
+    frame = frame.iloc[pd.to_datetime(frame["pickup"], format="ISO8601").argsort()]
+    assert np.array_equal(table.x[:, 0], frame["distance"])
+    assert np.array_equal(table.y, frame["total"])
+
+
+KEPT = {
+    "numbers and words": ("own.csv", "a,b,site,y\n" + "1.5,red,3,1\n-2,blue,7,2\n,red,3,1e400\n"),
+    "blank lines": ("own.csv", 'a,b,y\n\n1,x,3\n\n\n007,"y\n z",4\n1,x,5\n'),
+    "libsvm": ("own.svm", LIBSVM["real labels"]),
+    "missing cells, spaces, signs": ("own.csv", "a; b; y\n NA;+5;1\n-0;  é ;2\n3;é;4\n"),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_table_from_the_cache_is_the_one_that_was_read(tmp_path, monkeypatch, name):
+    """Numbers, words, holes, places, and the cells that messages show."""
+    monkeypatch.setattr(parsed_tables, "LEAST", 0)
+    file, content = tmp_path / KEPT[name][0], KEPT[name][1]
+    file.write_text(content)
+    tables = tmp_path / "cache" / "tables"
+
+    def columns(path=file, **keys):
+        read = TableFile(path=str(path), target="y", **keys)._read(str(path), tables)
+        cells = {name: [*map(str, column.cells)] for name, column in read.by_name.items()}
+        facts = {name: (c.text, c.padded, c.holes.tolist(), repr(c.numbers)) for name, c in read.by_name.items()}
+        return cells, facts, [read.place(row).removeprefix(str(path)) for row in range(read.rows)], read.zeros_left_out
+
+    first = columns()
+    (one,) = parsed_tables.kept(tables)
+    assert columns() == first
+    assert [*parsed_tables.kept(tables)] == [one]
+    columns(missing="mean", text="code")  # what is made of the cells is no part of reading
+    assert [*parsed_tables.kept(tables)] == [one]
+    columns(hole=["none"])
+    assert len([*parsed_tables.kept(tables)]) == 2
+    other = file.with_name(f"other{file.suffix}")
+    other.write_text(content)
+    assert columns(other) == first  # known by its content, not by its name
+    assert len([*parsed_tables.kept(tables)]) == 2
+    one.write_bytes(one.read_bytes()[:-1] + b"x")
+    assert columns() == first  # damaged: read again
+
+
+def test_a_run_reads_a_large_file_once(fkl, tmp_path, monkeypatch):
+    """Whatever happens to the cache, the numbers are the same."""
+    monkeypatch.setattr(parsed_tables, "LEAST", 0)
+    monkeypatch.setenv("FKL_CACHE", str(tmp_path / "cache"))
+    Path("own.csv").write_text("a,b,y\n" + "".join(f"{i / 7},w{i % 3},{i % 5}\n" for i in range(40)))
+    call = (
+        "run",
+        "algo=one_shot_ridge",
+        "dataset=file",
+        "dataset.path=own.csv",
+        "dataset.target=y",
+        "dataset.text=code",
+    )
+
+    def clients(out):
+        answer = fkl(*call, "replicates=1", "kernels.D=5", "figures=none", f"out={out}")
+        assert answer.code == 0, answer.err
+        return Path(out, "clients.csv").read_bytes()
+
+    first = clients("first")
+    with monkeypatch.context() as patch:
+        patch.setattr(csv_file, "read", None)
+        assert clients("second") == first
+    assert "1 table of your own as they were read" in " ".join(fkl("data", "list").out.split())
+    Path("cache/tables/notes.txt").write_text("mine")
+    assert fkl("data", "clear").out.startswith("deleted 1 table in ")
+    assert [file.name for file in Path("cache/tables").iterdir()] == ["notes.txt"]
+    for file in Path("cache/tables").iterdir():
+        file.unlink()
+    Path("cache/tables").rmdir()
+    Path("cache/tables").write_text("no folder")
+    assert clients("third") == first

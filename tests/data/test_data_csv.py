@@ -244,7 +244,7 @@ def test_damaged_compressed_file_is_refused(tmp_path, suffix):
     for broken in (packed[: len(packed) // 2], b"not packed" + packed):
         path.write_bytes(broken)
         with pytest.raises(FklError, match=rf"own.csv\{suffix}: cannot be decompressed"):
-            TableFile(path=str(path), target="y").load(None, None)
+            TableFile(path=str(path), target="y").load(Store(Path()), None)
 
 
 @pytest.mark.parametrize("suffix", [".xz", ".gz", ".bz2"])
@@ -253,7 +253,7 @@ def test_a_bomb_is_unpacked_only_as_far_as_memory_holds_it(tmp_path, suffix, mon
     path = tmp_path / f"own.csv{suffix}"
     path.write_bytes(PACK[suffix](b"1" * (20 << 20)))  # 20 MiB, of which there is room for 6
     with pytest.raises(FklError) as caught:
-        TableFile(path=str(path), target="2").load(None, None)
+        TableFile(path=str(path), target="2").load(Store(Path()), None)
     said = re.search(r"own\.csv.*, (\S+) MiB of text and more would take .* and 36 MiB is free", str(caught.value))
     assert said and 6 < float(said[1]) <= 7, caught.value
 
@@ -282,12 +282,12 @@ def test_a_bomb_that_memory_could_hold_is_refused_early(tmp_path, suffix, monkey
     monkeypatch.setattr(own_file, "LEAST_ROOM", 2**23)
     path = tmp_path / f"own.csv{suffix}"
     path.write_bytes(PACK[suffix](b"a,y\n" + b"0,1\n1,2\n" * 10_000))
-    assert len(TableFile(path=str(path), target="y").load(None, None).y) == 20_000
+    assert len(TableFile(path=str(path), target="y").load(Store(Path()), None).y) == 20_000
     monkeypatch.setattr("fkl.data.csv_file._read_records", None)
     for rows, said in ((15_000, "60,002 cells"), (30_000, "60,001 lines"), (1_000_000, "2 MiB of text and more")):
         path.write_bytes(PACK[suffix](b"a,y\n" + b"0,1\n1,2\n" * rows))
         with pytest.raises(FklError, match=rf"own\.csv.*: {said} would take .* too much for a file .* unpack the file"):
-            TableFile(path=str(path), target="y", delimiter="comma").load(None, None)
+            TableFile(path=str(path), target="y", delimiter="comma").load(Store(Path()), None)
 
 
 @pytest.mark.parametrize("quoted", [False, True])
@@ -301,7 +301,7 @@ def test_memory_is_not_asked_for_more_than_a_table_takes(tmp_path, quoted):
         content = "".join(",".join(cell() for _ in range(columns)) + "\n" for _ in range(rows))
         path.write_text('"1"' + content[content.index(",") :] if quoted else content)
         needed = own_file.PER_BYTE * path.stat().st_size + PER_CELL * 20_000 + PER_ROW * rows + 1000 * columns
-        taken = peak_bytes(lambda: TableFile(path=str(path), target="1").load(None, None))
+        taken = peak_bytes(lambda: TableFile(path=str(path), target="1").load(Store(Path()), None))
         assert (needed / 3 if quoted else 0) < taken < 1.3 * needed
 
 
@@ -442,7 +442,7 @@ def test_a_wide_table_is_read_in_time_that_grows_with_its_columns():
 @pytest.mark.parametrize("path", ["", "nowhere.csv", ".", "x" * 5000, "/dev/zero", "/dev/null", "own\0.csv"])
 def test_file_that_is_not_there_is_refused_before_anything_is_read(path):
     dataset = TableFile(path=path, target="y")
-    for read in (lambda: dataset.fingerprint, lambda: dataset.load(None, None)):
+    for read in (lambda: dataset.fingerprint, lambda: dataset.load(Store(Path()), None)):
         with pytest.raises(FklError, match=r"must be a file that is there|cannot be read"):
             read()
 
@@ -481,7 +481,7 @@ def test_fingerprint_is_the_file_s_and_stays_for_one_run(tmp_path):
     path.write_text(PLAIN.replace("5.5", "5.6"))
     assert dataset.fingerprint == before != TableFile(path=str(path)).fingerprint
     with pytest.raises(FklError, match=r"own.csv: has changed since this run began"):
-        dataset.load(None, None)
+        dataset.load(Store(Path()), None)
 
 
 NUMBERS = st.one_of(
@@ -537,21 +537,6 @@ def test_what_was_written_is_read(data, delimiter, sniff, header, quoting):
         cells = [row[column] for row in used]
         order = list(dict.fromkeys(cells))
         assert values.tolist() == [float(order.index(cell)) if column in texts else float(cell) for cell in cells]
-
-
-def test_runs_of_one_process_read_a_file_once(tmp_path, monkeypatch):
-    path = tmp_path / "own.csv"
-    path.write_text("a,b,y\n1,,3\n4,5,6\n7,8,9\n")
-    first = TableFile(path=str(path), target="y", missing="mean").load(None, None)
-    with monkeypatch.context() as patch:
-        patch.setattr(csv_file, "read", None)
-        again = TableFile(path=str(path), target="b", missing="drop").load(None, None)
-        assert (again.x.tolist(), again.y.tolist()) == ([[4, 6], [7, 9]], [5, 8])
-        same = TableFile(path=str(path), target="y", missing="mean").load(None, None)
-        assert np.array_equal(same.x, first.x)
-    assert TableFile(path=str(path), target="y", missing="mean", hole=[4]).load(None, None).x[1, 0] == (1 + 7) / 2
-    path.write_text("a,y\n1,2\n3,4\n")
-    assert TableFile(path=str(path), target="y").load(None, None).x.tolist() == [[1], [3]]
 
 
 def test_run_of_a_changed_file_is_another_run(fkl, tmp_path):

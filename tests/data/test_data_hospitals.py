@@ -10,6 +10,7 @@ import pytest
 
 from fkl.basics.errors import BadValue, FklError
 from fkl.data.encoder import Encoder
+from fkl.data.store import Store
 from fkl.data.table_file import TableFile
 from fkl.results import model as fkl_model
 
@@ -66,7 +67,7 @@ def write(folder, **changed):
 
 
 def load(path, **keys):
-    return TableFile(path=str(path), **(KEYS | keys)).load(None, None)
+    return TableFile(path=str(path), **(KEYS | keys)).load(Store(Path()), None)
 
 
 def same(one, other):
@@ -78,7 +79,7 @@ def same(one, other):
 def test_files_of_sites_are_the_table_that_a_person_would_make_of_them(tmp_path):
     table = load(write(tmp_path))
     (tmp_path / "clean.txt").write_text(CLEAN)
-    clean = TableFile(path=str(tmp_path / "clean.txt"), target="stay", site="site").load(None, None)
+    clean = TableFile(path=str(tmp_path / "clean.txt"), target="stay", site="site").load(Store(Path()), None)
     assert same(table, clean)
     # Rows that come later become what these became, in whichever form their words are
     encoder = Encoder.of_json(table.encoder.as_json())
@@ -197,22 +198,22 @@ def test_values_that_cannot_be_are_refused(keys):
 def test_a_file_of_numbers_has_no_decimal_comma(tmp_path):
     pd.DataFrame({"a": [1.5, 2], "y": [1, 2]}).to_parquet(tmp_path / "own.parquet")
     with pytest.raises(BadValue, match=r"decimal=comma: must be point for .*own\.parquet"):
-        TableFile(path=str(tmp_path / "own.parquet"), target="y", decimal="comma").load(None, None)
+        TableFile(path=str(tmp_path / "own.parquet"), target="y", decimal="comma").load(Store(Path()), None)
 
 
 def test_a_file_whose_name_looks_like_a_pattern_is_a_file(tmp_path):
     (tmp_path / "own[1].csv").write_text("a,y\n1,2\n3,4\n")
-    table = TableFile(path=str(tmp_path / "own[1].csv"), target="y").load(None, None)
+    table = TableFile(path=str(tmp_path / "own[1].csv"), target="y").load(Store(Path()), None)
     assert (table.site_names, table.y.tolist()) == (("all",), [2, 4])
     with pytest.raises(BadValue, match="must be a pattern of files that are there"):
-        TableFile(path=str(tmp_path / "none*.csv"), target="y").load(None, None)
+        TableFile(path=str(tmp_path / "none*.csv"), target="y").load(Store(Path()), None)
 
 
 def test_dates_have_hours_and_time_zones_and_give_the_order(tmp_path):
     cells = ["02.01.1970 06:00 +0000", "01.01.1970 00:00 -1200", "31.12.1969 12:00 +0000"]
     (tmp_path / "own.csv").write_text("a,b,y\n" + "".join(f"{one},{one},{i}\n" for i, one in enumerate(cells)))
     keys = {"target": "y", "date_format": "%d.%m.%Y %H:%M %z"}
-    table = TableFile(path=str(tmp_path / "own.csv"), time="b", **keys).load(None, None)
+    table = TableFile(path=str(tmp_path / "own.csv"), time="b", **keys).load(Store(Path()), None)
     assert table.x[:, 0].tolist() == [-0.5, 0.5, 1.25]
     assert table.y.tolist() == [2, 1, 0]
 
@@ -220,14 +221,14 @@ def test_dates_have_hours_and_time_zones_and_give_the_order(tmp_path):
 def test_words_that_differ_only_in_unicode_are_one_word(tmp_path):
     content = "ward,y\nCafé,1\nCafe\u0301,2\nicu,3\n"
     (tmp_path / "own.csv").write_text(content)
-    table = TableFile(path=str(tmp_path / "own.csv"), target="y", text="code").load(None, None)
+    table = TableFile(path=str(tmp_path / "own.csv"), target="y", text="code").load(Store(Path()), None)
     assert table.x[:, 0].tolist() == [0, 0, 1]
 
 
 def test_numbers_can_be_words(tmp_path):
     (tmp_path / "own.csv").write_text("ward,y\n3,1\n10,2\n3,3\n")
     table = TableFile(path=str(tmp_path / "own.csv"), target="y", text="one_hot", words={"ward": ["3", "10"]})
-    assert table.load(None, None).x.tolist() == [[1, 0], [0, 1], [1, 0]]
+    assert table.load(Store(Path()), None).x.tolist() == [[1, 0], [0, 1], [1, 0]]
 
 
 def test_what_is_new_leaves_the_words_of_older_models_as_they_were():

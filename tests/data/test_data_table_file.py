@@ -17,6 +17,7 @@ from fkl.basics.errors import BadValue, FklError
 from fkl.config.loading import build
 from fkl.data.encoder import Encoder
 from fkl.data.partition import Sites
+from fkl.data.store import Store
 from fkl.data.table_file import TableFile
 from fkl.data.vertical import FeatureGroups
 
@@ -47,7 +48,7 @@ def write(path, frame=FRAME):
 
 
 def load(path, frame=FRAME, **keys):
-    return TableFile(path=write(path, frame), **{"target": "stay", **keys}).load(None, None)
+    return TableFile(path=write(path, frame), **{"target": "stay", **keys}).load(Store(Path()), None)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -155,7 +156,7 @@ def test_a_file_to_be_tested_on_comes_behind_and_is_marked(tmp_path):
 def test_an_array_of_two_axes_is_its_columns(tmp_path):
     path = tmp_path / "own.npz"
     np.savez(path, x=np.arange(6.0).reshape(3, 2), y=[1, 2, 3])
-    table = TableFile(path=str(path), target="y").load(None, None)
+    table = TableFile(path=str(path), target="y").load(Store(Path()), None)
     assert table.feature_names == ("x1", "x2")
     assert table.x.tolist() == [[0, 1], [2, 3], [4, 5]]
 
@@ -192,7 +193,7 @@ def test_damaged_typed_files_are_refused_in_one_line(tmp_path, suffix):
     for raw in broken:
         path.write_bytes(raw)
         with pytest.raises(FklError, match=rf"own\{suffix}: is no \w+ file, or is damaged") as caught:
-            TableFile(path=str(path), target="stay").load(None, None)
+            TableFile(path=str(path), target="stay").load(Store(Path()), None)
         assert "\n" not in str(caught.value)
 
 
@@ -213,7 +214,7 @@ def test_damaged_typed_files_are_refused_in_one_line(tmp_path, suffix):
 def test_arrays_that_are_no_columns_are_refused(tmp_path, arrays, said):
     np.savez(tmp_path / "own.npz", **arrays)
     with pytest.raises(FklError, match=said):
-        TableFile(path=str(tmp_path / "own.npz"), target="y").load(None, None)
+        TableFile(path=str(tmp_path / "own.npz"), target="y").load(Store(Path()), None)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -235,7 +236,7 @@ def test_an_npz_that_unpacks_to_more_than_memory_holds_is_refused(tmp_path, monk
     np.savez_compressed(tmp_path / "own.npz", y=np.zeros(1_000_000))
     monkeypatch.setattr("fkl.basics.memory.available_bytes", lambda: 10_000_000)
     with pytest.raises(FklError, match=r"out of memory: .*its arrays would take at least 15\.3 MiB"):
-        TableFile(path=str(tmp_path / "own.npz"), target="y").load(None, None)
+        TableFile(path=str(tmp_path / "own.npz"), target="y").load(Store(Path()), None)
 
 
 def test_rows_without_columns_take_room(tmp_path):
@@ -243,14 +244,14 @@ def test_rows_without_columns_take_room(tmp_path):
     rows = pyarrow.table({"a": pyarrow.nulls(10**7)}).select([])
     feather.write_feather(rows, tmp_path / "own.feather", compression="uncompressed", chunksize=10**7)
     with pytest.raises(FklError, match=r"own\.feather: 10,000,000 rows of 0 columns would take 687 MiB"):
-        TableFile(path=str(tmp_path / "own.feather"), target="y").load(None, None)
+        TableFile(path=str(tmp_path / "own.feather"), target="y").load(Store(Path()), None)
 
 
 def test_without_pyarrow_its_formats_name_the_extra(tmp_path, monkeypatch):
     path = write(tmp_path / "own.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(FklError, match=r"own\.parquet: needs pyarrow, which comes with pip install -e '\.\[files\]'"):
-        TableFile(path=path, target="stay").load(None, None)
+        TableFile(path=path, target="stay").load(Store(Path()), None)
 
 
 def hospitals(folder):
@@ -372,7 +373,7 @@ TIMES = {
 
 def node(**keys):
     """A data set of the user's as a command line makes it."""
-    return build(TableFile, {"path": "own.csv", "target": "y", **keys}, "dataset")[0].load(None, None)
+    return build(TableFile, {"path": "own.csv", "target": "y", **keys}, "dataset")[0].load(Store(Path()), None)
 
 
 @pytest.mark.parametrize(("text", "keys", "days"), DATES.values(), ids=DATES)

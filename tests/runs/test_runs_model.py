@@ -22,6 +22,7 @@ from fkl.conformance import scenario
 from fkl.data.encoder import Encoder
 from fkl.data.registry import dataset
 from fkl.data.scale import Scale
+from fkl.data.store import Store
 from fkl.engines.rounds import Learned, simulate
 from fkl.kernels.functions import KINDS, Classes, Function, Gaussian, Linear, Network, OnFeatures, OnPoints, Trees
 from fkl.results.model import About, Model, load
@@ -653,7 +654,7 @@ def test_the_file_that_was_learned_from_can_be_predicted(
     assert answer.code == 0, answer.err
     split = (word.split("=", 1) for word in keys)
     given = {key: value if "%" in value else yaml.safe_load(value) for key, value in split}
-    table = dataset("file", path="own.txt", **given | {"target": str(given["target"])}).load(None, None)
+    table = dataset("file", path="own.txt", **given | {"target": str(given["target"])}).load(Store(Path()), None)
     answer = fkl("predict", "run", "own.txt")
     assert answer.code == 0, answer.err
     expected = load("run").predict(table.x)

@@ -1,0 +1,110 @@
+"""Tables of the user's own as they were read, kept in the cache: the runs of a sweep or a study read a file once."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.basics.files import DAMAGE, CannotWriteError, read_sealed, write_sealed
+from fkl.data.columns import CellsOnDemand, Coded, Column, Columns, Place, WholeNumbers
+from fkl.data.how_read import Reading
+
+NAME = re.compile(r"[0-9a-f]{32}\.npz")
+LEAST, MOST = 1 << 20, 1 << 30
+"""Bytes of a file that is worth keeping, and of a table that the cache has room for."""
+READER = ("columns", "csv_file", "encoder", "how_read", "libsvm", "own_file", "reading", "typed_file", "parsed_tables")
+"""Modules on which the outcome depends."""
+
+
+def read(path: str, digest: str, reading: Reading, parse: Callable[[], Columns], folder: Path) -> Columns:
+    """The columns of a file, from the cache where they are in it.
+
+    Parameters
+    ----------
+    path : str
+    digest : str
+        SHA-256 of the file.
+    reading : Reading
+        How it is read.
+    parse : callable
+        Reads it.
+    folder : Path
+        Where tables are kept.
+    """
+    key = digest, Path(path).suffix.lower(), sorted(reading.as_plain().items()), _reader()
+    file = folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.npz"
+    with suppress(*DAMAGE):  # no file, or one that has changed since it was written
+        return _unpacked(path, read_sealed(file), cache(parse))
+    columns = parse()
+    arrays = _packed(columns)
+    if arrays and sum(array.nbytes for array in arrays.values()) <= MOST:
+        with suppress(CannotWriteError):  # a cache that cannot be written costs only time
+            write_sealed(file, arrays)
+    return columns
+
+
+def kept(folder: Path) -> Iterator[Path]:
+    """Files of all tables that are kept."""
+    if folder.is_dir():
+        yield from sorted(file for file in folder.iterdir() if NAME.fullmatch(file.name) and file.is_file())
+
+
+@cache
+def _reader() -> str:
+    """Version of the reader: a digest of its code and of the library that it reads with."""
+    import pandas
+
+    sources = [Path(__file__).with_name(f"{name}.py").read_bytes() for name in READER]
+    return hashlib.sha256(b"\0".join([*sources, pandas.__version__.encode()])).hexdigest()
+
+
+def _packed(columns: Columns) -> dict[str, NDArray[Any]]:
+    """Arrays from which `_unpacked` makes the columns again; none if some cells are neither numbers nor text."""
+    about, codes = [], []
+    for name, column in columns.by_name.items():
+        words = column.cells.different if isinstance(column.cells, Coded) else None
+        if words is not None and not all(type(word) is str for word in words):
+            return {}
+        if isinstance(column.cells, Coded):
+            codes.append(column.cells.code)
+        about.append([name, column.text, column.padded, isinstance(column.cells, WholeNumbers), words])
+    place = columns.place
+    assert isinstance(place, Place)
+    lines = (place.numbers.start, place.numbers.stop) if isinstance(place.numbers, range) else None
+    told = json.dumps([about, place.unit, lines, columns.rows, columns.zeros_left_out])
+    parts = list(columns.by_name.values())
+    return {
+        "about": np.frombuffer(told.encode(), np.uint8),
+        "numbers": np.array([column.numbers for column in parts]),
+        "holes": np.packbits([column.holes for column in parts], axis=1),
+        "codes": np.array(codes, np.int32),
+        "lines": np.array([] if lines else place.numbers, np.int64),
+    }
+
+
+def _unpacked(path: str, arrays: dict[str, NDArray[Any]], parse: Callable[[], Columns]) -> Columns:
+    """Columns of a file at this path; cells of numbers, which messages alone show, are read when they are asked for."""
+    about, unit, lines, rows, zeros_left_out = json.loads(arrays["about"].tobytes())
+    codes = iter(arrays["codes"])
+    holes_of = np.unpackbits(arrays["holes"], axis=1, count=rows).view(np.bool_)
+    by_name = {}
+    for (name, text, padded, whole, words), numbers, holes in zip(about, arrays["numbers"], holes_of, strict=True):
+        cells: Any = CellsOnDemand(rows, partial(_cells_of, parse, name))
+        if words is not None:
+            cells = Coded(words, next(codes))
+        elif whole:
+            cells = WholeNumbers(numbers)
+        by_name[name] = Column(cells, holes, numbers, text, padded)
+    place = Place(path, unit, range(*lines) if lines else arrays["lines"])
+    return Columns(path, by_name, place, rows, zeros_left_out)
+
+
+def _cells_of(parse: Callable[[], Columns], name: str) -> Any:
+    return parse().by_name[name].cells
