@@ -14,7 +14,7 @@ from literal.common import frequencies
 from tabulate import tabulate
 from threadpoolctl import threadpool_limits
 
-from fkl.algorithms.decentralized.dkla import Dkla
+from fkl.algorithms.decentralized.consensus import Dkla
 from fkl.algorithms.parsimonious.dual import Dual
 from fkl.basics.random_streams import Role, Streams
 from fkl.bench import coke, graph_omkl, parsimonious

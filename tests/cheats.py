@@ -13,9 +13,8 @@ import numpy as np
 
 from fkl.algorithms.decentralized.odkla import Odkla
 from fkl.algorithms.federated.descent import Gradients as Up
-from fkl.algorithms.federated.descent import Parameters
+from fkl.algorithms.federated.descent import OfmklAvg, Parameters
 from fkl.algorithms.federated.descent import Server as Theta
-from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.basics.random_streams import Role, Streams

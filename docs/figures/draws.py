@@ -16,7 +16,7 @@ from fkl.basics.random_streams import Streams
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.engines.rounds import simulate
-from fkl.kernels.frequency_draws import DRAWS
+from fkl.kernels.dictionary import DRAWS
 from fkl.runs.prepare import prepare
 
 SIZES = (10, 30, 100, 300, 1000)

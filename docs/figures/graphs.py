@@ -9,10 +9,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from fkl.algorithms.decentralized.coke import Coke
-from fkl.algorithms.decentralized.cta import Cta
-from fkl.algorithms.decentralized.dkla import Dkla
-from fkl.algorithms.decentralized.link_dkla import LinkDkla
-from fkl.algorithms.decentralized.push_cta import PushCta
+from fkl.algorithms.decentralized.consensus import Cta, Dkla, LinkDkla, PushCta
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.engines.experiment import Experiment, make_world

@@ -13,7 +13,7 @@ import networkx as nx
 import numpy as np
 from tabulate import tabulate
 
-from fkl.algorithms.decentralized.dkla import Dkla
+from fkl.algorithms.decentralized.consensus import Dkla
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.algorithms.vertical.fdskl import Fdskl

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import World, softmax
-from fkl.algorithms.online.learner import Learner, Played, samples
+from fkl.algorithms.online.learners import Learner, Played, samples
 from fkl.basics.errors import require
 from fkl.kernels.functions import OnFeatures
 

@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.basics.errors import require
-from fkl.contract.one_shot import Fitted
 from fkl.contract.parties import Scored
+from fkl.contract.star import Fitted
 from fkl.contract.world import Algorithm, Array, Outcome, World
 from fkl.data.problem import FOLDS, Batch, Problem
 from fkl.kernels.losses import OF_CLASSES

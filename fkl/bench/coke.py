@@ -13,8 +13,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fkl.algorithms.decentralized.coke import Coke
-from fkl.algorithms.decentralized.cta import Cta
-from fkl.algorithms.decentralized.dkla import Dkla
+from fkl.algorithms.decentralized.consensus import Cta, Dkla
 from fkl.bench.case import Case
 from fkl.bench.floor import replicate_bytes, run_seconds, seconds
 from fkl.data.problem import Batch, Problem

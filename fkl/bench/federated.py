@@ -12,10 +12,9 @@ of every projection. They also have, with the same threads (`fkl.bench.floor.rou
 from functools import partial
 from typing import Any
 
-from fkl.algorithms.federated.em_kofl import EmKofl
+from fkl.algorithms.federated.descent import EmKofl, VmKofl
 from fkl.algorithms.federated.fed_poe import FedPoe
 from fkl.algorithms.federated.fomd_oms import FomdOms
-from fkl.algorithms.federated.vm_kofl import VmKofl
 from fkl.basics.random_streams import Streams
 from fkl.bench.case import Case
 from fkl.bench.floor import projections_seconds, random_stream, replicate_bytes, round_seconds, run_seconds

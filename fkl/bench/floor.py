@@ -13,7 +13,7 @@ from fkl.data.problem import Problem
 from fkl.engines.experiment import Experiment
 from fkl.engines.memory_fit import rehearse
 from fkl.engines.rounds import simulate
-from fkl.kernels.compiled_bank import sincos
+from fkl.kernels.compiled import sincos
 from fkl.kernels.threads import in_parts
 
 THREADS = os.cpu_count() or 1
@@ -163,4 +163,4 @@ def _learn(theta, sines, cosines):
             theta[1, j] -= step * cosines[b, j]
 
 
-# Compiled with parts of other modules: d65e9718, see tests/test_compiled.py
+# Compiled with parts of other modules: ac793df2, see tests/test_compiled.py

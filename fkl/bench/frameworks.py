@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.federated.ofskl import Ofskl
+from fkl.algorithms.federated.descent import Ofskl
 from fkl.basics.random_streams import Streams
 from fkl.bench import peers
 from fkl.bench.floor import random_stream

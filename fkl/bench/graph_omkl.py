@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from fkl.algorithms.online.learners import Raker
 from fkl.algorithms.online.omkl_gf import OmklGf
-from fkl.algorithms.online.raker import Raker
 from fkl.basics.random_streams import Streams
 from fkl.bench.case import Case
 from fkl.bench.floor import parts_seconds, random_stream, replicate_bytes, run_seconds, sincos_seconds

@@ -1,5 +1,6 @@
 """Output of `fkl describe NAME` for every name in `fkl list`, made only from docstrings and YAML files."""
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -314,23 +315,50 @@ def _plain(text: str) -> str:
 
 
 def _paper(made: Class) -> str:
-    """The first paragraph with a citation in the class's module, or in a module that it extends."""
+    """The first paragraph with a citation that is about the class, or about one that it extends."""
     for one in made.family:
-        for paragraph in (*one.module.docstring.split("\n\n"), *one.sections[""].split("\n\n")):
+        for paragraph in (*_paragraphs(one), *one.sections[""].split("\n\n")):
             if CITATION.search(paragraph):
                 return " ".join(paragraph.split())
     return ""
 
 
 def _equations(made: Class) -> str:
-    """Equations and algorithms of the paper that the class's module names."""
-    text = "".join(dict.fromkeys(one.module.text for one in made.family if ".algorithms." in one.module.name))
+    """Equations and algorithms of the paper that the source of the class names, or of one that it extends."""
+    text = "".join(dict.fromkeys(_source(one) for one in made.family if ".algorithms." in one.module.name))
     parts = []
     for label, pattern in (("equations", EQUATION), ("algorithms", ALGORITHM)):
         numbers = {number for match in pattern.findall(text) for number in re.findall(r"\d+\w?", match)}
         if numbers:
             parts.append(f"{label} {', '.join(sorted(numbers, key=_order))}")
     return "; ".join(parts)
+
+
+def _paragraphs(made: Class) -> list[str]:
+    """Paragraphs of its module; of a module with several methods those that begin with its label and a colon."""
+    paragraphs = made.module.docstring.split("\n\n")
+    if _methods(made) < 2:
+        return paragraphs
+    label, heads = made.attributes.get("label"), [paragraph.partition(": ") for paragraph in paragraphs]
+    own = [text for names, _, text in heads if label in (names, *re.split(", | and ", names))]
+    return own if own or label is None else paragraphs
+
+
+def _source(made: Class) -> str:
+    """Its module, or its own part of a module with several methods, and the functions that it calls."""
+    text = made.module.text
+    if _methods(made) < 2:
+        return text
+    found = "\n".join([*_paragraphs(made), str(ast.get_source_segment(text, made.tree))])
+    for part in made.module.tree.body:
+        if isinstance(part, ast.FunctionDef) and re.search(rf"\b{part.name}\b", found):
+            found += str(ast.get_source_segment(text, part))
+    return found
+
+
+def _methods(made: Class) -> int:
+    """How many methods are in its module."""
+    return made.module.text.count("\n    label: ClassVar[str] = ")
 
 
 def _order(number: str) -> tuple[int, str]:

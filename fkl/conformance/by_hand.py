@@ -62,7 +62,7 @@ def round_by_hand(
 
     Examples
     --------
-    >>> from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
+    >>> from fkl.algorithms.federated.descent import OfmklAvg
     >>> from fkl.conformance import round_by_hand
     >>> method, one = OfmklAvg(eta=0.1), round_by_hand(clients=3, replicates=2)
     >>> server, clients = method.start(one.common, 3)

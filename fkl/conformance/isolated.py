@@ -4,17 +4,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from fkl.algorithms.online.learner import Learner
+from fkl.algorithms.online.learners import Learner
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance.isolated_graph import require_agents_agree
 from fkl.conformance.isolated_star import DealtBatchClient, LoneOneShotClient, LoneStreamClient, require_clients_agree
 from fkl.conformance.isolated_vertical import require_actors_agree
 from fkl.conformance.party_process import Apart
-from fkl.contract.batches import OnBatches
 from fkl.contract.graph import Decentralized
-from fkl.contract.one_shot import OneShot
 from fkl.contract.parties import VerticalMethod
-from fkl.contract.star import Federated
+from fkl.contract.star import Federated, OnBatches, OneShot
 from fkl.contract.world import World
 
 

@@ -14,14 +14,12 @@ from fkl.basics.errors import BrokenPromiseError
 from fkl.conditions.wrapped import Held
 from fkl.conformance.party_process import Apart
 from fkl.conformance.played import Carrier, Played, Witness, outcomes, play_together, require_equal, samples_of_rounds
-from fkl.contract.batches import OnBatches
 from fkl.contract.graph import Decentralized
 from fkl.contract.lone_party import LoneBatchClient, LoneClient, LoneServer, Shown, field_contents, shown_arrays
-from fkl.contract.one_shot import Owned, common_with_classes, owned_samples
-from fkl.contract.star import Federated
+from fkl.contract.star import Federated, OnBatches, Owned, common_with_classes, owned_samples
 from fkl.contract.world import World
 from fkl.engines.experiment import Experiment, make_world
-from fkl.network.response_times import Times
+from fkl.network.settings import Times
 from fkl.wire.ledger import WITH_A_SERVER
 from fkl.wire.packets import packed
 from fkl.wire.payloads import Ragged

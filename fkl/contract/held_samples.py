@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.kernels import FeatureBank
-from fkl.kernels.classes import ClassBank, rows_in
 from fkl.kernels.feature_rows import Rows, Space
-from fkl.kernels.losses import Loss, Minimiser, OfNumbers
+from fkl.kernels.losses import ClassBank, Loss, Minimiser, OfNumbers, rows_in
 
 Array = NDArray[np.floating]
 

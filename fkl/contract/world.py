@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from fkl.basics.random_streams import Streams
 from fkl.contract.held_samples import BatchSamples, Held, OwnSamples
 from fkl.kernels import BANKS, Dictionary, FeatureBank
-from fkl.kernels.classes import ClassBank
 from fkl.kernels.feature_rows import Rows
-from fkl.kernels.losses import LOSSES, Loss, OfNumbers
+from fkl.kernels.losses import LOSSES, ClassBank, Loss, OfNumbers
 from fkl.network import Topology
 from fkl.wire import Channel
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.config import Run
-from fkl.contract.batches import OnBatches
+from fkl.contract.star import OnBatches
 from fkl.contract.world import Algorithm, Common, World, all_together
 from fkl.engines.checkpoint import CHECKPOINT, Checkpoint, Follower
 from fkl.kernels.losses import OF_CLASSES

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fkl.basics.errors import require
 from fkl.kernels import Dictionary
-from fkl.kernels.around_median import AroundMedian
+from fkl.kernels.dictionary import AroundMedian
 
 Array = NDArray[np.float64]
 MOST_SEEDS = 2**31

@@ -2,9 +2,8 @@
 
 from typing import Any, ClassVar
 
+from fkl.algorithms.online.learners import Omkr, Raker
 from fkl.algorithms.online.omkl_gf import OmklGf
-from fkl.algorithms.online.omkr import Omkr
-from fkl.algorithms.online.raker import Raker
 from fkl.basics.errors import require
 from fkl.estimators.stream import StreamRegressor
 from fkl.kernels import Dictionary

@@ -1,7 +1,7 @@
 """Random-feature banks: all replicates and kernels of a dictionary as one array object.
 
 `FeatureBank` is the readable reference in numpy, of `engine=numpy`; `CompiledBank`, of `engine=numba`, does the same
-with the loops of `compiled_bank`, `compiled_stream` and `compiled_moments`. Both work in float32 and in float64.
+with the loops of `compiled`. Both work in float32 and in float64.
 Algorithms call only the methods that both share, and use array functions of `bank.xp`. An argument marked as
 overwritten must not be read afterwards, because the result may be in its memory.
 """
@@ -298,7 +298,7 @@ class CompiledBank(FeatureBank):
 
     def predict(self, x: Array, theta: Array) -> NDArray[np.float64]:
         """theta_i' z_i(x_k) of all replicates, (R, K, N)."""
-        from fkl.kernels import compiled_bank as compiled
+        from fkl.kernels import compiled
 
         out = np.empty((self.replicates, x.shape[0], self.kernels))
         wake_for(out.size * self.rho.shape[-1])
@@ -309,7 +309,7 @@ class CompiledBank(FeatureBank):
 
     def accumulate(self, x: Array, update: Array, share: Array | None = None) -> NDArray[np.float64]:
         """As `FeatureBank.accumulate`; work is proportional to the non-zero entries of update."""
-        from fkl.kernels import compiled_bank as compiled
+        from fkl.kernels import compiled
 
         out = np.empty((self.replicates, self.kernels, self.width))
         wake_for(np.count_nonzero(update) * self.rho.shape[-1])
@@ -321,7 +321,7 @@ class CompiledBank(FeatureBank):
 
     def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float | Array, lam: float) -> Stepped:
         """One gradient step for each client's own copy of each kernel."""
-        from fkl.kernels import compiled_bank as compiled
+        from fkl.kernels import compiled
 
         f = np.empty((self.replicates, x.shape[0], self.kernels))
         squared_norm = np.empty_like(f)
@@ -335,7 +335,7 @@ class CompiledBank(FeatureBank):
 
     def follow(self, x: Array, y: Array, eta: Array, lam: float, theta: Array) -> Stepped:
         """Let every kernel follow one stream: predict, see the target, take a gradient step."""
-        from fkl.kernels import compiled_stream as stream
+        from fkl.kernels import compiled
 
         f = np.empty((self.replicates, len(x), self.kernels))
         squared_norm = np.empty_like(f)
@@ -346,14 +346,14 @@ class CompiledBank(FeatureBank):
             if omega.size:
                 samples, draws = (read_only(values) for values in (np.ascontiguousarray(x, omega.dtype), omega))
                 own = samples, draws, first, read_only(self.phases_like(omega.dtype))
-                divide(stream.follow, self.replicates * omega.shape[1], *own, *rest)
+                divide(compiled.follow, self.replicates * omega.shape[1], *own, *rest)
         return f, squared_norm, theta
 
     def moments(
         self, x: Array, y: Array, weight: Array, chosen: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Second moments of features and of features with targets, (R, N, P, P) and (R, N, P)."""
-        from fkl.kernels import compiled_moments as moments
+        from fkl.kernels import compiled
 
         R, N, P = self.replicates, self.kernels, self.width
         gram, pull = np.empty((R, N, P, P)), np.empty((R, N, P))
@@ -362,40 +362,40 @@ class CompiledBank(FeatureBank):
         targets, weights = (read_only(np.ascontiguousarray(values, np.float64)) for values in (y, weight))
         asked, like = np.ones((R, N), np.bool_) if chosen is None else chosen, np.empty(0, self.precision)
         own = samples, targets, weights, *draws, self.norm, like, read_only(asked), gram, pull
-        divide(moments.moments, R * N, *own)
+        divide(compiled.moments, R * N, *own)
         return gram, pull
 
     def gaussian(self, x: Array, theta: Array, root: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean theta_i'z_i(x_k) and spread |root_i z_i(x_k)|^2, (R, K, N) both."""
-        from fkl.kernels import compiled_moments as moments
+        from fkl.kernels import compiled
 
         mean = np.empty((self.replicates, len(x), self.kernels))
         spread = np.empty_like(mean)
         wake_for(mean.size * self.width)
         own = (read_only(np.ascontiguousarray(values, np.float64)) for values in (theta, root))
         rest = self.norm, np.empty(0, self.precision), *own, mean, spread
-        divide(moments.gaussian, self.replicates * self.kernels, *self._operands(x), *rest)
+        divide(compiled.gaussian, self.replicates * self.kernels, *self._operands(x), *rest)
         return mean, spread
 
     def posterior(
         self, gram: Array, pull: Array, noise: Array
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """As `FeatureBank.posterior`; the pivots show whether an eigenvalue is negative."""
-        from fkl.kernels import compiled_moments as moments
+        from fkl.kernels import compiled
 
         given = [np.ascontiguousarray(values, np.float64) for values in (gram, pull, noise)]
         out = np.empty_like(given[0]), np.empty_like(given[1]), np.empty_like(given[2])
         whole = np.empty(noise.shape, np.bool_)
         wake_for(gram.size * self.width)
-        divide(moments.posterior, whole.size, *given, *out, whole)
+        divide(compiled.posterior, whole.size, *given, *out, whole)
         if not whole.all():
             given[0] = np.where(whole[..., None, None], given[0], without_negative(given[0]))
-            divide(moments.posterior, whole.size, *given, *out, whole)
+            divide(compiled.posterior, whole.size, *given, *out, whole)
         return out
 
     def _with_usual(self, x: Array) -> tuple[Any, ...]:
         """`_operands`, with the samples' usual values after the samples."""
-        from fkl.kernels import compiled_bank as compiled
+        from fkl.kernels import compiled
 
         samples, *draws = self._operands(x)
         found = compiled.usual(samples)

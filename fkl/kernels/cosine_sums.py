@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 
 from fkl.kernels.cached_njit import njit_cached
-from fkl.kernels.compiled_bank import _FAR
+from fkl.kernels.compiled import _FAR
 
 _CONTRACT = {"contract", "nsz"}  # FMA allowed; no reassociation, which would undo the range reduction
 
@@ -108,4 +108,4 @@ def add_sparse_cosines(data, indices, indptr, w, phase, alpha, factor, out):
         out[i] = factor * out[i] + total
 
 
-# Compiled with parts of other modules: d65e9718, see tests/test_compiled.py
+# Compiled with parts of other modules: ac793df2, see tests/test_compiled.py

@@ -1,17 +1,134 @@
-"""Kernel dictionaries and the random features drawn for them."""
+"""Kernel dictionaries, the ways to draw their random features, and the span of some samples (Nystroem).
+
+A draw makes D standard frequencies for one kernel: independent ones, or better ones with the same D. Every one is
+unbiased: z(x)'z(x') is kappa(x, x') on average, up to rounding in `quasi` (2^-31 of a probability) and, in
+`structured`, the directions of Hadamard products, which are not exactly uniform. Frequencies of the Gaussian kernel are
+normal, and those of the Laplacian kernel Cauchy in every coordinate. Draws of blocks have uniform directions, which
+only the Gaussian kernel needs, so they are only for the Gaussian kernel.
+"""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from fkl.basics.errors import require
 from fkl.basics.memory import require_memory
 from fkl.basics.random_streams import Role, Streams
 from fkl.kernels.bank import BANKS, FeatureBank
-from fkl.kernels.frequency_draws import DRAWS, MOST_SOBOL, OF_ANY_FAMILY
+
+Array = NDArray[np.floating]
+Draw = Callable[[str, int, int, np.random.Generator], Array]
+"""From a family, d, D and a generator to frequencies (d, D) of scale 1."""
+
+MOST_SOBOL = 21201
+"""Largest dimension of scipy's Sobol' numbers."""
+BITS = 30
+"""Bits of a Sobol' number."""
+SMALLEST_HADAMARD = 16
+"""Smallest size of the matrices in a product: smaller ones give few directions, which bias the kernel by some
+hundredths."""
+HALF_A_ROUNDING = 2.0**-53
+
+
+def iid(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
+    """Independent draws (Rahimi and Recht, Random Features for Large-Scale Kernel Machines, 2007)."""
+    one = generator.standard_cauchy if family == "laplacian" else generator.standard_normal
+    return one((dimension, count))
+
+
+def orthogonal(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
+    """Orthogonal within blocks of d, each with the length of a Gaussian vector.
+
+    Yu et al., Orthogonal Random Features (2016), section 3.
+    """
+    blocks = []
+    for _ in range(-(-count // dimension)):
+        directions = _random_rotation(dimension, generator)
+        blocks.append(directions * np.linalg.norm(generator.standard_normal((dimension, dimension)), axis=0))
+    return np.concatenate(blocks, axis=1)[:, :count]
+
+
+def structured(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
+    """Blocks H D_1 H D_2 H D_3, H a Hadamard matrix and D_i random signs, with the lengths of Gaussian vectors.
+
+    Choromanski, Rowland and Weller, The Unreasonable Effectiveness of Structured Random Orthogonal Embeddings (2017),
+    and Yu et al. (2016), section 5, whose lengths are all sqrt(d). Equal lengths bias the kernel, and random ones do
+    not. The number of rows of H is the next power of two, and d rows are kept, so columns are orthogonal if d is a
+    power of two.
+    """
+    from scipy.linalg import hadamard as hadamard_matrix
+
+    size = max(SMALLEST_HADAMARD, 1 << (dimension - 1).bit_length())
+    hadamard, blocks = hadamard_matrix(size) / np.sqrt(size), []
+    for _ in range(-(-count // size)):
+        signs = generator.integers(0, 2, (3, size)) * 2.0 - 1
+        product = hadamard[:, :dimension] * signs[2, :dimension]
+        for diagonal in signs[1::-1]:
+            product = hadamard @ (diagonal[:, None] * product)
+        blocks.append(product.T * np.sqrt(generator.chisquare(size, size)))
+    return np.concatenate(blocks, axis=1)[:, :count]
+
+
+def quasi(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
+    """Sobol' points, shifted at random bit by bit, through the inverse distribution function of each coordinate.
+
+    Avron, Sindhwani, Yang and Mahoney, Quasi-Monte Carlo Feature Maps for Shift-Invariant Kernels (JMLR 17, 2016). The
+    shift makes each point uniform, so the mean is right; the relative positions of the points do not change.
+    """
+    shift = generator.integers(0, 2**BITS, dimension)[:, None]
+    uniform = ((_sobol_points(dimension, count) ^ shift) + 0.5) / 2**BITS
+    return np.tan(np.pi * (uniform - 0.5)) if family == "laplacian" else scipy.special.ndtri(uniform)
+
+
+def quadrature(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
+    """Spherical-radial: orthonormal directions, and one length in each of D strata of their distribution.
+
+    A cosine is even, so a randomly rotated orthonormal basis is the rule of the cross-polytope, exact up to degree 3 on
+    the sphere (Genz and Monahan, 1998; Munkhoeva et al., Quadrature-based Features for Kernel Approximation, 2018). The
+    radius has one dimension, where a stratified rule converges fast. Reid et al., Variance-Reducing Couplings for
+    Random Features (2024), show that coupled lengths that avoid each other are better and unbiased.
+
+    Alternatives are less suitable. Gauss-Hermite rules need p^d nodes. Rules of a higher degree have weights, some of
+    them negative, and features have none (Munkhoeva et al.). Simplices are best for positive features (Reid et al.,
+    Simplex Random Features, 2023), but the cosines of two frequencies do not depend on the sign of the angle between
+    them.
+    """
+    bases = [_random_rotation(dimension, generator) for _ in range(-(-count // dimension))]
+    strata = (generator.permutation(count) + generator.random(count)) / count
+    lengths = np.sqrt(2 * scipy.special.gammaincinv(dimension / 2, np.minimum(strata, 1 - HALF_A_ROUNDING)))
+    directions: Array = np.concatenate(bases, axis=1)[:, :count]
+    return directions * lengths
+
+
+DRAWS: dict[str, Draw] = {
+    "iid": iid,
+    "orthogonal": orthogonal,
+    "structured": structured,
+    "quasi": quasi,
+    "quadrature": quadrature,
+}
+OF_ANY_FAMILY = ("iid", "quasi")
+"""Draws that work coordinate by coordinate."""
+
+
+def _random_rotation(size: int, generator: np.random.Generator) -> Array:
+    """An orthogonal matrix, uniform over all of them."""
+    q, r = np.linalg.qr(generator.standard_normal((size, size)))
+    return q * np.sign(np.diag(r))
+
+
+@lru_cache(maxsize=1)
+def _sobol_points(dimension: int, count: int) -> NDArray[np.int64]:
+    """The first points' coordinates, (d, D), as integers below 2^BITS."""
+    from scipy.stats import qmc
+
+    whole = qmc.Sobol(dimension, scramble=False, bits=BITS).random_base2((count - 1).bit_length())
+    return np.ascontiguousarray(whole[:count].T * 2**BITS).astype(np.int64)
+
 
 MOST_KERNELS = 10_000
 MOST_FEATURES = 10_000_000
@@ -51,7 +168,7 @@ class Dictionary:
         D^-1/2 [sin(rho'x), cos(rho'x)] of length 2D, or (2/D)^1/2 cos(rho'x + b) of length D.
     draw : {"iid", "orthogonal", "structured", "quasi", "quadrature"}
         Draw of frequencies: independent, in orthogonal blocks, as products of Hadamard matrices and random signs, by
-        quasi-Monte Carlo, or as spherical-radial quadrature, see `fkl.kernels.frequency_draws`. Laplacian kernels allow
+        quasi-Monte Carlo, or as spherical-radial quadrature, see `fkl.kernels.dictionary`. Laplacian kernels allow
         iid and quasi.
     shared : bool
         One draw for all kernels, rescaled by each bandwidth: fewer projections, kernels no longer independent.
@@ -199,3 +316,110 @@ def gram(family: str, scale: float, a: NDArray[np.float64], b: NDArray[np.float6
         np.fill_diagonal(values, 0)
     values *= -0.5 * scale**2
     return np.exp(values, out=values)
+
+
+METRICS = {"rbf": "euclidean", "laplacian": "cityblock"}
+
+
+@dataclass(frozen=True)
+class AroundMedian(Dictionary):
+    """A dictionary whose bandwidths are multiples of the median distance between samples.
+
+    For a stream these are the first samples of all clients, round by round. For a batch they are some training samples,
+    from every client in proportion to its share. Only their features are used. Bandwidths are s for every family, the
+    distance is that in the family's exponent, and equal samples do not count.
+
+    In a federation the clients would have to agree on the median; a run books no messages for it.
+
+    Parameters
+    ----------
+    smallest, largest : float
+        Ends of the grid of bandwidths, times the median distance.
+    samples : int
+        Number of samples used.
+    """
+
+    N: int = 21
+    smallest: float = 0.1
+    largest: float = 10.0
+    samples: int = 200
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.family in METRICS, "family", self.family, f"one of {', '.join(METRICS)}")
+        require(self.laplacians == 0, "laplacians", self.laplacians, "0: distances of the two families differ")
+        convention = self.bandwidth_convention
+        require(convention == "deviation", "bandwidth_convention", convention, "deviation: bandwidths are distances")
+        require(2 <= self.samples <= 5000, "samples", self.samples, "an integer from 2 to 5000")
+
+    def fitted(self, x: NDArray[np.floating]) -> Dictionary:
+        """The dictionary for such samples (n, d); if all are equal, any bandwidth is right, and 1 is used."""
+        from scipy.spatial.distance import pdist
+
+        distances = pdist(x.astype(np.float64), METRICS[self.family])
+        apart = distances[distances > 0]
+        found = float(np.median(apart)) if len(apart) else 1.0
+        median = float(np.clip(found, NARROWEST / self.smallest, WIDEST / self.largest))
+        same = {field.name: getattr(self, field.name) for field in fields(Dictionary)}
+        ends = {"smallest": max(median * self.smallest, NARROWEST), "largest": min(median * self.largest, WIDEST)}
+        return Dictionary(**same | ends)
+
+
+JITTER = 1e-10
+"""Added to the kernel matrix of the centres, times their number: duplicate samples make it singular."""
+
+
+@dataclass(frozen=True)
+class CentreBank:
+    """phi(x) = L^-1 k(centres, x), L L' = k(centres, centres): phi(x)'phi(x') is kappa if x or x' is a centre.
+
+    So theta'phi(x) = sum_i alpha_i kappa(c_i, x) with alpha = L'^-1 theta, and |theta| is the norm of this function.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+        With one exact kernel.
+    centres : (R, m, d)
+    """
+
+    dictionary: Dictionary
+    centres: Array
+
+    @property
+    def replicates(self) -> int:
+        """R."""
+        return self.centres.shape[0]
+
+    @property
+    def width(self) -> int:
+        """Length of phi(x): m."""
+        return self.centres.shape[1]
+
+    @cached_property
+    def root(self) -> NDArray[np.float64]:
+        """L of each replicate, (R, m, m)."""
+        more = JITTER * self.width * np.eye(self.width)
+        return np.stack([np.linalg.cholesky(self._gram(one, one) + more) for one in self.centres])
+
+    def features(self, x: Array) -> NDArray[np.float64]:
+        """Phi of samples x (n, d), (R, 1, n, m)."""
+        from scipy.linalg import solve_triangular  # slower to import than most of fkl
+
+        made = np.empty((self.replicates, 1, len(x), self.width))
+        for r, centres in enumerate(self.centres):
+            made[r, 0] = solve_triangular(self.root[r], self._gram(centres, x), lower=True).T
+        return made
+
+    def of_centres(self) -> NDArray[np.float64]:
+        """Phi of the centres themselves, (R, m, m): L."""
+        return self.root
+
+    def coefficients(self, theta: Array) -> NDArray[np.float64]:
+        """Alpha (R, K, m) of theta (R, K, m)."""
+        from scipy.linalg import solve_triangular  # slower to import than most of fkl
+
+        pairs = zip(self.root, theta, strict=True)
+        return np.stack([solve_triangular(root, own.T, lower=True, trans="T").T for root, own in pairs])
+
+    def _gram(self, a: Array, b: Array) -> NDArray[np.float64]:
+        return self.dictionary.gram(0, np.asarray(a, np.float64), np.asarray(b, np.float64))

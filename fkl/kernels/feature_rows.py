@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.kernels.bank import FeatureBank
-from fkl.kernels.centres import CentreBank
+from fkl.kernels.dictionary import CentreBank
 from fkl.kernels.threads import in_parts, share, wake_for
 from fkl.kernels.traceable import namespace, traced
 

@@ -12,8 +12,7 @@ import numpy as np
 from fkl.basics.errors import FklError, require, shortened
 from fkl.basics.memory import require_memory
 from fkl.data.own_file import OfAFile
-from fkl.network.directed import OneWay
-from fkl.network.topology import Topology, connected
+from fkl.network.topology import OneWay, Topology, connected
 
 WHOLE = re.compile(r"-?[0-9]{1,18}")
 LETTERS_SHOWN = 60

@@ -17,7 +17,7 @@ from fkl.data.table_file import TableFile
 from fkl.engines.divergence import worse_than_zero
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import simulate
-from fkl.kernels.around_median import AroundMedian
+from fkl.kernels.dictionary import AroundMedian
 from fkl.results import folder as results
 from fkl.results.model import FILE as MODEL
 from fkl.results.model import Model

@@ -10,12 +10,11 @@ from fkl.conditions import wrap
 from fkl.config import Run, engine
 from fkl.engines.experiment import Experiment
 from fkl.engines.memory_fit import kinds_sent
-from fkl.kernels.around_median import AroundMedian
+from fkl.kernels.dictionary import AroundMedian
 from fkl.runs.stop import Stopping
 from fkl.tasks import task_of
 from fkl.tasks.learners import BY_ITSELF, Alone, pooled_task, why_not
-from fkl.tasks.participants import require_rounds
-from fkl.tasks.run_samples import require_topology, topology_of_run
+from fkl.tasks.run_samples import require_rounds, require_topology, topology_of_run
 
 
 def prepare(run: Run) -> Experiment:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fkl.contract.batches import OnBatches
+from fkl.contract.star import OnBatches
 from fkl.contract.world import World
 from fkl.network import Network, Topology
 from fkl.tasks import task_of

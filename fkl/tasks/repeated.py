@@ -12,7 +12,7 @@ from fkl.basics.errors import BrokenPromiseError, FklError
 from fkl.basics.memory import nbytes, require_memory
 from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.config import Run
-from fkl.contract.one_shot import Fitted
+from fkl.contract.star import Fitted
 from fkl.contract.world import Algorithm, Array, World
 from fkl.data.baselines import constants
 from fkl.data.encoder import Encoder

@@ -20,13 +20,10 @@ from fkl.kernels import Dictionary
 from fkl.kernels.client_tiles import sums_in_order, tile_sums
 from fkl.kernels.hindsight import hindsight_loss, linear_loss
 from fkl.kernels.traceable import traced
-from fkl.tasks import calibration
 from fkl.tasks import run_samples as samples
-from fkl.tasks.calibration import Calibration
-from fkl.tasks.fairness import fairness
 from fkl.tasks.intervals import AdaptiveIntervals
-from fkl.tasks.own_metrics import losses_of
-from fkl.tasks.participants import differs_by_replicate, present_in_replicate
+from fkl.tasks.measures import CALIBRATION, Calibration, fairness
+from fkl.tasks.run_samples import differs_by_replicate, present_in_replicate
 from fkl.tasks.task import (
     LARGEST_ERROR,
     Columns,
@@ -35,6 +32,7 @@ from fkl.tasks.task import (
     RowLosses,
     Task,
     Values,
+    losses_of,
     mirrored,
     require_lam,
     require_shape,
@@ -66,7 +64,7 @@ PANELS: dict[str, Panel] = {
         },
         log=False,  # it can be below zero
     ),
-    "calibration": calibration.PANEL,
+    "calibration": CALIBRATION,
 }
 
 
@@ -253,12 +251,12 @@ class StreamJudge:
     rmse_in_units
         Root of mse in the target's units before scaling; only at the end.
     coverage_50, coverage_80, coverage_95, log_score, log_score_mixture
-        For methods with a predictive variance, see `fkl.tasks.calibration`.
+        For methods with a predictive variance, see `fkl.tasks.measures`.
     conformal_coverage_80, conformal_length_80, ...
         With intervals, see `fkl.tasks.intervals`.
     mse_worst_tenth, mse_gini
         Mean mse of the worst 10 % of clients, at least one, and Gini coefficient of the clients' mse, 0 if all are
-        equal; only at the end, as everything in `fkl.tasks.fairness`.
+        equal; only at the end, as everything in `fkl.tasks.measures`.
     mse_worst_tenth_sites, mse_gini_sites
         The same for sites, each with the mse of all samples of its clients, if there are several.
     """

@@ -3,6 +3,7 @@
 A family of methods names its task with ``task: ClassVar = BatchTask``; a method without one learns from a stream.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics import memory
-from fkl.basics.errors import BrokenPromiseError, FklError, plural
+from fkl.basics.errors import BrokenPromiseError, FklError, plural, with_own_line
 from fkl.basics.random_streams import Role, shared_generator
 from fkl.config import Run
 from fkl.contract.world import Algorithm, Array, World
@@ -21,8 +22,40 @@ from fkl.data.scale import Scale
 from fkl.kernels import Dictionary
 from fkl.network import Topology
 from fkl.tasks import run_samples as samples
-from fkl.tasks.own_metrics import losses_of
 from fkl.wire.ledger import BETWEEN_PEERS, WITH_A_SERVER, Direction
+
+
+def losses_of(name: str, path: str, y: Array, y_hat: Array) -> Array:
+    """Loss of each prediction.
+
+    Parameters
+    ----------
+    name, path : str
+        Name of the metric and path of its function; checking the configuration has imported its module. A judge holds
+        no function, because checkpoints cannot store one.
+    y : (n,)
+    y_hat : (..., n)
+
+    Returns
+    -------
+    (..., n) array
+        NaN if a prediction is not finite, which other code reports.
+    """
+    targets, predictions = np.broadcast_to(y, y_hat.shape).flatten(), y_hat.astype(np.float64).flatten()
+    if not len(targets) or not np.isfinite(predictions).all():
+        return np.full(y_hat.shape, np.nan)
+    module, _, function = path.rpartition(".")
+    try:
+        losses = np.asarray(getattr(sys.modules[module], function)(targets, predictions), dtype=np.float64)
+    except Exception as error:  # any error in the user's own function is reported in one line
+        raise FklError(f"metrics.{name}={path}: {with_own_line(error)}") from error
+    if losses.shape != targets.shape or not np.isfinite(losses).all():
+        what = f"array of shape {losses.shape}" if losses.shape != targets.shape else "loss that is not finite"
+        raise FklError(
+            f"metrics.{name}={path}: must return a finite loss for each of {len(targets)} samples, not {what}"
+        )
+    return losses.reshape(y_hat.shape)
+
 
 Redraw = Callable[[int], tuple[Any, Topology | None]]
 """Samples and graph of a replicate by its number; None for the shared graph."""
@@ -238,7 +271,7 @@ class Task:
         return False
 
     def sample_rows(self, count: int) -> NDArray[np.floating]:
-        """Features of about this many samples, (n, d), for `fkl.kernels.around_median`, without test samples.
+        """Features of about this many samples, (n, d), for `fkl.kernels.dictionary`, without test samples.
 
         They are the first samples of a stream, in which all samples are predicted before learning from them.
         """

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import softmax
 from fkl.algorithms.online.omkl_gf import OmklGf
-from fkl.algorithms.online.omkl_sfg_r import OmklSfgR
+from fkl.algorithms.online.omkl_sfg import OmklSfgR
 from fkl.contract.world import Array, World
 from fkl.theory.base import EXPECTED, Assumption, Form, Theorem, rounds_of
 from fkl.theory.descent import DescentSums, best_in_features

@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fkl.algorithms.gaussian_processes import Prediction
-from fkl.algorithms.second_moments import from_lower_triangle, lower_triangle
+from fkl.algorithms.gaussian_processes import Prediction, from_lower_triangle, lower_triangle
 from fkl.contract.world import Array, World
 from fkl.theory.base import SURELY, Assumption, Form, Theorem, log_mean_exp, rounds_of
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from fkl.basics.errors import BrokenPromiseError, FklError
 from fkl.basics.random_streams import Role, Streams
 from fkl.network.links import Links
-from fkl.network.response_times import Times
-from fkl.network.settings import Network
+from fkl.network.settings import Network, Times
 from fkl.network.topology import Awake, Topology
 from fkl.wire.ledger import Direction, Ledger
 from fkl.wire.payloads import Size, kinds, on_links, received_message, wire_size

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.large_arrays import zeros
-from fkl.network.response_times import CostModel
+from fkl.network.settings import CostModel
 
 Direction = Literal["uplink", "downlink", "broadcast", "link", "lost"]
 WITH_A_SERVER: tuple[Direction, ...] = ("uplink", "downlink")

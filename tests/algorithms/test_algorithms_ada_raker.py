@@ -9,8 +9,7 @@ from literal import ada_raker
 from literal.common import frequencies
 from literal.worlds import Size, Trace, assert_close, make_dictionary, make_problem, run
 
-from fkl.algorithms.online.ada_raker import AdaRaker, _parts_by_interval
-from fkl.algorithms.online.raker import Raker
+from fkl.algorithms.online.learners import AdaRaker, Raker, _parts_by_interval
 from fkl.basics.errors import BadValue
 from fkl.runs import api
 

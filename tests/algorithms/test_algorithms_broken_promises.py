@@ -17,7 +17,7 @@ from literal.worlds import Size, make_dictionary, make_problem
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Outcome, World, mixture_norm
-from fkl.algorithms.decentralized.consensus_rf_gp import ConsensusRfGp
+from fkl.algorithms.decentralized.rf_gp import ConsensusRfGp
 from fkl.algorithms.federated import descent
 from fkl.conditions import wrap
 from fkl.conditions.attacks import SignFlip

@@ -7,7 +7,7 @@ import pytest
 from literal.worlds import assert_close
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from fkl.algorithms.federated.fed3r import Fed3R
+from fkl.algorithms.federated.one_shot_ridge import Fed3R
 from fkl.basics.errors import BadValue, FklError
 from fkl.conformance import scenario
 from fkl.contract.world import World

@@ -10,7 +10,7 @@ from literal.worlds import Size, assert_close, make_dictionary, make_problem
 from literal.worlds import run as run_star
 
 from fkl.algorithms.base import Array, World
-from fkl.algorithms.decentralized.consensus_rf_gp import ConsensusRfGp
+from fkl.algorithms.decentralized.rf_gp import ConsensusRfGp
 from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.data.problem import Problem
 from fkl.engines.experiment import Experiment, make_world

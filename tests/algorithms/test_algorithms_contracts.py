@@ -8,12 +8,9 @@ import pytest
 from literal.worlds import Size, make_dictionary, make_problem, run
 
 from fkl.algorithms.base import Algorithm
-from fkl.algorithms.federated.em_kofl import EmKofl
-from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
-from fkl.algorithms.federated.ofskl import Ofskl
+from fkl.algorithms.federated.descent import EmKofl, OfmklAvg, Ofskl, VmKofl
 from fkl.algorithms.federated.perfedavg import PerFedAvg
 from fkl.algorithms.federated.pof_mkl import PofMkl
-from fkl.algorithms.federated.vm_kofl import VmKofl
 from fkl.basics.errors import BadValue, FklError
 from fkl.network import Network
 

@@ -12,9 +12,8 @@ from literal.worlds import Size, assert_close, make_dictionary, make_problem
 from literal.worlds import run as run_star
 
 from fkl.algorithms.base import World
-from fkl.algorithms.decentralized.consensus_rf_gp import ConsensusRfGp
-from fkl.algorithms.decentralized.d_rf_gp import DRfGp
-from fkl.algorithms.decentralized.domkl import Domkl
+from fkl.algorithms.decentralized.odkla import Domkl
+from fkl.algorithms.decentralized.rf_gp import ConsensusRfGp, DRfGp
 from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.engines.experiment import Experiment, make_world
 from fkl.network import Network

@@ -16,9 +16,7 @@ from scipy.optimize import minimize
 
 from fkl.algorithms.base import Array, World
 from fkl.algorithms.decentralized.coke import Coke
-from fkl.algorithms.decentralized.consensus import Consensus
-from fkl.algorithms.decentralized.cta import Cta
-from fkl.algorithms.decentralized.dkla import Dkla
+from fkl.algorithms.decentralized.consensus import Consensus, Cta, Dkla
 from fkl.basics.errors import BadValue, BrokenPromiseError, FklError
 from fkl.basics.random_streams import Streams
 from fkl.conditions.compression import Uniform

@@ -7,8 +7,8 @@ import pytest
 from literal import fed_poe
 from literal.worlds import Size, assert_close, make_dictionary, make_problem, run
 
+from fkl.algorithms.federated.descent import OfmklAvg
 from fkl.algorithms.federated.fed_poe import FedPoe
-from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
 from fkl.basics.errors import BadValue
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-5}

@@ -12,10 +12,9 @@ from literal import feedback_graph as literal
 from literal.divergence import divergences
 from numpy.typing import NDArray
 
-from fkl.algorithms.online.feedback_graph import divergence_ranks, dominating_set, similarity_graph
+from fkl.algorithms.online.selection import divergence_ranks, dominating_set, log_inner_products, similarity_graph
 from fkl.basics.errors import BadValue
 from fkl.kernels import Dictionary
-from fkl.kernels.kernel_similarity import log_inner_products
 
 DIGITS = 250
 

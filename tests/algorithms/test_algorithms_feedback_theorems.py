@@ -14,12 +14,11 @@ from literal.worlds import Size, Trace, make_dictionary, make_problem, run
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import World
-from fkl.algorithms.online.learner import Learner
+from fkl.algorithms.online.learners import Learner
 from fkl.algorithms.online.omkl_gf import OmklGf
-from fkl.algorithms.online.omkl_sfg import OmklSfg
-from fkl.algorithms.online.omkl_sfg_r import OmklSfgR
+from fkl.algorithms.online.omkl_sfg import OmklSfg, OmklSfgR
+from fkl.algorithms.online.selection import log_inner_products
 from fkl.basics.random_streams import Streams
-from fkl.kernels.kernel_similarity import log_inner_products
 from fkl.network import Network
 from fkl.wire import Channel, Ledger
 

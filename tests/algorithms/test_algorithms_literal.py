@@ -11,12 +11,9 @@ from literal.common import Array, Run
 from literal.worlds import Size, Trace, assert_close, draws, make_dictionary, make_problem, run
 
 from fkl.algorithms.base import Algorithm
-from fkl.algorithms.federated.em_kofl import EmKofl
-from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
-from fkl.algorithms.federated.ofskl import Ofskl
+from fkl.algorithms.federated.descent import EmKofl, OfmklAvg, Ofskl, VmKofl
 from fkl.algorithms.federated.perfedavg import PerFedAvg
 from fkl.algorithms.federated.pof_mkl import PofMkl
-from fkl.algorithms.federated.vm_kofl import VmKofl
 
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
 PLAIN: dict[type, Callable[..., Run]] = {OfmklAvg: ofmkl_avg.run, Ofskl: ofskl.run, VmKofl: vm_kofl.run}

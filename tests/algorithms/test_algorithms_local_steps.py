@@ -8,9 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal.worlds import Size, make_dictionary, make_problem, run
 
-from fkl.algorithms.federated.em_kofl import EmKofl
-from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
-from fkl.algorithms.federated.ofskl import Ofskl
+from fkl.algorithms.federated.descent import EmKofl, OfmklAvg, Ofskl
 from fkl.algorithms.federated.perfedavg import PerFedAvg
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.basics.errors import BadValue

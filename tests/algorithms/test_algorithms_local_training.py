@@ -10,18 +10,29 @@ import pytest
 from literal import local_training
 from literal.worlds import Size, Trace, assert_close, make_dictionary, make_problem, run
 
-from fkl.algorithms.federated.descent import Server
-from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
-from fkl.algorithms.local_training.ditto import Ditto, DittoOnBatches
-from fkl.algorithms.local_training.fedadagrad import FedAdagrad, FedAdagradOnBatches
-from fkl.algorithms.local_training.fedadam import FedAdam, FedAdamOnBatches
-from fkl.algorithms.local_training.fedavg import FedAvg, FedAvgOnBatches
-from fkl.algorithms.local_training.fedavgm import FedAvgM, FedAvgMOnBatches
-from fkl.algorithms.local_training.fedprox import FedProx, FedProxOnBatches
-from fkl.algorithms.local_training.fedyogi import FedYogi, FedYogiOnBatches
-from fkl.algorithms.local_training.pfedme import PFedMe, PFedMeOnBatches
-from fkl.algorithms.local_training.q_fedavg import QFedAvg, QFedAvgOnBatches
-from fkl.algorithms.local_training.scaffold import Scaffold, ScaffoldOnBatches
+from fkl.algorithms.federated.descent import OfmklAvg, Server
+from fkl.algorithms.local_training import (
+    Ditto,
+    DittoOnBatches,
+    FedAdagrad,
+    FedAdagradOnBatches,
+    FedAdam,
+    FedAdamOnBatches,
+    FedAvg,
+    FedAvgM,
+    FedAvgMOnBatches,
+    FedAvgOnBatches,
+    FedProx,
+    FedProxOnBatches,
+    FedYogi,
+    FedYogiOnBatches,
+    PFedMe,
+    PFedMeOnBatches,
+    QFedAvg,
+    QFedAvgOnBatches,
+    Scaffold,
+    ScaffoldOnBatches,
+)
 from fkl.basics.random_streams import Streams
 from fkl.conformance import scenario
 from fkl.conformance.played import outcomes

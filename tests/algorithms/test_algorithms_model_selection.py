@@ -8,9 +8,7 @@ import pytest
 from literal import fomd_oms, nco_oms
 from literal.worlds import Size, Trace, assert_close, draws, make_dictionary, make_problem, run
 
-from fkl.algorithms.federated.fomd_oms import FomdOms
-from fkl.algorithms.federated.model_selection import ModelSelection, mirror_step, project_into_balls
-from fkl.algorithms.federated.nco_oms import NcoOms
+from fkl.algorithms.federated.fomd_oms import FomdOms, ModelSelection, NcoOms, mirror_step, project_into_balls
 from fkl.basics.errors import BadValue
 from fkl.conditions.compression import Uniform
 from fkl.conditions.late import LateUpdates

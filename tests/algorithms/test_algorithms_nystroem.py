@@ -8,14 +8,13 @@ from literal import one_shot
 from literal.common import Array
 from literal.worlds import assert_close
 
-from fkl.algorithms.federated.falkon import Falkon
-from fkl.algorithms.federated.nystroem import _without_replacement
+from fkl.algorithms.federated.nystroem import Falkon, _without_replacement
 from fkl.basics.errors import BadValue, FklError
 from fkl.conformance import scenario
 from fkl.contract.world import World
 from fkl.engines.experiment import make_world
 from fkl.kernels import Dictionary
-from fkl.kernels.centres import CentreBank
+from fkl.kernels.dictionary import CentreBank
 from fkl.runs import api
 from fkl.runs.prepare import prepare
 

@@ -12,15 +12,9 @@ from literal.feedback_graph import dominating_set
 from literal.online import OnlineRun
 from literal.worlds import Size, Trace, assert_close, make_dictionary, make_problem, run
 
-from fkl.algorithms.online.learner import Learner
+from fkl.algorithms.online.learners import Learner, Omkr, Poly2, Raker, Rbf1, Rfomkr
 from fkl.algorithms.online.omkl_gf import OmklGf
-from fkl.algorithms.online.omkl_sfg import OmklSfg
-from fkl.algorithms.online.omkl_sfg_r import OmklSfgR
-from fkl.algorithms.online.omkr import Omkr
-from fkl.algorithms.online.poly_2 import Poly2
-from fkl.algorithms.online.raker import Raker
-from fkl.algorithms.online.rbf_1 import Rbf1
-from fkl.algorithms.online.rfomkr import Rfomkr
+from fkl.algorithms.online.omkl_sfg import OmklSfg, OmklSfgR
 from fkl.basics.errors import BadValue, FklError
 from fkl.kernels import Dictionary
 

@@ -7,12 +7,9 @@ import pytest
 from literal.worlds import Size, make_dictionary, make_problem, run
 
 from fkl.algorithms.base import Algorithm
-from fkl.algorithms.federated.pooled_ada_raker import PooledAdaRaker
-from fkl.algorithms.federated.pooled_omkl_gf import PooledOmklGf
-from fkl.algorithms.federated.pooled_raker import PooledRaker
-from fkl.algorithms.online.ada_raker import AdaRaker
+from fkl.algorithms.federated.pooled import PooledAdaRaker, PooledOmklGf, PooledRaker
+from fkl.algorithms.online.learners import AdaRaker, Raker
 from fkl.algorithms.online.omkl_gf import OmklGf
-from fkl.algorithms.online.raker import Raker
 from fkl.basics.errors import FklError
 
 SIZE = Size(N=5, D=6, K=4, T=40)

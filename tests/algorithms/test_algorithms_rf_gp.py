@@ -16,8 +16,14 @@ from sklearn.gaussian_process.kernels import DotProduct, WhiteKernel
 from sklearn.linear_model import Ridge
 
 from fkl.algorithms.federated.rf_gp import RfGp
-from fkl.algorithms.gaussian_processes import LEVELS, most_evident
-from fkl.algorithms.second_moments import Moments, lower_triangle, sum_of_outer_products, symmetric_matrix
+from fkl.algorithms.gaussian_processes import (
+    LEVELS,
+    Moments,
+    lower_triangle,
+    most_evident,
+    sum_of_outer_products,
+    symmetric_matrix,
+)
 from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Streams
 from fkl.data.problem import Problem

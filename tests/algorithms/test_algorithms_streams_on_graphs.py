@@ -10,9 +10,7 @@ from literal import odkla as literal
 from literal.worlds import Size, assert_close, make_dictionary, make_problem
 
 from fkl.algorithms.base import Array, World
-from fkl.algorithms.decentralized.domkl import Domkl
-from fkl.algorithms.decentralized.odkla import Odkla
-from fkl.algorithms.decentralized.qc_odkla import QcOdkla
+from fkl.algorithms.decentralized.odkla import Domkl, Odkla, QcOdkla
 from fkl.basics.errors import BadValue, BrokenPromiseError
 from fkl.conditions.compression import Uniform
 from fkl.conditions.wrapped import wrap

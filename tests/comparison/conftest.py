@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from fkl.algorithms.federated.pof_mkl import PofMkl
-from fkl.algorithms.online.raker import Raker
-from fkl.algorithms.online.rbf_1 import Rbf1
+from fkl.algorithms.online.learners import Raker, Rbf1
 
 METHODS = {method.label: f"{method.__module__}.{method.__name__}" for method in (PofMkl, Raker, Rbf1)}
 ROUNDS = 20

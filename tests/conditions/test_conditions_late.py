@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from literal.common import feature_vector, frequencies, gradient
 from literal.worlds import Size, make_dictionary, make_problem, run
 
-from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
-from fkl.algorithms.federated.ofskl import Ofskl
+from fkl.algorithms.federated.descent import OfmklAvg, Ofskl
 from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Role, Streams
 from fkl.conditions import wrap

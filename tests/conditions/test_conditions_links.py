@@ -14,10 +14,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array, World
 from fkl.algorithms.decentralized.coke import Coke
-from fkl.algorithms.decentralized.consensus import Consensus
-from fkl.algorithms.decentralized.cta import Cta
-from fkl.algorithms.decentralized.dkla import Dkla
-from fkl.algorithms.decentralized.link_dkla import LinkDkla
+from fkl.algorithms.decentralized.consensus import Consensus, Cta, Dkla, LinkDkla
 from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Role, Streams
 from fkl.conformance import Conformance, scenario

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import kstest, norm
 
-from fkl.algorithms.federated.ofmkl_avg import OfmklAvg
+from fkl.algorithms.federated.descent import OfmklAvg
 from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Role, Streams
 from fkl.conditions import accountant, wrap

@@ -14,7 +14,7 @@ from fkl.conformance import Conformance, scenario
 from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.rounds import simulate
 from fkl.network import Network
-from fkl.network.response_times import Times, around_one
+from fkl.network.settings import Times, around_one
 from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
 from fkl.wire import Channel, Ledger

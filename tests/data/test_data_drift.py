@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from literal.worlds import Size, make_dictionary, run
 
-from fkl.algorithms.federated.ofskl import Ofskl
+from fkl.algorithms.federated.descent import Ofskl
 from fkl.basics.errors import BadValue
 from fkl.conformance import Conformance, scenario
 from fkl.contract.world import Outcome

@@ -11,7 +11,7 @@ from literal.common import Array, feature_vector, frequencies
 from fkl.basics.random_streams import Streams
 from fkl.kernels import Dictionary, FeatureBank
 from fkl.kernels.bank import CompiledBank
-from fkl.kernels.compiled_bank import CLIENT_TILE, FEW, KERNEL_RUN, WIDE, predict, usual
+from fkl.kernels.compiled import CLIENT_TILE, FEW, KERNEL_RUN, WIDE, predict, usual
 
 TOLERANCE = {"float32": 3e-6, "float64": 1e-13}
 OPTIONS: list[dict[str, Any]] = [

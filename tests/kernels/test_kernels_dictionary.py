@@ -12,9 +12,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Streams
 from fkl.kernels import Dictionary
-from fkl.kernels import frequency_draws as draws
-from fkl.kernels.dictionary import gram
-from fkl.kernels.frequency_draws import DRAWS, OF_ANY_FAMILY
+from fkl.kernels import dictionary as draws
+from fkl.kernels.dictionary import DRAWS, OF_ANY_FAMILY, gram
 
 
 def points(count: int, dimension: int) -> Array:

@@ -12,9 +12,9 @@ from literal.divergence import divergences
 from numpy.typing import NDArray
 from scipy.integrate import quad
 
+from fkl.algorithms.online.selection import farthest_first, log_inner_products
 from fkl.basics.errors import BadValue
 from fkl.kernels import Dictionary
-from fkl.kernels.kernel_similarity import farthest_first, log_inner_products
 
 DIGITS = 250
 FAMILIES = st.sampled_from(["rbf", "laplacian"])

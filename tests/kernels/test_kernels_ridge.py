@@ -5,7 +5,7 @@ import pytest
 from literal.common import Array
 
 from fkl.kernels import Dictionary, ridge
-from fkl.kernels.ridge import best_ridge_loss
+from fkl.kernels.hindsight import best_ridge_loss
 
 
 def sample(count: int) -> tuple[Array, Array]:

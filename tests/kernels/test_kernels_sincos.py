@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from literal.common import Array
 
-from fkl.kernels import compiled_bank as compiled
+from fkl.kernels import compiled
 from fkl.kernels import cosine_sums as cosines
 
 LIMIT = 4e-7

@@ -9,9 +9,7 @@ import pytest
 from literal.worlds import assert_close
 from numpy.typing import NDArray
 
-from fkl.algorithms.decentralized.cta import Cta
-from fkl.algorithms.decentralized.dkla import Dkla
-from fkl.algorithms.decentralized.push_cta import PushCta
+from fkl.algorithms.decentralized.consensus import Cta, Dkla, PushCta
 from fkl.basics.errors import BadValue
 from fkl.conformance import Conformance, scenario
 from fkl.conformance.isolated import require_parties_agree
@@ -20,10 +18,9 @@ from fkl.data.problem import Batch, Problem
 from fkl.engines.experiment import Experiment, make_world
 from fkl.kernels import Dictionary
 from fkl.network import Network, Topology
-from fkl.network.directed import OneWay
 from fkl.network.graphs import Directed
 from fkl.network.links import Failing, Links
-from fkl.network.topology import connected
+from fkl.network.topology import OneWay, connected
 from fkl.runs.prepare import prepare
 
 K, LAM = 6, 0.5

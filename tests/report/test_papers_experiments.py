@@ -96,7 +96,7 @@ def test_a_number_is_the_same_with_and_without_a_point() -> None:
 def test_a_run_of_a_class_that_is_not_there_is_no_paper_s() -> None:
     """Neither are those of a user's own, which are not imported."""
     config = jobs("graph_omkl/features")[0].config
-    for target in ("fkl.algorithms.online.gone.Gone", "fkl.algorithms.online.raker.Gone", "os.path.join", None):
+    for target in ("fkl.algorithms.online.gone.Gone", "fkl.algorithms.online.learners.Gone", "os.path.join", None):
         algo = {**config["algo"], "_target_": target}
         assert find("graph_omkl", [as_run(config, algo=algo)]) == []
     assert find("graph_omkl", [as_run(config, algo={})]) == []

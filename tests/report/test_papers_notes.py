@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fkl.algorithms.online.ada_raker import AdaRaker
+from fkl.algorithms.online.learners import AdaRaker
 from fkl.algorithms.parsimonious.dual import Dual, solve
 from fkl.algorithms.parsimonious.learner import Parsimonious
 from fkl.algorithms.parsimonious.quadrature import Quadrature

@@ -13,7 +13,7 @@ from scipy.stats import norm
 from fkl.contract.world import Outcome
 from fkl.data.problem import Problem
 from fkl.report.figures import against_nominal, canvas
-from fkl.tasks.calibration import NOMINAL, PANEL, Calibration
+from fkl.tasks.measures import CALIBRATION, NOMINAL, Calibration
 from fkl.tasks.stream import StreamJudge
 
 
@@ -94,7 +94,7 @@ def test_columns_and_figure_are_of_methods_that_say_how_sure_they_are(fkl: Calla
 def test_the_figure_has_the_shares_beside_the_probabilities() -> None:
     _, (axes,) = canvas(1)
     summary = pd.DataFrame({name: [nominal - 0.1, nominal - 0.2] for name, nominal in NOMINAL.items()})
-    against_nominal(axes, summary, PANEL, NOMINAL)
+    against_nominal(axes, summary, CALIBRATION, NOMINAL)
     diagonal, shares, *_ = (np.asarray(line.get_xydata()) for line in axes.get_lines())
     np.testing.assert_array_equal(diagonal, [[0, 0], [1, 1]])
     np.testing.assert_allclose(shares, [[0.5, 0.35], [0.8, 0.65], [0.95, 0.8]])

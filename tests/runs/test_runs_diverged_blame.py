@@ -12,12 +12,11 @@ from hydra.utils import get_class, instantiate
 from numpy.typing import NDArray
 
 from fkl import conf_folder, papers
-from fkl.algorithms.decentralized.cta import Cta
+from fkl.algorithms.decentralized.consensus import Cta
+from fkl.algorithms.federated.descent import VmKofl
 from fkl.algorithms.federated.perfedavg import PerFedAvg
 from fkl.algorithms.federated.pof_mkl import PofMkl
-from fkl.algorithms.federated.vm_kofl import VmKofl
-from fkl.algorithms.online.omkr import Omkr
-from fkl.algorithms.online.raker import Raker
+from fkl.algorithms.online.learners import Omkr, Raker
 from fkl.algorithms.vertical.dsg import Dsg
 from fkl.conditions.compression import Uniform
 from fkl.conditions.wrapped import wrap

@@ -19,7 +19,7 @@ COMPILED += ("parsimonious_federated", "poly_2", "pooled_omkl_gf", "rbf_1", "sec
 """Whose loops exist only compiled."""
 PLAY = """
 import sys
-import fkl.kernels.compiled_bank, fkl.kernels.exact, fkl.kernels.compiled_stream
+import fkl.kernels.compiled, fkl.kernels.exact, fkl.kernels.compiled
 from numba.core.dispatcher import Dispatcher
 from fkl.conformance import scenario
 from fkl.runs.prepare import prepare
@@ -52,7 +52,7 @@ def play(engine: str, *algorithms: str) -> str:
 def test_numpy_calls_nothing_compiled() -> None:
     """No method that engine=numpy may play calls a compiled loop."""
     assert play("numpy", *(algo for algo in ALGORITHMS if algo not in COMPILED)) == ""
-    assert "vm_kofl called [('fkl.kernels.compiled_bank', " in play("numba", "vm_kofl")
+    assert "vm_kofl called [('fkl.kernels.compiled', " in play("numba", "vm_kofl")
 
 
 @pytest.mark.parametrize("algo", COMPILED)

@@ -8,13 +8,11 @@ import pytest
 from literal.worlds import Size, make_dictionary, make_problem
 from numpy.typing import NDArray
 
-from fkl.algorithms.online.raker import Raker
-from fkl.algorithms.online.rfomkr import Rfomkr
+from fkl.algorithms.online.learners import Raker, Rfomkr
 from fkl.basics.files import write_sealed
 from fkl.engines.experiment import Experiment
 from fkl.kernels import hindsight
-from fkl.kernels.hindsight import linear_loss
-from fkl.kernels.ridge import best_ridge_loss
+from fkl.kernels.hindsight import best_ridge_loss, linear_loss
 from fkl.network import Network
 
 SIZE = Size(K=1, N=5, T=40)

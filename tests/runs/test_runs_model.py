@@ -753,7 +753,7 @@ def test_what_cannot_be_predicted_is_refused_in_a_line(
 def test_a_method_that_says_no_functions_keeps_no_model(fkl: Callable[..., Answer], tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "from dataclasses import dataclass\n"
-        "from fkl.algorithms.online.raker import Raker\n"
+        "from fkl.algorithms.online.learners import Raker\n"
         "@dataclass(frozen=True)\n"
         "class Mine(Raker):\n"
         "    label = 'Mine'\n"

@@ -10,11 +10,11 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 from literal.worlds import Size, make_dictionary, make_problem
 
+from fkl.algorithms.federated.descent import VmKofl
 from fkl.algorithms.federated.pof_mkl import PofMkl
-from fkl.algorithms.federated.vm_kofl import VmKofl
 from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.rounds import simulate
-from fkl.kernels.ridge import best_ridge_loss
+from fkl.kernels.hindsight import best_ridge_loss
 from fkl.network import Network
 from fkl.results import tables
 from fkl.results.tables import FLOATS, Records, cells_written, csv_rows, make_records

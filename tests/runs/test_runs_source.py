@@ -148,7 +148,7 @@ def test_one_process_runs_a_method_as_it_is_now(fkl: Callable[..., Answer], tmp_
     (tmp_path / "own_rate.py").write_text("FACTOR = 1.0\n")
     (tmp_path / "own_method.py").write_text(
         "from dataclasses import dataclass\n"
-        "from fkl.algorithms.online.raker import Raker\n"
+        "from fkl.algorithms.online.learners import Raker\n"
         "from own_rate import FACTOR\n\n\n"
         "@dataclass(frozen=True)\n"
         "class Own(Raker):\n"

@@ -15,7 +15,7 @@ from literal.worlds import Size, make_dictionary, make_problem
 
 from fkl.algorithms.federated.pof_mkl import PofMkl, choose_bin
 from fkl.algorithms.federated.rf_gp import RfGp
-from fkl.algorithms.online.raker import Raker
+from fkl.algorithms.online.learners import Raker
 from fkl.conformance.identities import identities
 from fkl.engines.experiment import Experiment
 from fkl.network import Network

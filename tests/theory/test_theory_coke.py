@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from theory.test_theory import found, held
 
 from fkl.algorithms.decentralized.coke import Coke
-from fkl.algorithms.decentralized.dkla import Dkla
+from fkl.algorithms.decentralized.consensus import Dkla
 from fkl.data.problem import Batch
 from fkl.engines.experiment import Experiment, make_world
 from fkl.kernels import Dictionary

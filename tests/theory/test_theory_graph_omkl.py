@@ -13,8 +13,7 @@ from hypothesis.extra.numpy import arrays
 from literal.worlds import Size, make_dictionary, make_problem
 
 from fkl.algorithms.online.omkl_gf import OmklGf
-from fkl.algorithms.online.omkl_sfg import OmklSfg
-from fkl.algorithms.online.omkl_sfg_r import OmklSfgR
+from fkl.algorithms.online.omkl_sfg import OmklSfg, OmklSfgR
 from fkl.engines.experiment import Experiment, make_world
 from fkl.network import Network
 from fkl.theory.base import Verdict, judged

@@ -6,8 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.decentralized.consensus import Message
-from fkl.algorithms.decentralized.dkla import Dkla, State
+from fkl.algorithms.decentralized.consensus import Dkla, DklaState, Message
 from fkl.basics.errors import require
 from fkl.contract.held_samples import BatchSamples
 from fkl.contract.star import Turn
@@ -47,8 +46,8 @@ class Coke(Dkla):
         require(self.censored in CENSORED, "censored", self.censored, ", ".join(CENSORED))
 
     def send(
-        self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
-    ) -> tuple[State, Message, NDArray[np.bool_]]:
+        self, common: Common, own: DklaState, inbox: Inbox, samples: BatchSamples, turn: Turn
+    ) -> tuple[DklaState, Message, NDArray[np.bool_]]:
         """Iteration k = t + 1: minimise given the neighbours' theta_hat; broadcast theta if it has changed enough."""
         own, message, _ = super().send(common, own, inbox, samples, turn)  # eq. (21a)
         xp, xi = common.xp, own.theta_hat - own.theta  # eq. (19)

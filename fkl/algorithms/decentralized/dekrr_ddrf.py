@@ -25,7 +25,7 @@ from fkl.contract.star import Turn
 from fkl.contract.world import Common
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
-from fkl.tasks.own_features import OwnFeaturesTask, OwnFunctions
+from fkl.tasks.batch import OwnFeaturesTask, OwnFunctions
 from fkl.tasks.task import Task
 from fkl.wire.inbox import Inbox
 from fkl.wire.payloads import OnLinks, PerClient, SameForAll

@@ -1,19 +1,29 @@
-"""ODKLA: online decentralized kernel learning by linearized ADMM.
+"""Agents on a graph learn from streams by linearised or proximal steps of ADMM, with one kernel or several.
 
-Xu, Wang, Chen and Tian, "QC-ODKLA: Quantized and Communication-Censored Online Decentralized Kernel Learning via
-Linearized ADMM", IEEE TNNLS (2023), arXiv 2208.02777. It is DKLA (`fkl.algorithms.decentralized.dkla`, whose equations
-are those of COKE) on streams. An agent uses the newest sample instead of all samples, and linearises its loss at
-theta_t with a proximal term |theta - theta_t|^2 / (2 eta). The paper's eta is 1 / eta here, because the key eta is a
+ODKLA: Xu, Wang, Chen and Tian, "QC-ODKLA: Quantized and Communication-Censored Online Decentralized Kernel Learning via
+Linearized ADMM", IEEE TNNLS (2023), arXiv 2208.02777. It is DKLA (`fkl.algorithms.decentralized.consensus`, whose
+equations are those of COKE) on streams. An agent uses the newest sample instead of all samples, and linearises its loss
+at theta_t with a proximal term |theta - theta_t|^2 / (2 eta). The paper's eta is 1 / eta here, because the key eta is a
 step size everywhere in fkl.
+
+QC-ODKLA: Xu, Wang, Chen and Tian, IEEE TNNLS (2023), arXiv 2208.02777. It censors the theta_{t+1} of ODKLA as COKE
+censors DKLA's theta (`fkl.algorithms.decentralized.coke`, eqs. 19 and 20). The condition `compression` quantizes the
+difference to the neighbours' copy, Q(theta - theta_hat).
+
+DOMKL: Chae and Hong, "Distributed Online Learning with Multiple Kernels", arXiv 2102.12733 (first as 2011.08930). Only
+its abstract was available. The ADMM is that of Wang and Banerjee, "Online Alternating Direction Method" (ICML 2012), on
+the graph of DKLA. "Distributed Hedge" is read in one of two ways. With weights=averaged each step of Hedge is followed
+by a step of consensus on the logarithms of the weights. With weights=added an agent predicts with the products of its
+own weights and its neighbours', as in the DOMKL of github.com/FLlorente/DecentralizedOnlineGPs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Array, Outcome, World
+from fkl.algorithms.base import Array, Outcome, World, softmax
 from fkl.algorithms.decentralized.consensus import Message
 from fkl.basics.errors import require
 from fkl.contract.graph import Agents, OnStreams
@@ -22,6 +32,7 @@ from fkl.contract.world import Common
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.traceable import known_everywhere
+from fkl.wire.coded_payloads import Quantised, Sparse
 from fkl.wire.inbox import Inbox
 from fkl.wire.payloads import PerClient, SameForAll
 
@@ -134,3 +145,132 @@ class Odkla(OnStreams):
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
         """Theta of every agent."""
         return OnFeatures.of_replicates(world.bank, state.own.theta, np.ones(state.own.theta.shape[:3]))
+
+
+@dataclass(frozen=True)
+class QcOdkla(Odkla):
+    """ODKLA whose agents send theta only after it has changed enough since the last message, theta_hat.
+
+    When a link comes up again, both its ends send: neither knows what the other has sent in the meantime. With
+    `compression=null` every scalar is sent with all its bits.
+
+    Parameters
+    ----------
+    v, mu : float
+        Threshold h(t) = v mu^t of |theta_hat - theta|, before it is rounded.
+    """
+
+    label: ClassVar[str] = "QC-ODKLA"
+    choices_reveal_data: ClassVar[bool] = True
+
+    v: float = 0.1
+    mu: float = 0.99
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 <= self.v < np.inf, "v", self.v, "a number >= 0")
+        require(0 < self.mu <= 1, "mu", self.mu, "a number > 0, at most 1")
+
+    def send(
+        self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn
+    ) -> tuple[State, Message, NDArray[np.bool_]]:
+        """Round t, from 1: broadcast theta_{t+1} where |xi| >= h(t), xi = theta_hat - theta_{t+1}."""
+        own, message, _ = super().send(common, own, inbox, samples, turn)
+        xi = own.theta_hat - own.theta
+        sends = common.xp.sqrt(common.xp.einsum("rknp,rknp->rk", xi, xi)) >= self.v * self.mu ** (turn.t + 1)
+        return own, message, sends if inbox.awake is None else sends | inbox.awake.returned
+
+
+@dataclass(frozen=True)
+class DomklMessage:
+    """An agent's theta (R, K, N, P) and log w (R, K, N), with maximum 0."""
+
+    theta: PerClient | Quantised | Sparse | SameForAll
+    log_w: PerClient | Quantised | Sparse | SameForAll
+
+
+@dataclass
+class DomklState(State):
+    """The state of ODKLA, the log weights of an agent's kernels, log w, and those it predicts with, log q (R, K, N)."""
+
+    log_w: Array
+    log_q: Array
+
+
+@dataclass(frozen=True)
+class Domkl(Odkla):
+    """Every agent learns all kernels jointly with its neighbours, and weighs them by its own losses and theirs.
+
+    Parameters
+    ----------
+    eta_k : float or None
+        Step size of the weights; None for 1 / sqrt(T).
+    weights : {"averaged", "added"}
+        Whether an agent's log w becomes an average of its own and its neighbours' in each round, by which losses spread
+        over the whole graph, or comes from its own losses only, to which it adds the neighbours' log w to predict.
+    """
+
+    label: ClassVar[str] = "DOMKL"
+
+    eta_k: float | None = None
+    weights: str = "averaged"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.eta_k is None or 0 < self.eta_k < np.inf, "eta_k", self.eta_k, "a number > 0, or null")
+        require(self.weights in ("averaged", "added"), "weights", self.weights, "averaged or added")
+
+    def require_fits(self, kernels: Dictionary) -> None:
+        """Any number of kernels."""
+
+    def start(self, common: Common, agents: int) -> tuple[DomklState, DomklMessage]:  # type: ignore[override]
+        """Start from theta = gamma = 0 and w = 1."""
+        theta, gamma, theta_hat = (self._zero_theta(common, agents) for _ in range(3))
+        known = DomklMessage(SameForAll(self._zero_theta(common)), SameForAll(self._zero_theta(common)[..., 0]))
+        return DomklState(theta, gamma, theta_hat, theta[..., 0].copy(), theta[..., 0].copy()), known
+
+    def learn(  # type: ignore[override]
+        self, common: Common, own: DomklState, inbox: Inbox, samples: Samples, turn: Turn
+    ) -> tuple[DomklState, Outcome]:
+        """Predict with all kernels, see y, and update each kernel and its weight by its loss."""
+        xp, theta = common.xp, own.theta
+        z = common.bank.features(samples.x).swapaxes(1, 2)  # (R, K, N, P)
+        f, w = xp.einsum("rknp,rknp->rkn", z, theta), softmax(own.log_q)
+        squared_norm = xp.einsum("rknp,rknp->rkn", theta, theta)
+        loss = (f - samples.y[:, None]) ** 2 + self.lam * squared_norm
+        outcome = Outcome((w * f).sum(axis=-1), loss, lambda: (w * squared_norm).sum(axis=-1))
+        rate = 1 / np.sqrt(common.rounds) if self.eta_k is None else self.eta_k
+        log_w = own.log_w - rate * loss
+        log_w = log_w - log_w.max(axis=-1, keepdims=True)
+        # For each kernel the proximal step minimises L_t + |theta - theta_t|^2 / (2 eta) + gamma'theta + rho sum_n
+        # |theta - middle_in|^2: (c I + 2 z z') theta = b, a matrix of rank one plus a multiple of the identity.
+        near, d = self.proximal(common), inbox.degree[:, None, None]
+        pull = self.rho * (d * own.theta_hat + inbox.sum("theta"))
+        b = near * theta + pull - own.gamma + 2 * samples.y[:, None, None] * z
+        c = near + 2 * self.rho * d + 2 * self.lam
+        along, length = (xp.einsum("rknp,rknp->rkn", z, other)[..., None] for other in (b, z))
+        stepped = (b - 2 * along / (c + 2 * length) * z) / c
+        return replace(own, theta=stepped, log_w=log_w), outcome
+
+    def send(  # type: ignore[override]
+        self, common: Common, own: DomklState, inbox: Inbox, samples: Samples, turn: Turn
+    ) -> tuple[DomklState, DomklMessage, NDArray[np.bool_]]:
+        """Broadcast theta_{t+1} and log w."""
+        everyone = common.xp.ones(own.theta.shape[:2], np.bool_)
+        return own, DomklMessage(PerClient(own.theta), PerClient(own.log_w)), everyone
+
+    def sent(self, common: Common, own: DomklState, message: DomklMessage, sends: NDArray[np.bool_]) -> DomklState:  # type: ignore[override]
+        """Keep theta as it was received: this is the neighbours' copy."""
+        told: Array = message.theta.added_to(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
+        return replace(own, theta_hat=told)
+
+    def hear(self, common: Common, own: DomklState, inbox: Inbox, samples: Samples, turn: Turn) -> DomklState:  # type: ignore[override]
+        """Move gamma as ODKLA; log w_i = sum_j W_ij log w_j with Metropolis weights, or log q_i = sum_j log w_j."""
+        after = super().hear(common, own, inbox, samples, turn)
+        log_w = inbox.mix("log_w", own.log_w) if self.weights == "averaged" else own.log_w
+        log_q = log_w if self.weights == "averaged" else log_w + inbox.sum("log_w")
+        return DomklState(after.theta, after.gamma, after.theta_hat, log_w, log_q)
+
+    def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
+        """Every agent's mixture of its kernels."""
+        return OnFeatures.of_replicates(world.bank, state.own.theta, softmax(state.own.log_q))

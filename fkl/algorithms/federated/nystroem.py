@@ -1,4 +1,10 @@
-"""Code that Nystroem methods of a star share: centres that clients send, and theta in the space that these span."""
+"""Nystroem methods of a star: clients send centres, and theta is in the space that these span.
+
+DKRR-NY-CM: Yin, Liu, Wang and Meng, Distributed Nystroem Kernel Learning with Communications, ICML 2021; the
+communications are those of Lin, Wang and Zhou, Distributed Kernel Ridge Regression with Communications, JMLR 21 (2020).
+
+FALKON: Rudi, Carratino and Rosasco, FALKON: An Optimal Large Scale Kernel Method, NeurIPS 2017.
+"""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,13 +15,11 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import Array, HoldOut, World
 from fkl.basics.errors import require
 from fkl.basics.random_streams import Role
-from fkl.contract.batches import OnBatches
 from fkl.contract.held_samples import Held
-from fkl.contract.star import Star, Turn
+from fkl.contract.star import OnBatches, Star, Turn
 from fkl.contract.world import FEATURE_KEYS, Common
-from fkl.kernels.centres import CentreBank
-from fkl.kernels.dictionary import Dictionary
-from fkl.kernels.feature_rows import Rows
+from fkl.kernels.dictionary import CentreBank, Dictionary
+from fkl.kernels.feature_rows import Ridge, Rows
 from fkl.kernels.functions import OnPoints
 from fkl.tasks.batch import TogetherTask
 from fkl.wire.payloads import PerClient, Ragged, SameForAll
@@ -154,3 +158,182 @@ def _without_replacement(u: NDArray[np.float64], n: int) -> NDArray[np.int64]:
     """Distinct numbers below n, one for each u in [0, 1), as long as any are left."""
     left = list(range(n))
     return np.array([left.pop(int(u[i] * (n - i))) for i in range(min(len(u), n))])
+
+
+@dataclass
+class DkrrServer:
+    """Centres (R, m, d), theta and the mean gradient (R, m)."""
+
+    centres: Array
+    theta: Array
+    gradient: Array
+
+
+@dataclass(frozen=True)
+class DkrrNyCm(Nystroem):
+    """theta <- theta - (1/K) sum_k (Phi_k'Phi_k / n_k + (lam / K) I)^-1 g, from the mean of the clients' own solutions.
+
+    g = (1/K) sum_k Phi_k'(Phi_k theta - y_k) / n_k + (lam / K) theta is the mean gradient. In the first exchange of a
+    round clients send their gradients, and in the second the server sends the mean. Each client answers with a Newton
+    step that uses its own curvature, and in the third exchange the server sends theta. The first round exchanges the
+    centres and the clients' own solutions, whose mean is DKRR-NY.
+
+    The steps contract if each client's curvature is near the mean of all. This needs many samples compared with the
+    number of centres, or a lam that is not small. On diabetes, with 4 clients of 70 samples and 10 centres each, lam =
+    0.001 diverges and lam = 0.01 does not.
+    """
+
+    label: ClassVar[str] = "DKRR-NY-CM"
+    exchanges: ClassVar[int] = 3
+
+    def start(self, common: Common, clients: int) -> tuple[DkrrServer, Client]:
+        """Start without centres."""
+        client = self.client_before(common, clients)
+        none = np.zeros((len(client.centres), 0))
+        return DkrrServer(client.centres, none, none), client
+
+    def broadcast(self, common: Common, server: DkrrServer, turn: Turn) -> Centres | Vector | None:
+        """Nothing, then all centres or the mean gradient, then theta."""
+        if turn.exchange == 0:
+            return None
+        if turn.exchange == 2:
+            return Vector(SameForAll(server.theta))
+        return (
+            Vector(SameForAll(server.gradient)) if turn.t else Centres(Ragged(tuple((one,) for one in server.centres)))
+        )
+
+    def client(
+        self, common: Common, client: Client, down: Centres | Vector | None, samples: Held, turn: Turn
+    ) -> tuple[Client, Centres | Vector | None, Array | None]:
+        """Send centres or the gradient, then its own solution or step, then receive theta."""
+        lam = self.lam / turn.together  # a client's share of the regulariser, which belongs to the sum over all clients
+        if down is None and turn.t == 0:
+            return client, self.given_centres(samples, turn), None
+        K = len(samples.count)
+        if isinstance(down, Centres):
+            client = self.told_centres(down, K)
+            rows = self.rows(common, client, samples)
+            return client, Vector(PerClient(_ridge(samples, rows, lam).solve(target_product(rows)))), None
+        rows = self.rows(common, client, samples)
+        if down is None:
+            return client, Vector(PerClient(gram_product(rows, client.theta) - target_product(rows))), None
+        told = np.repeat(down.vector.dense().values[:, None], K, axis=1)
+        if turn.exchange == 2:
+            return Client(client.centres, told, client.direction), None, told
+        return client, Vector(PerClient(_ridge(samples, rows, lam).solve(told))), None
+
+    def server(
+        self, common: Common, server: DkrrServer, up: Centres | Vector | None, share: Array, turn: Turn
+    ) -> DkrrServer:
+        """The centres; the mean gradient; theta."""
+        if up is None:
+            return server
+        if isinstance(up, Centres):
+            centres = all_centres(up)
+            zeros = np.zeros(centres.shape[:2])
+            return DkrrServer(centres, zeros, zeros)
+        assert isinstance(up.vector, PerClient)
+        mean = up.vector.mean(share)
+        if turn.exchange == 0:
+            return DkrrServer(server.centres, server.theta, mean + self.lam / len(share) * server.theta)
+        # In the first round the clients send solutions, later the steps to subtract from theta.
+        theta = server.theta - mean if turn.t else mean
+        return DkrrServer(server.centres, theta, server.gradient)
+
+
+def _ridge(samples: Held, rows: Rows, lam: float) -> Ridge:
+    """(Phi_k'Phi_k / n_k + lam I)^-1 for each client, factored once."""
+    made = samples.made.named
+    if "ridge" not in made:
+        made["ridge"] = Ridge.from_rows(rows, 1.0, np.full(len(samples.count), lam / 2))
+    return made["ridge"]
+
+
+@dataclass
+class FalkonServer:
+    """Centres (R, m, d); M^-1 (R, m, m); r, p (R, m); r'M^-1 r and the step that the server sends (R, 1)."""
+
+    centres: Array
+    inverse: Array
+    residual: Array
+    direction: Array
+    squared: Array
+    step: Array
+
+
+@dataclass(frozen=True)
+class Falkon(Nystroem):
+    """Conjugate gradients on H theta = b, H = sum_k Phi_k'Phi_k / n_k + lam I, b = sum_k Phi_k'y_k / n_k.
+
+    The preconditioner is M = (K / m) Phi_c'Phi_c + lam I, with Phi_c the features of the m centres, which the server
+    has. This is the paper's B B' (eq. 13) with theta = T alpha. In each round after the first, the server sends p,
+    clients answer with Phi_k'Phi_k p / n_k, and the server sends the step along p.
+    """
+
+    label: ClassVar[str] = "FALKON"
+    exchanges: ClassVar[int] = 2
+
+    def start(self, common: Common, clients: int) -> tuple[FalkonServer, Client]:
+        """Start without centres."""
+        client = self.client_before(common, clients)
+        none = np.zeros((len(client.centres), 0))
+        return FalkonServer(client.centres, np.zeros((len(none), 0, 0)), none, none, none, none), client
+
+    def broadcast(self, common: Common, server: FalkonServer, turn: Turn) -> Centres | Vector | None:
+        """All centres, once the server has them; then p, and the step along it."""
+        if turn.t == 0:
+            return Centres(Ragged(tuple((one,) for one in server.centres))) if turn.exchange else None
+        return Vector(SameForAll(server.step if turn.exchange else server.direction))
+
+    def client(
+        self, common: Common, client: Client, down: Centres | Vector | None, samples: Held, turn: Turn
+    ) -> tuple[Client, Centres | Vector | None, Array | None]:
+        """Send centres and b_k; then, in each round, send a product and take the step."""
+        if down is None:
+            return client, self.given_centres(samples, turn), None
+        K = len(samples.count)
+        if isinstance(down, Centres):
+            client = self.told_centres(down, K)
+            return client, Vector(PerClient(target_product(self.rows(common, client, samples)))), client.theta
+        # Clients receive p, and in the second exchange the step along it.
+        told = np.repeat(down.vector.dense().values.reshape(len(client.theta), 1, -1), K, axis=1)
+        if turn.exchange == 0:
+            sent = Vector(PerClient(gram_product(self.rows(common, client, samples), told)))
+            return Client(client.centres, client.theta, told), sent, None
+        theta = client.theta + told * client.direction
+        return Client(client.centres, theta, client.direction), None, theta
+
+    def server(
+        self, common: Common, server: FalkonServer, up: Centres | Vector | None, share: Array, turn: Turn
+    ) -> FalkonServer:
+        """Begin, or take a step of conjugate gradients."""
+        if up is None:
+            return server
+        if isinstance(up, Centres):
+            # M of all centres, before any sums over the samples.
+            centres = all_centres(up)
+            phi = CentreBank(common.dictionary, centres).of_centres()
+            R, m, _ = phi.shape
+            curvature = len(share) / m * np.matmul(phi.swapaxes(1, 2), phi) + self.lam * np.eye(m)
+            zeros, one = np.zeros((R, m)), np.zeros((R, 1))
+            return FalkonServer(centres, np.linalg.inv(curvature), zeros, zeros, one, one)
+        assert isinstance(up.vector, PerClient)
+        summed = up.vector.mean(share) * len(share)  # all clients are needed in every round, with equal shares
+        if turn.t == 0:
+            direction = np.einsum("rij,rj->ri", server.inverse, summed)
+            squared = (summed * direction).sum(axis=1, keepdims=True)
+            return FalkonServer(server.centres, server.inverse, summed, direction, squared, np.zeros_like(squared))
+        # Conjugate gradients: H p = sum_k Phi_k'Phi_k p / n_k + lam p, then r, M^-1 r and the next direction.
+        along = summed + self.lam * server.direction
+        curved = (server.direction * along).sum(axis=1, keepdims=True)
+        step = _quotient_or_zero(server.squared, curved)
+        residual = server.residual - step * along
+        turned = np.einsum("rij,rj->ri", server.inverse, residual)
+        squared = (residual * turned).sum(axis=1, keepdims=True)
+        direction = turned + _quotient_or_zero(squared, server.squared) * server.direction
+        return FalkonServer(server.centres, server.inverse, residual, direction, squared, step)
+
+
+def _quotient_or_zero(a: Array, b: Array) -> Array:
+    """Quotient a / b, and 0 after convergence."""
+    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)

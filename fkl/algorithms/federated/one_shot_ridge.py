@@ -1,8 +1,13 @@
-"""One-shot federated ridge regression: every client sends sums over its samples, once.
+"""Ridge regression and a ridge classifier, exactly: every client sends sums over its samples, once.
 
-Ridge regression on random features needs only sums over the samples, and clients' sums add up: One-Shot Federated Ridge
-Regression (arXiv 2601.08216). Noise on such sums is the mechanism of Vu and Slavkovic (2009) and of Wang, Revisiting
-Differentially Private Linear Regression (UAI 2018).
+One-shot ridge: Ridge regression on random features needs only sums over the samples, and clients' sums add up: One-Shot
+Federated Ridge Regression (arXiv 2601.08216). Noise on such sums is the mechanism of Vu and Slavkovic (2009) and of
+Wang, Revisiting Differentially Private Linear Regression (UAI 2018).
+
+Fed3R: Fani, Camoriano, Caputo and Ciccone, Accelerating Heterogeneous Federated Learning with Closed-form Classifiers
+(ICML 2024), with random features instead of those of a pretrained network, and without fine-tuning. Of the paper only
+the abstract was available. The authors' code (github.com/Erosinho13/Fed3R) solves the same equations with one more
+feature, which is 1, and divides the vector of each class by its length before it predicts. Neither is done here.
 """
 
 from dataclasses import dataclass, replace
@@ -13,13 +18,13 @@ from scipy.linalg import cho_factor, cho_solve
 
 from fkl.algorithms.base import Array, HoldOut, World
 from fkl.basics.errors import require
-from fkl.contract.batches import OnBatches
 from fkl.contract.held_samples import Held
-from fkl.contract.star import Star, Turn
+from fkl.contract.star import OnBatches, Star, Turn
 from fkl.contract.world import FEATURES, Common
+from fkl.data.problem import Batch, Problem
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
-from fkl.tasks.batch import StarTask
+from fkl.tasks.batch import ClassTask, StarTask
 from fkl.wire.payloads import PerClient, SameForAll
 
 
@@ -144,3 +149,29 @@ def _solve_ridge(gram: Array, pull: Array, lam: float) -> Array:
         return cho_solve(cho_factor(ridge), pull)
     values, vectors = np.linalg.eigh(gram)
     return vectors @ ((vectors.T @ pull).T / (np.maximum(values, 0) + lam)).T
+
+
+@dataclass(frozen=True)
+class Fed3R(OneShotRidge):
+    """min over W of sum_k |Y_k - Z_k W|^2 + lam |W|^2, exactly, after one message of each client.
+
+    Y_k has a row for each sample, with 1 for its class and 0 for the others. Client k sends A_k = Z_k'Z_k and
+    B_k = Z_k'Y_k, and W = (sum_k A_k + lam I)^-1 sum_k B_k: ridge regression on pooled samples, however they are
+    divided among clients. The column `distance` compares W with the optimum in which clients count equally.
+
+    Parameters
+    ----------
+    lam : float
+        Regularisation lambda of the sum over all samples.
+    """
+
+    task: ClassVar[Any] = ClassTask
+    label: ClassVar[str] = "Fed3R"
+    loss: ClassVar[str] = "one_vs_rest"
+    means: ClassVar[bool] = False
+
+    lam: float = 0.01
+
+    def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
+        """All clients' samples at once, with numbers of classes."""
+        return super().batch(problem, rng).of_classes(self.loss, 2)

@@ -1,4 +1,4 @@
-"""Code that pooled learners share: clients send their samples unchanged, and the server learns alone."""
+"""Raker, AdaRaker and OMKL-GF at a server that receives all samples, which shows what pooling costs and gains."""
 
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from fkl.algorithms.online.learner import Learner
+from fkl.algorithms.online.learners import AdaRaker, Learner, Raker
+from fkl.algorithms.online.omkl_gf import OmklGf
 from fkl.basics.errors import FklError
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Array, Common, Outcome, World
@@ -164,3 +165,26 @@ def _world_of_learner(common: Common, total: int, x: Array, y: Array) -> World:
     world = World(stream, common.dictionary, None, common.streams, common.precision)  # type: ignore[arg-type]
     vars(world)["bank"] = common.bank
     return world
+
+
+@dataclass(frozen=True)
+class PooledRaker(Pooled, Raker):
+    """Parameters: see `Raker`; t in eta_t counts samples, not rounds."""
+
+    label: ClassVar[str] = "Raker, pooled"
+
+
+@dataclass(frozen=True)
+class PooledAdaRaker(Pooled, AdaRaker):
+    """Parameters: see `AdaRaker`; the lengths of its intervals count samples, not rounds."""
+
+    label: ClassVar[str] = "AdaRaker, pooled"
+
+    eta: float = 0.5
+
+
+@dataclass(frozen=True)
+class PooledOmklGf(Pooled, OmklGf):
+    """Parameters: see `OmklGf`; t in eta_t, and `exploring`, count samples, not rounds."""
+
+    label: ClassVar[str] = "OMKL-GF, pooled"

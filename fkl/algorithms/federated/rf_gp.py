@@ -16,18 +16,16 @@ from fkl.algorithms.base import mixture_norm, squared_norms
 from fkl.algorithms.gaussian_processes import (
     FIRST_LEVEL,
     GaussianProcesses,
+    Moments,
     Prediction,
+    from_lower_triangle,
+    lower_triangle,
     most_evident,
     most_evident_kernels,
     posterior,
-    weights_of_active,
-)
-from fkl.algorithms.second_moments import (
-    Moments,
-    from_lower_triangle,
-    lower_triangle,
     sum_of_outer_products,
     symmetric_matrix,
+    weights_of_active,
 )
 from fkl.basics.errors import require
 from fkl.contract.star import Federated, Samples, Star, Turn

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from fkl.algorithms.base import Array, World
-from fkl.algorithms.online.learner import Played
+from fkl.algorithms.online.learners import Played
 from fkl.algorithms.online.selection import (
     Selective,
     draw_index,
@@ -197,4 +197,4 @@ def _probability_reached(p, A, floor):
     return np.maximum(q, floor)
 
 
-# Compiled with parts of other modules: 949eccf7, see tests/test_compiled.py
+# Compiled with parts of other modules: b325bb3e, see tests/test_compiled.py

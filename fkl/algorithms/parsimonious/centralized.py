@@ -8,8 +8,7 @@ import numpy as np
 from fkl.algorithms.parsimonious.dual import Dual, Solution
 from fkl.algorithms.parsimonious.learner import Client, Parsimonious, signed_labels
 from fkl.algorithms.parsimonious.quadrature import Array
-from fkl.contract.one_shot import CommonOfClasses, Owned
-from fkl.contract.star import Turn
+from fkl.contract.star import CommonOfClasses, Owned, Turn
 from fkl.wire.payloads import Ragged
 
 

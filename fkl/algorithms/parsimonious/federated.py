@@ -12,8 +12,7 @@ from fkl.algorithms.parsimonious.dual import Dual, Solution
 from fkl.algorithms.parsimonious.learner import Client, Parsimonious, signed_labels
 from fkl.algorithms.parsimonious.quadrature import Array
 from fkl.basics.random_streams import Role
-from fkl.contract.one_shot import CommonOfClasses, Owned, by_replicate
-from fkl.contract.star import Turn
+from fkl.contract.star import CommonOfClasses, Owned, Turn, by_replicate
 from fkl.wire.payloads import Ragged
 
 

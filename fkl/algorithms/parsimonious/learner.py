@@ -13,8 +13,7 @@ from fkl.algorithms.parsimonious.quadrature import Array, Quadrature, smallest_b
 from fkl.basics.errors import require
 from fkl.basics.memory import require_memory
 from fkl.basics.random_streams import Role
-from fkl.contract.one_shot import CommonOfClasses, OneShot, Owned, Predictors, by_replicate
-from fkl.contract.star import Turn
+from fkl.contract.star import CommonOfClasses, OneShot, Owned, Predictors, Turn, by_replicate
 from fkl.kernels.functions import Classes
 from fkl.tasks.repeated import PerReplicateTask
 from fkl.tasks.task import Task

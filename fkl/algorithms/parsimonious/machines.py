@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import HoldOut, World
 from fkl.algorithms.parsimonious.quadrature import Array
 from fkl.basics.errors import require
-from fkl.contract.one_shot import CommonOfClasses, OneShot, Owned, Predictors, by_replicate
-from fkl.contract.star import Turn
+from fkl.contract.star import CommonOfClasses, OneShot, Owned, Predictors, Turn, by_replicate
 from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.functions import Classes
 from fkl.tasks.repeated import PerReplicateTask

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fkl.algorithms.vertical.dsg import Learner
 from fkl.algorithms.vertical.fdskl_letters import DEALT, FACTOR, INDEX, MASK, MASKED, PART, SHARE, SHRINK
 from fkl.algorithms.vertical.sum_trees import all_masks_tree, mask_trees, tree_rooted_at
-from fkl.network.response_times import CostModel
+from fkl.network.settings import CostModel
 
 Counts = dict[str, NDArray[np.int64]]
 """Messages and scalars that each worker sent, (q, 2), by kind of letter."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from fkl.basics.errors import FklError, require
-from fkl.network.response_times import CostModel
+from fkl.network.settings import CostModel
 
 Link = tuple[int, int]
 """Sender, receiver."""

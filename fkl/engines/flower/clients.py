@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
 from fkl.config import Run
-from fkl.contract.batches import OnBatches
 from fkl.contract.lone_party import LoneBatchClient, LoneClient
-from fkl.contract.star import Star
+from fkl.contract.star import OnBatches, Star
 from fkl.contract.world import World
 from fkl.data.baselines import baselines
 from fkl.data.problem import Problem, Table

@@ -5,7 +5,7 @@ import math
 import pandas as pd
 
 from fkl.algorithms.vertical.sum_trees import STRUCTURES, seconds_of_sum
-from fkl.network.response_times import CostModel
+from fkl.network.settings import CostModel
 from fkl.papers.fdskl.chosen import SHARE, Key, samples
 from fkl.papers.fdskl.errors import refusal
 from fkl.papers.fdskl.figures import SCALED, SUMMED, WORKERS, most_samples, training_seconds

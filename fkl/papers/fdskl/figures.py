@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fkl.algorithms.vertical.sum_trees import STRUCTURES, seconds_of_sum
-from fkl.network.response_times import CostModel
+from fkl.network.settings import CostModel
 from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, SHARE, Key, samples
 from fkl.papers.fdskl.elapsed import measured
 from fkl.papers.fdskl.errors import refusal

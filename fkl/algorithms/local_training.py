@@ -1,0 +1,695 @@
+"""Methods whose clients take several steps from the server's model; the server learns from their mean change.
+
+FedAvg: McMahan, Moore, Ramage, Hampson and Aguera y Arcas, Communication-Efficient Learning of Deep Networks from
+Decentralized Data (AISTATS 2017). The server's rate is that of Reddi et al., Adaptive Federated Optimization (ICLR
+2021).
+
+FedAvgM: Hsu, Qi and Brown, Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification
+(2019).
+
+FedAdagrad, FedAdam and FedYogi: Reddi, Charles, Zaheer, Garrett, Rush, Konecny, Kumar and McMahan, Adaptive Federated
+Optimization (ICLR 2021), Algorithm 2.
+
+FedProx: Li, Sahu, Zaheer, Sanjabi, Talwalkar and Smith, Federated Optimization in Heterogeneous Networks (MLSys 2020).
+
+SCAFFOLD: Karimireddy, Kale, Mohri, Reddi, Stich and Suresh, SCAFFOLD: Stochastic Controlled Averaging for Federated
+Learning (ICML 2020), Algorithm 1 with option II.
+
+q-FedAvg: Li, Sanjabi, Beirami and Smith, Fair Resource Allocation in Federated Learning (ICLR 2020), Algorithm 2.
+
+Ditto: Li, Hu, Beirami and Smith, Ditto: Fair and Robust Federated Learning Through Personalization (ICML 2021),
+Algorithm 1.
+
+pFedMe: Dinh, Tran and Nguyen, Personalized Federated Learning with Moreau Envelopes (NeurIPS 2020), Algorithm 1.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fkl.algorithms.base import Batched, namespace
+from fkl.algorithms.federated.descent import MOST_STEPS, Parameters, Server
+from fkl.algorithms.local_losses import LossOfAll, LossOfSample
+from fkl.basics.errors import require
+from fkl.contract.star import Federated, OnBatches, Star, Turn
+from fkl.contract.world import Array, Common, World
+from fkl.kernels.dictionary import Dictionary
+from fkl.kernels.functions import OnFeatures
+from fkl.kernels.losses import LOSSES
+from fkl.tasks.batch import StarTask
+from fkl.tasks.task import Task
+from fkl.wire.payloads import FeatureGradients, PerClient, SameForAll
+
+Loss = LossOfSample | LossOfAll
+
+
+@dataclass(frozen=True)
+class Change:
+    """The change of theta by a client's steps."""
+
+    theta: FeatureGradients | PerClient
+
+
+@dataclass
+class Kept:
+    """State of clients with batches: the method's, and the theta (R, K, P) with which they predict."""
+
+    own: Any
+    theta: Array
+
+
+def zeros(common: Common, *clients: int) -> Array:
+    """Zeros (R, N, P), or (R, K, N, P) for this number of clients."""
+    bank = common.bank
+    return common.xp.zeros((bank.replicates, *clients, bank.kernels, bank.width))
+
+
+def mean_of_kernels(world: World, theta: Array) -> tuple[OnFeatures, ...]:
+    """The plain mean of all kernels with these theta, (R, K or 1, N, P)."""
+    return OnFeatures.of_replicates(world.bank, theta, np.full(theta.shape[:3], 1 / theta.shape[2]))
+
+
+@dataclass(frozen=True)
+class FedAvg(Federated):
+    """theta <- theta + eta_server mean_k (theta_k - theta), with theta_k from E = local_steps steps of client k.
+
+    A step is theta_k <- theta_k - eta grad F_k(theta_k), and begins at the server's theta. F_k is the loss of the
+    round's sample, (theta'z - y)^2 + lam |theta|^2 of each kernel. A client predicts with the plain mean of all
+    kernels, before it learns. With eta_server = 1 this is OFMKL-Avg with as many local steps.
+
+    Parameters
+    ----------
+    eta : float or None
+        Learning rate of the clients' steps; None for 1 / sqrt(T).
+    eta_server : float
+        Learning rate of the server.
+    local_steps : int
+        Steps E of a client in a round, all on the samples of the round.
+    lam : float
+        Regularisation lambda of the loss.
+    """
+
+    label: ClassVar[str] = "FedAvg"
+    choices_reveal_data: ClassVar[bool] = False
+    personal: ClassVar[bool] = False
+    """Whether each client has a model of its own."""
+    uses_sample_once: ClassVar[bool] = True
+    message_of_one_sample: ClassVar[bool] = True
+    not_traceable: ClassVar[str] = ""
+
+    eta: float | None = None
+    eta_server: float = 1.0
+    local_steps: int = 5
+    lam: float = 1e-3
+
+    def __post_init__(self) -> None:
+        require(self.eta is None or 0 < self.eta < np.inf, "eta", self.eta, "a number > 0, or null for 1/sqrt(T)")
+        require(0 < self.eta_server < np.inf, "eta_server", self.eta_server, "a number > 0")
+        require(1 <= self.local_steps <= MOST_STEPS, "local_steps", self.local_steps, f"1 to {MOST_STEPS}")
+        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
+
+    def rate(self, common: Common) -> float:
+        """Eta."""
+        return self.eta if self.eta is not None else float(1 / np.sqrt(common.rounds))
+
+    def start(self, common: Common, clients: int) -> tuple[Any, Any]:
+        """All theta are 0; clients hold nothing."""
+        return Server(zeros(common)), None
+
+    def local_loss(self, common: Common, down: Any, samples: Any, own: Array | None = None) -> Loss:
+        """A client's loss, where the server's theta is known and perhaps a vector of its own."""
+        return LossOfSample(common, samples, down.theta.values, self.lam, own)
+
+    def broadcast(self, common: Common, server: Any, turn: Turn) -> Any:
+        """Theta to all clients."""
+        return Parameters(SameForAll(server.theta))
+
+    def client(self, common: Common, client: Any, down: Any, samples: Any, turn: Turn) -> tuple[Any, Any, Any]:
+        """Predict with the server's theta, take the steps, and send their sum."""
+        loss = self.local_loss(common, down, samples)
+        return client, Change(loss.message(self.change(common, loss))), loss.outcome(loss.at_server)
+
+    def change(self, common: Common, loss: Loss) -> Array:
+        """The sum of a client's steps from the server's theta."""
+        point = loss.at_server
+        for _ in range(self.local_steps):
+            point = point - self.rate(common) * (loss.gradient(point) + self.correction(loss, point))
+        return point - loss.at_server
+
+    def correction(self, loss: Loss, point: Array) -> Array | float:
+        """A term that a method adds to the gradient at a point."""
+        return 0.0
+
+    def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
+        """Learn from the clients' mean change."""
+        return self.rule(server, up.theta.mean(share))
+
+    def rule(self, server: Any, change: Array) -> Any:
+        """The server's rule: a step along the mean change (R, N, P)."""
+        return Server(server.theta + self.eta_server * change)
+
+    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+        """The mean of the server's kernels."""
+        return mean_of_kernels(world, state.server.theta[:, None])
+
+
+@dataclass(frozen=True)
+class FullBatches(Batched, OnBatches):
+    """The same methods where clients have all their samples from the start: each step uses all of a client's samples.
+
+    There is one kernel, and F_k(theta) = mean loss of client k's samples + (lam / K) |theta|^2. The sum of all F_k is
+    that of COKE and DKLA (COKE's eq. 26). Clients predict with the theta that they had when their last round began.
+
+    Parameters
+    ----------
+    iterations : int
+        Rounds; in each, clients take `local_steps` steps.
+    """
+
+    task: ClassVar[type[Task]] = StarTask
+    personal: ClassVar[bool]
+    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
+    uses_sample_once: ClassVar[bool] = False
+    message_of_one_sample: ClassVar[bool] = False
+    not_traceable: ClassVar[str] = ""
+
+    eta: float | None = 0.5
+    iterations: int = 200
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        super(OnBatches, self).__post_init__()  # type: ignore[misc]  # of the method, which comes after this class
+
+    def require_fits(self, kernels: Dictionary) -> None:
+        """One kernel."""
+        require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
+
+    def start(self, common: Common, clients: int) -> tuple[Any, Any]:
+        """As the method's; clients predict with theta = 0."""
+        self.require_fits(common.dictionary)
+        server, own = super().start(common, clients)
+        return server, Kept(own, zeros(common, clients)[:, :, 0])
+
+    def client(self, common: Common, client: Any, down: Any, samples: Any, turn: Turn) -> tuple[Any, Any, Any]:
+        """As the method's; absent clients keep their theta."""
+        own, up, theta = super().client(common, client.own, down, samples, turn)
+        theta = common.xp.where(samples.present[:, None], theta, client.theta)
+        return Kept(own, theta), up, theta
+
+    def local_loss(self, common: Common, down: Any, samples: Any, own: Array | None = None) -> Loss:
+        """A client's mean loss, with its part of the regulariser."""
+        return LossOfAll(common, samples, down.theta.values, self.lam / common.clients, own)
+
+    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+        """The server's theta as its clients last received it, or every client's own of a personal method."""
+        theta = state.client.theta[:, :, None]
+        if not self.personal and theta.shape[1] > 1:  # older copies are no models
+            last = [np.flatnonzero(here).max(initial=-1) for here in world.problem.present[:t].T]
+            theta = theta[:, [int(np.argmax(last))]]
+        return mean_of_kernels(world, theta)
+
+
+@dataclass(frozen=True)
+class FedAvgOnBatches(FullBatches, FedAvg):
+    """The equations of algo=fedavg, where each step is on the mean loss of all samples of a client."""
+
+    label: ClassVar[str] = "FedAvg, batches"
+
+
+@dataclass
+class MomentumServer:
+    """theta and its momentum v, (R, N, P)."""
+
+    theta: Array
+    momentum: Array
+
+
+@dataclass(frozen=True)
+class FedAvgM(FedAvg):
+    """v <- beta v + mean_k (theta_k - theta), theta <- theta + eta_server v.
+
+    Parameters
+    ----------
+    beta : float
+        Momentum of the server; 0 is FedAvg.
+    eta, eta_server, local_steps, lam : see `FedAvg`
+    """
+
+    label: ClassVar[str] = "FedAvgM"
+
+    beta: float = 0.9
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 <= self.beta < 1, "beta", self.beta, "a number >= 0 and < 1")
+
+    def start(self, common: Common, clients: int) -> tuple[MomentumServer, None]:
+        """All theta and v are 0."""
+        return MomentumServer(zeros(common), zeros(common)), None
+
+    def rule(self, server: MomentumServer, change: Array) -> MomentumServer:
+        """A step along the momentum."""
+        momentum = self.beta * server.momentum + change
+        return MomentumServer(server.theta + self.eta_server * momentum, momentum)
+
+
+@dataclass(frozen=True)
+class FedAvgMOnBatches(FullBatches, FedAvgM):
+    """The equations of algo=fedavgm, where each step is on the mean loss of all samples of a client."""
+
+    label: ClassVar[str] = "FedAvgM, batches"
+
+
+@dataclass
+class AdaptiveServer:
+    """theta, and the moments m and v of the clients' mean change, (R, N, P)."""
+
+    theta: Array
+    m: Array
+    v: Array
+
+
+@dataclass(frozen=True)
+class Adaptive(FedAvg):
+    """m <- beta_1 m + (1 - beta_1) Delta, then v, then theta <- theta + eta_server m / (v^(1/2) + tau).
+
+    Delta is the clients' mean change of theta. The methods differ in their rule of v, which begins at tau^2. There is
+    no correction of the first rounds' bias.
+
+    Parameters
+    ----------
+    beta_1 : float
+        Decay of m.
+    tau : float
+        Added to the root of v: the smaller, the more adaptive.
+    eta, eta_server, local_steps, lam : see `FedAvg`
+    """
+
+    eta_server: float = 0.1
+    beta_1: float = 0.9
+    tau: float = 1e-3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 <= self.beta_1 < 1, "beta_1", self.beta_1, "a number >= 0 and < 1")
+        require(0 < self.tau < np.inf, "tau", self.tau, "a number > 0")
+
+    def start(self, common: Common, clients: int) -> tuple[AdaptiveServer, None]:
+        """All theta and m are 0, v = tau^2."""
+        nothing = zeros(common)
+        return AdaptiveServer(nothing, nothing, nothing + self.tau**2), None
+
+    def rule(self, server: AdaptiveServer, change: Array) -> AdaptiveServer:
+        """Algorithm 2."""
+        m = self.beta_1 * server.m + (1 - self.beta_1) * change
+        v = self.second_moment(server.v, change**2)
+        return AdaptiveServer(server.theta + self.eta_server * m / (v**0.5 + self.tau), m, v)
+
+    def second_moment(self, v: Array, square: Array) -> Array:
+        """The next v, from the square of the clients' mean change."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class FedAdagrad(Adaptive):
+    """v <- v + Delta^2.
+
+    Parameters
+    ----------
+    beta_1, tau : see `Adaptive`
+    eta, eta_server, local_steps, lam : see `FedAvg`
+    """
+
+    label: ClassVar[str] = "FedAdagrad"
+
+    beta_1: float = 0.0
+
+    def second_moment(self, v: Array, square: Array) -> Array:
+        """The sum of squares."""
+        return v + square
+
+
+@dataclass(frozen=True)
+class FedAdagradOnBatches(FullBatches, FedAdagrad):
+    """The equations of algo=fedadagrad, where each step is on the mean loss of all samples of a client."""
+
+    label: ClassVar[str] = "FedAdagrad, batches"
+
+
+@dataclass(frozen=True)
+class FedAdam(Adaptive):
+    """v <- beta_2 v + (1 - beta_2) Delta^2.
+
+    Parameters
+    ----------
+    beta_2 : float
+        Decay of v.
+    beta_1, tau : see `Adaptive`
+    eta, eta_server, local_steps, lam : see `FedAvg`
+    """
+
+    label: ClassVar[str] = "FedAdam"
+
+    beta_2: float = 0.99
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 <= self.beta_2 < 1, "beta_2", self.beta_2, "a number >= 0 and < 1")
+
+    def second_moment(self, v: Array, square: Array) -> Array:
+        """A moving mean of squares."""
+        return self.beta_2 * v + (1 - self.beta_2) * square
+
+
+@dataclass(frozen=True)
+class FedAdamOnBatches(FullBatches, FedAdam):
+    """The equations of algo=fedadam, where each step is on the mean loss of all samples of a client."""
+
+    label: ClassVar[str] = "FedAdam, batches"
+
+
+@dataclass(frozen=True)
+class FedYogi(FedAdam):
+    """v <- v - (1 - beta_2) Delta^2 sign(v - Delta^2).
+
+    Parameters
+    ----------
+    beta_2 : see `FedAdam`
+    beta_1, tau : see `Adaptive`
+    eta, eta_server, local_steps, lam : see `FedAvg`
+    """
+
+    label: ClassVar[str] = "FedYogi"
+
+    def second_moment(self, v: Array, square: Array) -> Array:
+        """A sum of signed squares, which changes slowly where v is large."""
+        return v - (1 - self.beta_2) * square * namespace(v).sign(v - square)
+
+
+@dataclass(frozen=True)
+class FedYogiOnBatches(FullBatches, FedYogi):
+    """The equations of algo=fedyogi, where each step is on the mean loss of all samples of a client."""
+
+    label: ClassVar[str] = "FedYogi, batches"
+
+
+@dataclass(frozen=True)
+class FedProx(FedAvg):
+    """Clients descend on F_k(theta_k) + (mu / 2) |theta_k - theta|^2, with theta of the server.
+
+    The first step of a round begins at theta, so with one local step this is FedAvg.
+
+    Parameters
+    ----------
+    mu : float
+        Weight of the proximal term; 0 is FedAvg.
+    eta, eta_server, local_steps, lam : see `FedAvg`
+    """
+
+    label: ClassVar[str] = "FedProx"
+
+    mu: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 <= self.mu < np.inf, "mu", self.mu, "a number >= 0")
+
+    def correction(self, loss: Loss, point: Array) -> Array:
+        """The gradient of the proximal term."""
+        return self.mu * (point - loss.at_server)
+
+
+@dataclass(frozen=True)
+class FedProxOnBatches(FullBatches, FedProx):
+    """The equations of algo=fedprox, where each step is on the mean loss of all samples of a client."""
+
+    label: ClassVar[str] = "FedProx, batches"
+
+
+@dataclass(frozen=True)
+class ScaffoldDown:
+    """The server's theta and its control variate."""
+
+    theta: SameForAll
+    control: SameForAll
+
+
+@dataclass(frozen=True)
+class ScaffoldUp:
+    """A client's changes of theta and of its control variate."""
+
+    theta: PerClient
+    control: PerClient
+
+
+@dataclass
+class ScaffoldServer:
+    """theta and the control variate c, (R, N, P)."""
+
+    theta: Array
+    control: Array
+
+
+@dataclass
+class ScaffoldClient:
+    """Control variate c_k of each client, (R, K, N, P)."""
+
+    control: Array
+
+
+@dataclass(frozen=True)
+class Scaffold(FedAvg):
+    """theta_k <- theta_k - eta (grad F_k(theta_k) + c - c_k), with control variates c of the server, c_k of client k.
+
+    After E steps c_k <- c_k - c + (theta - theta_k) / (E eta), and clients send both changes. The server takes a step
+    along the mean change of theta, and adds |S| / K times the mean change of the clients' control variates to c, where
+    S are the clients of the round. All control variates are 0 at first. Absent clients keep theirs.
+
+    Parameters
+    ----------
+    eta, eta_server, local_steps, lam : see `FedAvg`
+    """
+
+    label: ClassVar[str] = "SCAFFOLD"
+    uses_sample_once: ClassVar[bool] = False
+    message_of_one_sample: ClassVar[bool] = False
+
+    def start(self, common: Common, clients: int) -> tuple[ScaffoldServer, ScaffoldClient]:
+        """All theta, c and c_k are 0."""
+        return ScaffoldServer(zeros(common), zeros(common)), ScaffoldClient(zeros(common, clients))
+
+    def broadcast(self, common: Common, server: ScaffoldServer, turn: Turn) -> ScaffoldDown:
+        """Theta and c to all clients."""
+        return ScaffoldDown(SameForAll(server.theta), SameForAll(server.control))
+
+    def client(
+        self, common: Common, client: ScaffoldClient, down: ScaffoldDown, samples: Any, turn: Turn
+    ) -> tuple[ScaffoldClient, ScaffoldUp, Any]:
+        """Predict with the server's theta, take the corrected steps, and send both changes."""
+        c = down.control.values[:, None]
+        loss = self.local_loss(common, down, samples, c - client.control)
+        change = loss.dense(self.change(common, loss))
+        control = client.control - c - change / (self.local_steps * self.rate(common))
+        up = ScaffoldUp(PerClient(change), PerClient(control - client.control))
+        here = samples.present[:, None, None]
+        return ScaffoldClient(common.xp.where(here, control, client.control)), up, loss.outcome(loss.at_server)
+
+    def correction(self, loss: Loss, point: Array) -> Array:
+        """The difference c - c_k."""
+        return loss.at_own
+
+    def server(
+        self, common: Common, server: ScaffoldServer, up: ScaffoldUp, share: Array, turn: Turn
+    ) -> ScaffoldServer:
+        """Learn from the mean changes of theta and of the control variates."""
+        control = server.control + turn.together / common.clients * up.control.mean(share)
+        return ScaffoldServer(server.theta + self.eta_server * up.theta.mean(share), control)
+
+
+@dataclass(frozen=True)
+class ScaffoldOnBatches(FullBatches, Scaffold):
+    """The equations of algo=scaffold, where each step is on the mean loss of all samples of a client."""
+
+    label: ClassVar[str] = "SCAFFOLD, batches"
+
+
+LEAST_LOSS = 1e-10
+"""Added to a loss, as in the authors' program, since a loss of 0 has no negative power."""
+
+
+@dataclass(frozen=True)
+class QFedAvgUp:
+    """A client's change of theta, and the number by which the server divides the sum of changes, for each kernel."""
+
+    theta: FeatureGradients | PerClient
+    curvature: PerClient
+
+
+@dataclass(frozen=True)
+class QFedAvg(FedAvg):
+    """theta <- theta + eta_server sum_k F_k^q (theta_k - theta) / sum_k h_k, which descends on sum_k F_k^(q + 1).
+
+    h_k = q F_k^(q - 1) |theta_k - theta|^2 / eta + F_k^q, and F_k is the client's loss at the server's theta. These are
+    the paper's Delta_k and h_k times eta, for L = 1 / eta. Each kernel has its own F_k and h_k. If messages are
+    compressed, let compression.kinds be [theta], because the server divides by the sum of h_k.
+
+    Parameters
+    ----------
+    q : float
+        How much larger losses count; 0 is FedAvg.
+    eta, eta_server, local_steps, lam : see `FedAvg`
+    """
+
+    label: ClassVar[str] = "q-FedAvg"
+
+    q: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 <= self.q <= 100, "q", self.q, "a number from 0 to 100")
+
+    def client(self, common: Common, client: None, down: Any, samples: Any, turn: Turn) -> tuple[None, QFedAvgUp, Any]:
+        """Predict with the server's theta, take the steps, and send their sum and the curvature."""
+        loss = self.local_loss(common, down, samples)
+        change, F = self.change(common, loss), loss.value(loss.at_server) + LEAST_LOSS
+        curvature = self.q * F ** (self.q - 1) * loss.squared_norm(change) / self.rate(common) + F**self.q
+        up = QFedAvgUp(loss.message(F[..., None] ** self.q * change), PerClient(curvature))
+        return None, up, loss.outcome(loss.at_server)
+
+    def server(self, common: Common, server: Server, up: QFedAvgUp, share: Array, turn: Turn) -> Server:
+        """The ratio of two means."""
+        return self.rule(server, up.theta.mean(share) / up.curvature.mean(share)[..., None])
+
+
+@dataclass(frozen=True)
+class QFedAvgOnBatches(FullBatches, QFedAvg):
+    """The equations of algo=q_fedavg, where each step is on the mean loss of all samples of a client."""
+
+    label: ClassVar[str] = "q-FedAvg, batches"
+
+
+@dataclass
+class Own:
+    """Theta of each client's own model, (R, K, N, P)."""
+
+    theta: Array
+
+
+@dataclass(frozen=True)
+class Personal(FedAvg):
+    """Methods whose clients predict with their own models.
+
+    Parameters
+    ----------
+    lam_k : float
+        The papers' lambda: weight of the distance between a client's own model and the model that it shares.
+    eta, eta_server, local_steps, lam : see `FedAvg`
+    """
+
+    personal: ClassVar[bool] = True
+
+    lam_k: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 <= self.lam_k < np.inf, "lam_k", self.lam_k, "a number >= 0")
+
+    def start(self, common: Common, clients: int) -> tuple[Server, Own]:
+        """All theta are 0."""
+        return Server(zeros(common)), Own(zeros(common, clients))
+
+    def client(self, common: Common, client: Own, down: Any, samples: Any, turn: Turn) -> tuple[Own, Change, Any]:
+        """Predict with the own model, learn, and send the change of the shared one."""
+        loss = self.local_loss(common, down, samples, client.theta)
+        change, own = self.change_and_own(common, loss)
+        theta = common.xp.where(samples.present[:, None, None], loss.dense(own), client.theta)
+        return Own(theta), Change(loss.message(change)), loss.outcome(loss.at_own)
+
+    def change_and_own(self, common: Common, loss: Loss) -> tuple[Array, Array]:
+        """The change of the shared model, and the client's next own model."""
+        raise NotImplementedError
+
+    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+        """The mean of every client's own kernels."""
+        return mean_of_kernels(world, state.client.theta)
+
+
+@dataclass(frozen=True)
+class Ditto(Personal):
+    """FedAvg, and for every client v_k <- v_k - eta (grad F_k(v_k) + lam_k (v_k - theta)), E steps in a round.
+
+    Clients keep v_k and predict with it; they send nothing about it. With lam_k = 0 each client learns alone.
+
+    Parameters
+    ----------
+    lam_k : float
+        The paper's lambda: the larger, the nearer v_k is to the server's theta.
+    eta, eta_server, local_steps, lam : see `FedAvg`
+    """
+
+    label: ClassVar[str] = "Ditto"
+
+    def change_and_own(self, common: Common, loss: Loss) -> tuple[Array, Array]:
+        """The steps of FedAvg, and those of v_k."""
+        own = loss.at_own
+        for _ in range(self.local_steps):
+            own = own - self.rate(common) * (loss.gradient(own) + self.lam_k * (own - loss.at_server))
+        return self.change(common, loss), own
+
+
+@dataclass(frozen=True)
+class DittoOnBatches(FullBatches, Ditto):
+    """The equations of algo=ditto, where each step is on the mean loss of all samples of a client."""
+
+    label: ClassVar[str] = "Ditto, batches"
+
+
+@dataclass(frozen=True)
+class PFedMe(Personal):
+    """theta_k <- theta_k - eta lam_k (theta_k - v_k), where v_k nearly minimises F_k(v) + (lam_k / 2) |v - theta_k|^2.
+
+    This is descent on F_k's Moreau envelope. Before each of the E steps v_k takes `own_steps` steps of the rate eta_k.
+    In a round theta_k and v_k begin at the server's theta, and eta_server is the paper's beta. Clients predict with v_k
+    of their last round.
+
+    Parameters
+    ----------
+    lam_k : float
+        The paper's lambda: the larger, the nearer v_k is to theta_k.
+    eta_k : float or None
+        Learning rate of v_k; None for 1 / sqrt(T).
+    own_steps : int
+        The paper's K: steps of v_k before each step of theta_k.
+    eta, eta_server, local_steps, lam : see `FedAvg`
+    """
+
+    label: ClassVar[str] = "pFedMe"
+
+    eta_k: float | None = None
+    own_steps: int = 5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        eta_k = self.eta_k
+        require(eta_k is None or 0 < eta_k < np.inf, "eta_k", eta_k, "a number > 0, or null for 1/sqrt(T)")
+        require(1 <= self.own_steps <= MOST_STEPS, "own_steps", self.own_steps, f"1 to {MOST_STEPS}")
+
+    def change_and_own(self, common: Common, loss: Loss) -> tuple[Array, Array]:
+        """The steps of theta_k along its envelope, and v_k after the last of them."""
+        shared = own = loss.at_server
+        eta_k = common.rounds**-0.5 if self.eta_k is None else self.eta_k
+        for _ in range(self.local_steps):
+            for _ in range(self.own_steps):
+                own = own - eta_k * (loss.gradient(own) + self.lam_k * (own - shared))
+            shared = shared - self.rate(common) * self.lam_k * (shared - own)
+        return shared - loss.at_server, own
+
+
+@dataclass(frozen=True)
+class PFedMeOnBatches(FullBatches, PFedMe):
+    """The equations of algo=pfedme, where each step is on the mean loss of all samples of a client."""
+
+    label: ClassVar[str] = "pFedMe, batches"
+
+    eta_k: float | None = 0.3
