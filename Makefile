@@ -15,7 +15,7 @@ SBOM = dist/$(DIST).cdx.json
 unexport PYTHONDONTWRITEBYTECODE
 
 METHODS = $(addprefix tests/,algorithms/test_algorithms_conformance.py algorithms/test_algorithms_difficult.py \
-	conditions/test_conditions_around.py engines/test_engines_jax.py engines/test_engines_flower.py \
+	conditions/test_conditions_around.py engines/test_engines_jax.py sites/test_sites.py \
 	runs/test_runs_broken_memory.py runs/test_runs_end_to_end.py)
 
 .PHONY: run test test-without-data test-all-methods test-costs test-installed sites lint format docs bench \
@@ -50,7 +50,7 @@ test-installed: dist
 
 # Three sites of Flower on this machine, one killed and back.
 sites: $(VENV)/ready
-	$(BIN)/python -m pytest tests/engines/test_engines_flower_deployed.py
+	$(BIN)/python -m pytest tests/sites/test_sites_deployed.py
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -197,8 +197,8 @@ def _read_model(folder: Path, content: bytes) -> None:
 def _first_round() -> tuple[Any, Any]:
     """A server, and the message of a site in its first round."""
     from fkl.contract.lone_party import LoneServer
-    from fkl.engines.flower.clients import kind_of
-    from fkl.engines.flower.configuration import Known, method_of
+    from fkl.sites.clients import kind_of
+    from fkl.sites.configuration import Known, method_of
 
     words = ("dataset=file", "dataset.target=y", "algo=ofmkl_avg", "kernels=rbf", "kernels.D=4", "replicates=1")
     run, known = load(compose(*words)), Known("run", 1, 1, 10, ("a", "b"), Scale())
@@ -208,14 +208,14 @@ def _first_round() -> tuple[Any, Any]:
 
 
 def _packets() -> list[bytes]:
-    from fkl.engines.flower.records import write_packets
+    from fkl.sites.messages import write_packets
 
     content, forms = write_packets([_first_round()[1]])
     return [forms.encode() + b"\0" + content]
 
 
 def _read_packets(folder: Path, content: bytes) -> None:
-    from fkl.engines.flower.records import read_packets, require_like
+    from fkl.sites.messages import read_packets, require_like
 
     forms, _, arrays = content.partition(b"\0")
     server, like = _first_round()
@@ -229,19 +229,19 @@ def _read_packets(folder: Path, content: bytes) -> None:
 
 
 def _broken() -> tuple[type[Exception], ...]:
-    from fkl.engines.flower.hub import BROKEN
+    from fkl.sites.server import BROKEN
 
     return BROKEN
 
 
 def _memories() -> list[bytes]:
-    from fkl.engines.flower.memory import Memory, to_bytes
+    from fkl.sites.states import Memory, to_bytes
 
     return [to_bytes(Memory({0: (1, np.ones(3))}, np.full(4, np.nan), 2, 3, 0, [1], {0: (2, np.ones(3))}, {0: 4}))]
 
 
 def _read_memory(folder: Path, content: bytes) -> None:
-    from fkl.engines.flower.memory import Memory, read
+    from fkl.sites.states import Memory, read
 
     read(_written(folder, "memory", _sealed(content)), Memory)
 

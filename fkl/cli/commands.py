@@ -468,7 +468,7 @@ def flower() -> None:
 )
 def flower_init(folder: Path, words: tuple[str, ...], sites: int, clients_per_site: int) -> None:
     """Write a project that `flwr run` starts, with this configuration."""
-    from fkl.engines.flower.project import init
+    from fkl.sites.project import init
 
     print(init(folder, sites, words, clients_per_site))
 
@@ -482,7 +482,7 @@ def flower_init(folder: Path, words: tuple[str, ...], sites: int, clients_per_si
 def flower_site(server: str, number: int, rows: Path, certificates: Path | None, key: Path | None) -> None:
     """Join a server as a site, and answer it until stopped."""
     with requires_extra("flower", "flower"):
-        from fkl.engines.flower.site_process import join
+        from fkl.sites.site_process import join
 
     join(server, number, rows, certificates, key)
 
@@ -494,7 +494,7 @@ def flower_site(server: str, number: int, rows: Path, certificates: Path | None,
 def flower_try(project: Path, rows: tuple[Path, ...], out: Path) -> None:
     """Play a project on this machine: a server, and a site for each file of rows."""
     with requires_extra("flower", "flower"):
-        from fkl.engines.flower.trial import play
+        from fkl.sites.trial import play
 
     sys.exit(play(project, rows, out))
 

@@ -1,1 +1,1 @@
-"""Who plays the rounds of a run: this process, a device, several processes, or real sites."""
+"""Who plays the rounds of a run: this process, from memory or from files, or a device."""

@@ -19,18 +19,14 @@ from fkl.basics.errors import FklError, require
 from fkl.basics.files import write_sealed, write_text
 from fkl.data.encoder import Encoder
 from fkl.data.problem import Table
-from fkl.engines.flower.clients import StreamClients, ends_of, kind_of
-from fkl.engines.flower.configuration import Known, in_order, noise_of, own_table, run_of
-from fkl.engines.flower.masks import Mask, residues
-from fkl.engines.flower.memory import Memory, of_bytes, read, to_arrays, to_bytes
-from fkl.engines.flower.records import read_packets, write_packets
-from fkl.engines.flower.words import ABOUT, MEMORY, known_of
 from fkl.engines.rounds import Learned
 from fkl.results.model import About, Model
 from fkl.screen.messages import refuse
-
-Words = dict[str, Any]
-"""Plain words of a message."""
+from fkl.sites.clients import StreamClients, ends_of, kind_of
+from fkl.sites.configuration import Known, in_order, noise_of, own_table, run_of
+from fkl.sites.masks import Mask, residues
+from fkl.sites.messages import ABOUT, MEMORY, Words, known_of, read_packets, write_packets
+from fkl.sites.states import Memory, of_bytes, read, to_arrays, to_bytes
 
 
 class Site:

@@ -30,9 +30,9 @@ from cryptography.x509.oid import NameOID
 from fkl.basics.errors import FklError, in_one_line, plural, require
 from fkl.basics.files import writing
 from fkl.data.problem import Table
-from fkl.engines.flower.clients import ends_of, kind_of
-from fkl.engines.flower.configuration import Known, common_scale, in_order, own_table, require_site, run_of
 from fkl.screen.messages import say
+from fkl.sites.clients import ends_of, kind_of
+from fkl.sites.configuration import Known, common_scale, in_order, own_table, require_site, run_of
 
 HERE = "127.0.0.1"
 MARK = "FKL_TRIAL"

@@ -10,8 +10,8 @@ from conftest import ALGORITHMS, LOCAL_BATCHES, LOCAL_TRAINING
 
 pytest.importorskip("flwr", reason="needs the extra flower")
 from fkl.basics.errors import BadValue, FklError, install_hint
-from fkl.engines.flower.configuration import run_of
-from fkl.engines.flower.project import init
+from fkl.sites.configuration import run_of
+from fkl.sites.project import init
 
 GOOD = ("algo=pof_mkl", "dataset=file", "dataset.target=the target", "kernels=rbf", "replicates=1")
 PLAYED = {"em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl"}
@@ -143,7 +143,7 @@ BAD_ROWS = {
 @pytest.fixture
 def trial(fkl: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable:
     """`fkl flower try` of a project for three sites; a process that it starts is a fault."""
-    from fkl.engines.flower import trial
+    from fkl.sites import trial
 
     def started(*_: object) -> None:
         raise AssertionError("a process was started")

@@ -14,8 +14,8 @@ import yaml
 from conftest import LOCAL_TRAINING
 
 pytest.importorskip("flwr", reason="needs the extra flower")
-from engines.sites import ROWS, WORDS, InProcess, compared, write_files
 from flwr.app import ConfigRecord, Message, RecordDict
+from sites.played import ROWS, WORDS, InProcess, compared, write_files
 
 import fkl
 from fkl.basics.errors import FklError
@@ -24,14 +24,14 @@ from fkl.basics.random_streams import Role, Streams
 from fkl.conditions import accountant
 from fkl.config import load
 from fkl.config.compose import compose
-from fkl.engines.flower.configuration import OfSites, run_of
-from fkl.engines.flower.hub import Hub
-from fkl.engines.flower.masks import residues
-from fkl.engines.flower.progress import unfinished
-from fkl.engines.flower.records import read_packets, write_packets
-from fkl.engines.flower.site import client_app
-from fkl.engines.flower.trial import GOES_ON
 from fkl.results.model import load as load_model
+from fkl.sites.configuration import OfSites, run_of
+from fkl.sites.masks import residues
+from fkl.sites.messages import read_packets, write_packets
+from fkl.sites.server import SitesServer
+from fkl.sites.site import client_app
+from fkl.sites.states import unfinished
+from fkl.sites.trial import GOES_ON
 from fkl.wire.numbers import to_bits
 from fkl.wire.packets import Packet
 
@@ -73,7 +73,7 @@ def each(*cases: tuple[Any, ...] | str) -> list[Any]:
 def _no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers of sites in this process are there at once, or never come."""
     for name, seconds in (("PAUSE_S", 0.001), ("LOOK_S", 0.0), ("ASK_S", 0.0)):
-        monkeypatch.setattr(f"fkl.engines.flower.hub.{name}", seconds)
+        monkeypatch.setattr(f"fkl.sites.server.{name}", seconds)
 
 
 def words_of(name: str) -> tuple[str, ...]:
@@ -92,18 +92,18 @@ def configuration(*words: str) -> dict[str, Any]:
 
 def played(
     words: tuple[str, ...], files: list[Path], per_site: int = 1, **more: Any
-) -> tuple[Hub, InProcess, list[str]]:
+) -> tuple[SitesServer, InProcess, list[str]]:
     """A run of sites in this process, and the lines that the server said."""
     given, said = configuration(*words) | {"clients-per-site": per_site}, []
     grid = InProcess(client_app(), given, files, **more)
     if hasattr(grid.fails, "grid"):
         grid.fails.grid = grid
-    hub = Hub(run_of(given["configuration"]), grid, given, files[0].with_name(RUN), said.append)
+    hub = SitesServer(run_of(given["configuration"]), grid, given, files[0].with_name(RUN), said.append)
     hub.train()
     return hub, grid, said
 
 
-def require_equal(hub: Hub, words: tuple[str, ...], files: list[Path], per_site: int = 1) -> float:
+def require_equal(hub: SitesServer, words: tuple[str, ...], files: list[Path], per_site: int = 1) -> float:
     """Compare predictions to 1e-9 and bytes exactly; the largest difference."""
     largest, same, there = compared(words, files, files[0].with_name(RUN), RUN, per_site)
     assert largest < 1e-9
@@ -112,7 +112,7 @@ def require_equal(hub: Hub, words: tuple[str, ...], files: list[Path], per_site:
     return float(largest)
 
 
-def present(hub: Hub) -> np.ndarray:
+def present(hub: SitesServer) -> np.ndarray:
     """Which sites counted in each round, (T, K)."""
     there: np.ndarray = hub.now.book.here
     return there
@@ -279,7 +279,7 @@ def test_a_site_that_drops_out_of_a_secure_sum(phase: int, tmp_path: Path) -> No
     words, files = (*words_of("vm_kofl"), *SECURE), write_files(tmp_path, (9,) * 5)
     given, said = configuration(*words) | {"sites": 5}, []
     grid = InProcess(client_app(), given, files, GoneInPhase({102: phase}))
-    hub = Hub(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append)
+    hub = SitesServer(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append)
     hub.train()
     assert ("round 6: no answer of site 2; it is played again without" in said) == (phase < 3)
     assert present(hub).all()  # it answers again at once
@@ -309,8 +309,8 @@ def test_the_server_holds_no_single_message(
         seen.extend(one.content["about"].deflate() for one in came)
         return came
 
-    monkeypatch.setattr("fkl.engines.flower.site.write_packets", noted)
-    monkeypatch.setattr("fkl.engines.flower.site.residues", residues_noted)
+    monkeypatch.setattr("fkl.sites.site.write_packets", noted)
+    monkeypatch.setattr("fkl.sites.site.residues", residues_noted)
     monkeypatch.setattr(InProcess, "pull_messages", pulled)
     played((*words_of("vm_kofl"), *condition), write_files(tmp_path, (4, 4, 4)))
     whole = b"".join([*seen, *(file.read_bytes() for file in (tmp_path / RUN).iterdir())])
@@ -379,7 +379,7 @@ def test_kills_at_random_moments_change_nothing(name: str, tmp_path: Path) -> No
         kills.grid = grid = InProcess(client_app(), given, files, kills, session="session 0")
         restarts = 0
         while True:
-            hub = Hub(run_of(given["configuration"]), grid, given, folder / RUN, lambda line: None)
+            hub = SitesServer(run_of(given["configuration"]), grid, given, folder / RUN, lambda line: None)
             try:
                 hub.train()
                 break
@@ -399,15 +399,15 @@ def test_a_server_that_ends_before_its_last_tables_writes_them_later(
 ) -> None:
     """The same command goes on with the run: it has not ended without its tables."""
     words, files = words_of("pof_mkl-bins"), write_files(tmp_path, (2, 2, 2))
-    given, write = configuration(*words), Hub._write_tables
+    given, write = configuration(*words), SitesServer._write_tables
 
-    def killed(hub: Hub) -> None:
+    def killed(hub: SitesServer) -> None:
         if hub.now.finished:
             raise Killed
         write(hub)
 
     with monkeypatch.context() as patched, pytest.raises(Killed):
-        patched.setattr(Hub, "_write_tables", killed)
+        patched.setattr(SitesServer, "_write_tables", killed)
         played(words, files)
     assert unfinished(tmp_path, given) == tmp_path / RUN
     hub, _, _ = played(words, files)
@@ -511,7 +511,7 @@ def test_a_site_that_sends_no_report_is_named(tmp_path: Path) -> None:
     def silent(node: int, message: Message) -> bool:
         return node == 101 and message.metadata.message_type == "evaluate"
 
-    Hub(
+    SitesServer(
         run_of(given["configuration"]), InProcess(client_app(), given, files, silent), given, tmp_path, said.append
     ).train()
     assert "no report of site 1: its errors, predictions and model may be missing" in said
@@ -564,7 +564,7 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_line(
     words, said = words_of("pof_mkl"), []
     given = configuration(*words)
     grid = InProcess(client_app(), given, files)
-    hub = Hub(run_of(given["configuration"]), grid, given | {"timeout-s": 0.5}, tmp_path / RUN, said.append)
+    hub = SitesServer(run_of(given["configuration"]), grid, given | {"timeout-s": 0.5}, tmp_path / RUN, said.append)
     hub._poll_sites()
     assert list(hub.members) == [0, 2]
     [refused] = [one for one in said if "is not taken in" in one]
@@ -578,7 +578,7 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_line(
     assert sorted(hub.members) == [0, 1, 2]
 
 
-def trained(hub: Hub) -> FklError:
+def trained(hub: SitesServer) -> FklError:
     """The error with which a run ends; one that waits for ever is a fault, and stays behind as a daemon."""
     ended: list[BaseException] = []
 
@@ -620,7 +620,7 @@ def test_a_run_with_a_site_that_cannot_take_part_ends(change: Any, per_site: int
     change(pd.read_csv(files[1])).to_csv(files[1], index=False)
     given = configuration(*words_of("pof_mkl")) | {"clients-per-site": per_site}
     grid = InProcess(client_app(), given, files)
-    hub = Hub(run_of(given["configuration"]), grid, given | {"timeout-s": 0.5}, tmp_path / RUN, said.append)
+    hub = SitesServer(run_of(given["configuration"]), grid, given | {"timeout-s": 0.5}, tmp_path / RUN, said.append)
     assert str(trained(hub)) == CANNOT_BEGIN.format(reason)
     assert f"site 1 (node 101) is not taken in: {reason}" in said
 
@@ -637,7 +637,7 @@ def test_a_round_that_needs_a_site_which_cannot_come_back_ends(tmp_path: Path) -
         return node == 102 and 200 in grid.nodes
 
     grid = InProcess(client_app(), given, files, fails)
-    hub = Hub(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append)
+    hub = SitesServer(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append)
     reason = "site 2 cannot take part: it has lost its memory of 5 rounds, and stays out"
     line = f"round 6 needs 1 more site with rows left: {reason}; once that is mended, {GOES_ON}"
     assert str(trained(hub)) == line
@@ -645,7 +645,7 @@ def test_a_round_that_needs_a_site_which_cannot_come_back_ends(tmp_path: Path) -
 
 def test_a_server_that_waits_says_for_whom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Again and again, until the site is there."""
-    monkeypatch.setattr("fkl.engines.flower.hub.WORD_S", 0.05)
+    monkeypatch.setattr("fkl.sites.server.WORD_S", 0.05)
     files, said = write_files(tmp_path), list[str]()
     given = configuration(*words_of("pof_mkl")) | {"timeout-s": 0.2}
 
@@ -653,7 +653,7 @@ def test_a_server_that_waits_says_for_whom(tmp_path: Path, monkeypatch: pytest.M
         return node == 102 and said.count("waiting for site 2") < 3
 
     grid = InProcess(client_app(), given, files, fails)
-    Hub(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append).train()
+    SitesServer(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append).train()
     assert said.count("waiting for site 2") >= 3
     assert "site 2 is there, 20 rows" in said
 
@@ -673,7 +673,7 @@ def test_a_node_that_does_not_say_who_it_is(
     given = configuration(*words_of("pof_mkl"))
     grid = InProcess(client_app(), given, files)
     grid.nodes[100].node_config = own | ({"path": str(files[0])} if own.get("path") == "" else {})
-    hub = Hub(run_of(given["configuration"]), grid, given | {"timeout-s": 0.5}, tmp_path / RUN, said.append)
+    hub = SitesServer(run_of(given["configuration"]), grid, given | {"timeout-s": 0.5}, tmp_path / RUN, said.append)
     hub._poll_sites()
     assert line in "".join(said) + capsys.readouterr().err
     assert list(hub.members) == [1, 2]
@@ -717,7 +717,7 @@ def test_sites_must_have_the_same_features(tmp_path: Path) -> None:
     pd.read_csv(files[1]).rename(columns={"a": "z"}).to_csv(files[1], index=False)
     given = configuration(*words_of("pof_mkl"))
     grid = InProcess(client_app(), given, files)
-    hub = Hub(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append)
+    hub = SitesServer(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append)
     hub._poll_sites()
     assert "site 1 (node 101) is not taken in: its features are z, b, c, where the first site has a, b, c" in said
     assert list(hub.members) == [0, 2]
@@ -752,7 +752,7 @@ def test_a_cell_without_a_value_of_the_configuration_is_refused_at_its_site(
     table.to_csv(files[1], index=False)
     given = configuration(*words_of("pof_mkl"), "dataset.fill={a:0.5}")
     grid = InProcess(client_app(), given, files)
-    hub = Hub(run_of(given["configuration"]), grid, given, tmp_path / RUN, [].append)
+    hub = SitesServer(run_of(given["configuration"]), grid, given, tmp_path / RUN, [].append)
     hub._poll_sites()
     assert list(hub.members) == [0, 2]
     assert "site1.csv, line 5, column b: '' is missing; " in capsys.readouterr().err
@@ -779,7 +779,7 @@ def test_messages_come_back_as_they_were(name: str, tmp_path: Path) -> None:
         return content, forms
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fkl.engines.flower.hub.write_packets", noted)
-        patch.setattr("fkl.engines.flower.site.write_packets", noted)
+        patch.setattr("fkl.sites.server.write_packets", noted)
+        patch.setattr("fkl.sites.site.write_packets", noted)
         played(words_of(name), write_files(tmp_path, (3, 2, 2)))
     assert any(packet is not None for packet in seen) == (name != "nco_oms")

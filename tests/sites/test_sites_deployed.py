@@ -17,14 +17,14 @@ import pandas as pd
 import pytest
 
 pytest.importorskip("flwr", reason="needs the extra flower")
-from engines.sites import PER_SITE, ROWS, WORDS, compared, write_files
+from sites.played import PER_SITE, ROWS, WORDS, compared, write_files
 
 from fkl.basics.errors import FklError
-from fkl.engines.flower import trial
-from fkl.engines.flower.progress import SEALED
-from fkl.engines.flower.project import init
-from fkl.engines.flower.trial import HERE, Deployment
 from fkl.results.model import load
+from fkl.sites import trial
+from fkl.sites.project import init
+from fkl.sites.states import SEALED
+from fkl.sites.trial import HERE, Deployment
 
 POF_MKL = ("algo=pof_mkl", "algo.M=5", "algo.xi=0.5", *WORDS)
 JOINING, IN_A_ROUND = "rows/site2.site2.node", f"tried/flower/*/{SEALED}"

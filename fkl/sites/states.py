@@ -1,5 +1,6 @@
-"""A site's memory between two messages, stored as arrays and words."""
+"""The state of a site between two messages, and of the server between two rounds: both outlive their processes."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from copy import deepcopy
@@ -14,11 +15,15 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError, in_one_line
 from fkl.basics.files import DAMAGE, read_arrays, read_sealed, write_arrays
 from fkl.basics.plain_data import Reader, Writer
-from fkl.engines.flower.masks import Mask
+from fkl.sites.configuration import Known
+from fkl.sites.masks import Mask
+from fkl.sites.tables import Book
 
 Kind = TypeVar("Kind")
 TEXT = "text"
 """Name of the array that holds the JSON."""
+SEALED = "server.sealed"
+"""Name of the file of the server's state, written after each round."""
 
 
 @dataclass
@@ -99,6 +104,60 @@ class Memory:
         self.y_hat[row] = y_hat
 
 
+@dataclass
+class Member:
+    """A site that has reported its identity.
+
+    Parameters
+    ----------
+    node : int
+        Flower's node.
+    rows : int
+    session : str
+        Random session of the site's process; empty if every message has its own process.
+    heard : int
+        The last completed round in which it took part, from 0; -1 for none.
+    away : bool
+        Whether it did not answer, and has not returned since.
+    """
+
+    node: int
+    rows: int
+    session: str = ""
+    heard: int = -1
+    away: bool = False
+
+
+@dataclass
+class Progress:
+    """State with which a server can continue after it has ended.
+
+    Parameters
+    ----------
+    project : str
+        Digest of the run's configuration and of its sites.
+    known : Known
+    server : any
+        The server's state of the method.
+    members : dict of int to Member
+    book : Book
+    summed : dict of int to int
+        Number of sums with each client, including those of discarded rounds.
+    sent : dict of int to int
+        Number of messages of each site's clients, as reported by the site.
+    finished : bool
+    """
+
+    project: str
+    known: Known
+    server: Any
+    members: dict[int, Member]
+    book: Book
+    summed: dict[int, int]
+    sent: dict[int, int]
+    finished: bool = False
+
+
 def to_arrays(value: Any) -> dict[str, NDArray[Any]]:
     """Arrays with the complete content of a data value, including its JSON."""
     writer = Writer({})
@@ -145,3 +204,20 @@ def read(file: Path, kind: type[Kind]) -> Kind | None:
         return None
     except DAMAGE as error:
         raise FklError(f"{file}: cannot be read ({in_one_line(error)}); remove it to start anew") from None
+
+
+def project_of(settings: Any) -> str:
+    """Digest of the settings that identify a project."""
+    words = [str(settings[name]) for name in ("configuration", "sites", "clients-per-site")]
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()
+
+
+def unfinished(out: Path, settings: Any) -> Path | None:
+    """The newest folder of a run of this project that has not ended, whose method's classes are loaded already."""
+    project = project_of(settings)
+    for file in sorted(out.glob(f"*/{SEALED}"), key=lambda file: file.stat().st_mtime, reverse=True):
+        if project.encode() in file.read_bytes():  # others may have classes that are not loaded
+            found = read(file, Progress)
+            if found is not None and found.project == project and not found.finished:
+                return file.parent
+    return None

@@ -15,8 +15,8 @@ from fkl.contract.world import World
 from fkl.data.baselines import baselines
 from fkl.data.problem import Problem, Table
 from fkl.data.scale import Scale
-from fkl.engines.flower.configuration import Ends, Known, method_of
 from fkl.kernels.functions import Function
+from fkl.sites.configuration import Ends, Known, method_of
 from fkl.wire import Channel
 
 Numbers = NDArray[np.float64]

@@ -1,22 +1,105 @@
-"""Messages as bytes and words of Flower's messages, and back.
+"""Messages between the server and sites: words and packets in Flower's messages, and the bytes of both.
 
-All arrays of a message between the server and a site are one string of bytes, in which equal arrays occur once. Facts
-that both ends know before anything is sent, such as shapes and classes, are words. Classes are named and never
-imported: a message can only name classes that the method has already loaded.
+All arrays of a message are one string of bytes, in which equal arrays occur once. Facts that both ends know before
+anything is sent, such as shapes and classes, are words. Classes are named and never imported: a message can only name
+classes that the method has already loaded.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
+from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.common.constant import ErrorCode
+from flwr.serverapp import Grid
 
 from fkl.basics.plain_data import NotPlainError, class_of, name_of
+from fkl.data.scale import Scale
+from fkl.sites.configuration import Known
+from fkl.sites.tables import Traffic
 from fkl.wire.numbers import Part
 from fkl.wire.packets import Packet, unpacked
 
 Form = dict[str, Any]
+Words = dict[str, Any]
+"""Words of a message."""
+GONE = (ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE, ErrorCode.NODE_UNAVAILABLE)
+"""Of Flower: a site has ended before all of its answer was there, or has not been heard of for a minute."""
+ABOUT, MEMORY = "about", "memory"
+"""Names of records: of a message's words, and of a site's memory."""
+
+
+def words_of(known: Known) -> dict[str, Any]:
+    """The common knowledge, as in a record of Flower."""
+    scale = known.scale
+    return {
+        "run": known.run,
+        "sites": known.sites,
+        "clients-per-site": known.clients_per_site,
+        "rounds": known.rounds,
+        "columns": list(known.columns),
+        "x_low": np.ravel(scale.x_low).tolist(),
+        "x_unit": np.ravel(scale.x_unit).tolist(),
+        "y_low": float(scale.y_low),
+        "y_unit": float(scale.y_unit),
+    }
+
+
+def known_of(about: Mapping[str, Any]) -> Known:
+    """Inverse of `words_of`."""
+    low, unit = np.array(about["x_low"]), np.array(about["x_unit"])
+    scale = Scale(low, unit, float(about["y_low"]), float(about["y_unit"]))
+    sites, per_site, rounds = (int(about[name]) for name in ("sites", "clients-per-site", "rounds"))
+    return Known(str(about["run"]), sites, per_site, rounds, tuple(map(str, about["columns"])), scale)
+
+
+def push(
+    grid: Grid, said: dict[int, Words], kind: str, ttl: float | None, traffic: Traffic, group: str = ""
+) -> dict[str, int]:
+    """Send each node its message; return nodes by message id."""
+    messages = []
+    for node, words in said.items():
+        content = RecordDict({ABOUT: ConfigRecord(words)})
+        messages.append(Message(content, dst_node_id=node, message_type=kind, ttl=ttl, group_id=group))
+    if not messages:
+        return {}
+    sent = dict(zip(grid.push_messages(messages), said, strict=True))
+    traffic.sent += sum(map(serialised, messages))
+    return sent
+
+
+def pull(grid: Grid, asked: dict[str, int], traffic: Traffic) -> list[tuple[int, Message]]:
+    """Answers that have arrived; they are not requested again."""
+    came = []
+    for answer in grid.pull_messages(list(asked)) if asked else ():
+        node = asked.pop(answer.metadata.reply_to_message_id, None)
+        if node is not None:
+            traffic.heard += serialised(answer)
+            came.append((node, answer))
+    return came
+
+
+def words_of_answer(answer: Message) -> Words:
+    """The words of an answer, or under "refused" the reason why it is not valid."""
+    if not answer.has_content():
+        return {"refused": str(answer.error.reason).partition(". ")[0]}
+    found = answer.content.get(ABOUT)
+    return dict(found) if isinstance(found, ConfigRecord) else {"refused": "its answer has no words"}
+
+
+def serialised(message: Any) -> int:
+    """Bytes of a message as Flower stores and sends it, with equal parts counted once."""
+    return sum(_objects(message).values())
+
+
+def _objects(holder: Any) -> dict[str, int]:
+    """Bytes of a Flower object and of its content, by object id."""
+    found = {holder.object_id: len(holder.deflate())}
+    for child in (holder.children or {}).values():
+        found |= _objects(child)
+    return found
 
 
 def write_packets(packets: Sequence[Packet | None]) -> tuple[bytes, str]:

@@ -26,16 +26,24 @@ from fkl.conditions import accountant
 from fkl.conditions.privacy import Central
 from fkl.config import Run
 from fkl.contract.lone_party import LoneServer
-from fkl.engines.flower.clients import kind_of
-from fkl.engines.flower.configuration import Ends, Known, common_scale, method_of, noise_of, require_site, run_of
-from fkl.engines.flower.masks import LEAST_OF_SUM, PHASES, Sum, without_padding
-from fkl.engines.flower.memory import read, to_arrays, to_bytes
-from fkl.engines.flower.post import GONE, Post, Words, words_of_answer
-from fkl.engines.flower.progress import SEALED, Member, Progress, project_of, unfinished
-from fkl.engines.flower.records import NotFiniteError, read_packets, require_like, write_packets
-from fkl.engines.flower.tables import Book, Errors, Traffic
-from fkl.engines.flower.trial import GOES_ON, MARK
-from fkl.engines.flower.words import words_of
+from fkl.sites.clients import kind_of
+from fkl.sites.configuration import Ends, Known, common_scale, method_of, noise_of, require_site, run_of
+from fkl.sites.masks import LEAST_OF_SUM, PHASES, Sum, without_padding
+from fkl.sites.messages import (
+    GONE,
+    NotFiniteError,
+    Words,
+    pull,
+    push,
+    read_packets,
+    require_like,
+    words_of,
+    words_of_answer,
+    write_packets,
+)
+from fkl.sites.states import SEALED, Member, Progress, project_of, read, to_arrays, to_bytes, unfinished
+from fkl.sites.tables import Book, Errors, Traffic
+from fkl.sites.trial import GOES_ON, MARK
 from fkl.wire.packets import Packet
 
 PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
@@ -55,7 +63,7 @@ OPEN = "no secure sums: the server saw each site's messages; secure=pairwise hid
 MEND = "its steps are too large, or a site has sent numbers that are"
 
 
-class Hub:
+class SitesServer:
     """A server of sites.
 
     Parameters
@@ -72,7 +80,7 @@ class Hub:
     """
 
     def __init__(self, run: Run, grid: Grid, settings: Any, folder: Path, say: Callable[[str], None] = print) -> None:
-        self._run, self._post, self._folder, self._say = run, Post(grid), folder, say
+        self._run, self._grid, self._folder, self._say = run, grid, folder, say
         self._sites, self._clients_per_site = int(settings["sites"]), int(settings["clients-per-site"])
         self._timeout, self._report_every = float(settings["timeout-s"]), int(settings["report-every"])
         self._kind, self._project = kind_of(run), project_of(settings)
@@ -156,12 +164,12 @@ class Hub:
         """Request the identity of nodes that play no site, or are silent, from time to time; process the answers."""
         now, playing = time.monotonic(), {one.node for one in self.members.values() if not one.away} - silent
         if now >= self._next_look:
-            self._next_look, self._nodes = now + min(LOOK_S, self._timeout), self._post.nodes()
+            self._next_look, self._nodes = now + min(LOOK_S, self._timeout), list(self._grid.get_node_ids())
         due = [n for n in self._nodes if n not in playing and now >= self._again.get(n, now)]
         self._again |= dict.fromkeys(due, now + min(ASK_S, self._timeout))
         question: dict[int, Words] = {n: {"run": self._folder.name} for n in due}
-        self._asked |= self._post.push(question, "query", self._timeout, self.lost)
-        for node, answer in self._post.pull(self._asked, self.lost):
+        self._asked |= push(self._grid, question, "query", self._timeout, self.lost)
+        for node, answer in pull(self._grid, self._asked, self.lost):
             self._admit_site(node, words_of_answer(answer))
 
     def _admit_site(self, node: int, about: dict[str, Any]) -> None:
@@ -335,7 +343,7 @@ class Hub:
     ) -> dict[int, list[Packet | None]]:
         """As `_exchange`, with the sum of all messages as the message of the first client, and nothing as the others'.
 
-        What comes and goes is of no method, but of `fkl.engines.flower.masks`.
+        What comes and goes is of no method, but of `fkl.sites.masks`.
         """
         secret = Sum(self._run.conditions["secure"], here, like)
         letters = dict.fromkeys(here, b"")
@@ -391,11 +399,11 @@ class Hub:
         members = {k: replace(self.members[k]) for k in said}
         site_of = {one.node: k for k, one in members.items()}
         contents = {members[k].node: words for k, words in said.items()}
-        asked, begun = self._post.push(contents, kind, self._timeout, traffic, group), time.monotonic()
+        asked, begun = push(self._grid, contents, kind, self._timeout, traffic, group), time.monotonic()
         self._again |= {node: begun + ASK_S for node in site_of}
         ended: set[int] = set()  # nodes whose site may be started again until the time is up
         while (asked or ended) and (waited := time.monotonic() - begun) < self._timeout:
-            for node, answer in self._post.pull(asked, traffic):
+            for node, answer in pull(self._grid, asked, traffic):
                 k = site_of[node]
                 about = words_of_answer(answer)
                 if members[k].session and not answer.has_content() and answer.error.code in GONE:
@@ -468,7 +476,7 @@ def main(grid: Grid, context: Context) -> None:
     try:
         run = run_of(str(given["configuration"]))
         folder = unfinished(out, given) or out / str(context.run_id)
-        Hub(run, grid, given, folder, _say).train()
+        SitesServer(run, grid, given, folder, _say).train()
     except FklError as error:
         _say(f"error: {error}")
         raise

@@ -35,7 +35,7 @@ from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
 from fkl.basics.errors import FklError, require
 from fkl.basics.files import write_text
-from fkl.engines.flower.site import client_app
+from fkl.sites.site import client_app
 
 Keys = tuple[ec.EllipticCurvePrivateKey, ec.EllipticCurvePublicKey]
 PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5

@@ -11,8 +11,8 @@ from fkl.config import load
 from fkl.config.compose import compose
 from fkl.contract.lone_party import LoneServer
 from fkl.data.scale import Scale
-from fkl.engines.flower.configuration import Known, method_of, require_fits
-from fkl.engines.flower.masks import LEAST_OF_SUM
+from fkl.sites.configuration import Known, method_of, require_fits
+from fkl.sites.masks import LEAST_OF_SUM
 
 TIMEOUT_S = 120.0
 """Default time limit for an answer."""
@@ -50,14 +50,14 @@ configuration = """
 SERVER = '''\
 """The server: that of the method, played by fkl."""
 
-from fkl.engines.flower.hub import server_app
+from fkl.sites.server import server_app
 
 app = server_app()
 '''
 CLIENT = '''\
 """A site: a client of the method, with the rows of its own file, played by fkl."""
 
-from fkl.engines.flower.site import client_app
+from fkl.sites.site import client_app
 
 app = client_app()
 '''
