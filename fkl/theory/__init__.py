@@ -1,21 +1,22 @@
 """Theorems of the papers on finished runs: both sides of each inequality, its assumptions, and identities.
 
-A module for each method has one class for each of its theorems. `THEORIES` finds them by the method's label.
+A module for each method plays a replicate (`record_of`) and yields its theorems (`theorems`). `THEORIES` finds them by
+the method's label.
 """
 
 from fkl.theory import coke, fdskl, fed_poe, fomd_oms, graph_omkl, parsimonious, pof_mkl, raker, rf_gp
 from fkl.theory.base import Theory
 
-_AGENTS = Theory(coke.record_of, coke.THEOREMS, coke.identities)
-_PARTIES = Theory(fdskl.record_of, fdskl.THEOREMS, fdskl.identities)
-_PARSIMONIOUS = Theory(parsimonious.record_of, parsimonious.THEOREMS, parsimonious.identities)
+_AGENTS = Theory(coke.record_of, coke.theorems, coke.identities)
+_PARTIES = Theory(fdskl.record_of, fdskl.theorems, fdskl.identities)
+_PARSIMONIOUS = Theory(parsimonious.record_of, parsimonious.theorems, parsimonious.identities)
 THEORIES: dict[str, Theory] = {
-    "POF-MKL": Theory(pof_mkl.record_of, pof_mkl.THEOREMS),
-    "Raker": Theory(raker.record_of, raker.THEOREMS),
-    "RF-GP": Theory(rf_gp.record_of, rf_gp.THEOREMS),
-    "FOMD-OMS": Theory(fomd_oms.record_of, fomd_oms.THEOREMS),
-    "Fed-POE": Theory(fed_poe.record_of, fed_poe.THEOREMS),
-    **{label: Theory(graph_omkl.record_of, theorems) for label, theorems in graph_omkl.THEOREMS.items()},
+    "POF-MKL": Theory(pof_mkl.record_of, pof_mkl.theorems),
+    "Raker": Theory(raker.record_of, raker.theorems),
+    "RF-GP": Theory(rf_gp.record_of, rf_gp.theorems),
+    "FOMD-OMS": Theory(fomd_oms.record_of, fomd_oms.theorems),
+    "Fed-POE": Theory(fed_poe.record_of, fed_poe.theorems),
+    **dict.fromkeys(("OMKL-GF", "OMKL-SFG", "OMKL-SFG-R"), Theory(graph_omkl.record_of, graph_omkl.theorems)),
     **dict.fromkeys(("COKE", "DKLA"), _AGENTS),
     **dict.fromkeys(("FDSKL", "DSG"), _PARTIES),
     **dict.fromkeys(("PF", "PC"), _PARSIMONIOUS),

@@ -104,7 +104,7 @@ def played(experiment: Experiment) -> tuple[list[tuple[Theorem, ...]], tuple[Ide
     own: tuple[Identity, ...] = ()
     for r in range(experiment.replicates):
         record = theory.record_of(experiment.algorithm, make_world(experiment, (r,))[0])
-        replicates.append([theorem.of(record) for theorem in theory.theorems if theorem.covers(record)])
+        replicates.append([*theory.theorems(record)])
         own = own if r else tuple(theory.identities(record))
     return [*zip(*replicates, strict=True)], own
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from tqdm import tqdm
@@ -74,34 +73,37 @@ class Form(NamedTuple):
         return tuple(one.why_not for one in self.assumptions if one.why_not)
 
 
-@dataclass(frozen=True)
-class Theorem:
-    """A theorem on one replicate. A subclass is one theorem, and computes its sides from what a method records.
+class Theorem(NamedTuple):
+    """A theorem on one replicate.
 
     Parameters
     ----------
+    paper, name : str
+    claims : str
+        What each claim is about, such as ``client``.
     left : (T, C)
         Left-hand side after each round, for each claim: of a client, of a kernel, or of all together.
     forms : tuple of Form
     trivial : (C,) or None
         Left-hand side at the end if every prediction were 0. A larger bound says nothing.
+    exponent : float or None
+        The bound is of order T to this power, except for logarithms, with the method's default rates; None without T.
     """
 
-    paper: ClassVar[str]
-    name: ClassVar[str]
-    claims: ClassVar[str]
-    """What each claim is about, such as ``client``."""
-    exponent: ClassVar[float | None] = None
-    """The bound is of order T to this power, except for logarithms, with the method's default rates; None without T."""
-
+    paper: str
+    name: str
+    claims: str
     left: Array
     forms: tuple[Form, ...]
     trivial: Array | None = None
+    exponent: float | None = None
 
-    @classmethod
-    def covers(cls, record: Any) -> bool:
-        """Whether the record has what the theorem needs."""
-        return True
+
+def derived(
+    statement: str, right: Array, assumptions: tuple[Assumption, ...] = (), kind: str = SURELY
+) -> tuple[Form, ...]:
+    """The only form of a theorem whose paper's text was not available."""
+    return (Form("derived", statement, kind, right, assumptions),)
 
 
 class Theory(NamedTuple):
@@ -111,14 +113,14 @@ class Theory(NamedTuple):
     ----------
     record_of : callable
         From the method and a world of one replicate to what its theorems need: it plays the replicate.
-    theorems : sequence of subclasses of Theorem
-        Each has ``of(record)``, its two sides on the replicate.
+    theorems : callable
+        From the record to its theorems on the replicate, as many for each replicate.
     identities : callable
         From the record to identities that only `fkl bound` shows, besides those of `fkl.conformance.identities`.
     """
 
     record_of: Callable[[Any, World], Any]
-    theorems: Sequence[type[Any]]
+    theorems: Callable[[Any], Iterable[Theorem]]
     identities: Callable[[Any], Iterable[Identity]] = lambda record: ()
 
 

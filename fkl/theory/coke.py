@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -95,73 +95,34 @@ class Record:
         return Assumption(text, f"it is {apart:.3g}" if apart >= 10 else "")
 
 
-class Theorem4(Theorem):
-    """Theorem 4, eqs. (29) and (30): DKLA's theta of all agents converges linearly to the optimum.
+def theorems(record: Record) -> Iterator[Theorem]:
+    """Linear convergence of all agents' theta to the optimum, and of their functions."""
+    # Theorem 4, eqs. (29) and (30). Two slips of the printed form are corrected. sigma_min^2(S_-) next to M_R^2 must be
+    # sigma_min^-2, as Theorem 5 also has it, and V has z = S_+'Theta / 2 where the paper has Theta. m_R and M_R are
+    # eigenvalues of the Hessians, (2 / T_i) Phi Phi' + (2 lam / N) I. Remark 3 has their squares, and 1 / T_i.
+    k, rounded = np.arange(len(record.distance))[:, None], ROUNDED[record.world.precision]
+    statement, on_all = "|Theta^k - Theta*|_F^2 <= V_0 / (m_R (1 + delta)^(k - 1))", record.assumptions
+    changed = ", with sigma_min^-2 in delta and S_+'Theta / 2 in V"
+    printed = record.printed_V[0] / record.m * (record.factor(1) ** k + rounded)
+    corrected = record.V[0] / record.m * (record.factor(-1) ** k + rounded)
+    forms = (
+        Form("printed", statement, SURELY, printed, on_all),
+        Form("corrected", statement + changed, SURELY, corrected, on_all),
+    )
+    yield Theorem(PAPER, "Theorem 4", "all agents", record.distance, forms, np.array([record.optimum]))
 
-    Two slips of the printed form are corrected. sigma_min^2(S_-) next to M_R^2 must be sigma_min^-2, as Theorem 5 also
-    has it, and V has z = S_+'Theta / 2 where the paper has Theta. m_R and M_R are eigenvalues of the Hessians, (2 /
-    T_i) Phi Phi' + (2 lam / N) I. Remark 3 has their squares, and 1 / T_i.
-    """
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Theorem 4"
-    claims: ClassVar[str] = "all agents"
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The theorem on one replicate."""
-        k, rounded = np.arange(len(record.distance))[:, None], ROUNDED[record.world.precision]
-        statement = "|Theta^k - Theta*|_F^2 <= V_0 / (m_R (1 + delta)^(k - 1))"
-        printed = Form(
-            "printed",
-            statement,
-            SURELY,
-            record.printed_V[0] / record.m * (record.factor(1) ** k + rounded),
-            record.assumptions,
-        )
-        corrected = Form(
-            "corrected",
-            f"{statement}, with sigma_min^-2 in delta and S_+'Theta / 2 in V",
-            SURELY,
-            record.V[0] / record.m * (record.factor(-1) ** k + rounded),
-            record.assumptions,
-        )
-        return cls(record.distance, (printed, corrected), np.array([record.optimum]))
-
-
-class Theorem1(Theorem):
-    """Theorem 1 by eq. (34): the agents' functions converge to the optimal one.
-
-    Eq. (34) lacks a square root. It also takes |phi(x)| for at most 1, which pairs of sine and cosine satisfy, but not
-    cosines with phases. V goes to 0 by Theorem 4, so the corrected form implies the limit, eq. (22).
-    """
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Theorem 1, eq. (34)"
-    claims: ClassVar[str] = "all agents"
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The theorem on one replicate."""
-        too_long = f"|phi(x)| reaches {record.features:.3g}" if record.features > 1 + 1e-6 else ""
-        printed = Form(
-            "printed",
-            "|f^k(x) - f*(x)|_2 <= V_(k - 1) / m_R",
-            SURELY,
-            record.printed_V[:-1, None] / record.m,
-            (*record.assumptions, record.balanced, Assumption("|phi(x)| <= 1", too_long)),
-        )
-        corrected = Form(
-            "corrected",
-            "|f^k(x) - f*(x)|_2 <= |phi(x)| sqrt(V_(k - 1) / m_R)",
-            SURELY,
-            record.features * np.sqrt(record.V[:-1, None] / record.m),
-            record.assumptions,
-        )
-        return cls(record.functions, (printed, corrected), np.array([record.most]))
-
-
-THEOREMS = (Theorem4, Theorem1)
+    # Theorem 1 by eq. (34), which lacks a square root. It also takes |phi(x)| for at most 1, which pairs of sine and
+    # cosine satisfy, but not cosines with phases. V goes to 0 by Theorem 4, so the corrected form implies the limit,
+    # eq. (22).
+    too_long = f"|phi(x)| reaches {record.features:.3g}" if record.features > 1 + 1e-6 else ""
+    on_printed = (*on_all, record.balanced, Assumption("|phi(x)| <= 1", too_long))
+    statement, root = "|f^k(x) - f*(x)|_2 <= V_(k - 1) / m_R", "|phi(x)| sqrt(V_(k - 1) / m_R)"
+    printed, corrected = record.printed_V[:-1, None] / record.m, np.sqrt(record.V[:-1, None] / record.m)
+    forms = (
+        Form("printed", statement, SURELY, printed, on_printed),
+        Form("corrected", f"|f^k(x) - f*(x)|_2 <= {root}", SURELY, record.features * corrected, on_all),
+    )
+    yield Theorem(PAPER, "Theorem 1, eq. (34)", "all agents", record.functions, forms, np.array([record.most]))
 
 
 def record_of(algorithm: Any, world: World) -> Record:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -92,39 +92,23 @@ class Record:
         )
 
 
-class Theorem4(Theorem):
-    """Theorem 4 (Theorem 2 of the appendix): f_t(x) approaches the best function f*.
+def theorems(record: Record) -> Iterator[Theorem]:
+    """Theorem 4 (Theorem 2 of the appendix) if f* is known: f_t(x) approaches the best function f*.
 
     The theorem asks for gamma and t that make the right side at most eps. Here is the right side itself, for the run's
     own gamma and t: eq. (9) with eqs. (10) and (18). The printed G_2 lacks the Lipschitz constant l of L', which beta_3
     in eq. (14) has. The printed bound is therefore too large for the logistic loss, where l = 1/4, and too small for
     the square, where l = 2.
     """
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Theorem 4"
-    claims: ClassVar[str] = "mean over test rows"
-
-    @classmethod
-    def covers(cls, record: Record) -> bool:
-        """Whether f* is known."""
-        return record.distance is not None
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The theorem on one replicate."""
-        assert record.distance is not None
-        statement = "E |f_t(x) - f*(x)|^2 <= 2 C^2 + 2 ((1 - gamma lam)^t |f*|^2 + gamma B)"
-        corrected = f"{statement}, with l in G_2"
-        lipschitz = LIPSCHITZ[record.method.loss]
-        forms = (
-            Form("printed", statement, EXPECTED, record.right(1.0), record.assumptions),
-            Form("corrected", corrected, EXPECTED, record.right(lipschitz), record.assumptions),
-        )
-        return cls(record.distance, forms, np.array([record.zero]))
-
-
-THEOREMS = (Theorem4,)
+    if record.distance is None:
+        return
+    statement = "E |f_t(x) - f*(x)|^2 <= 2 C^2 + 2 ((1 - gamma lam)^t |f*|^2 + gamma B)"
+    corrected = record.right(LIPSCHITZ[record.method.loss])
+    forms = (
+        Form("printed", statement, EXPECTED, record.right(1.0), record.assumptions),
+        Form("corrected", f"{statement}, with l in G_2", EXPECTED, corrected, record.assumptions),
+    )
+    yield Theorem(PAPER, "Theorem 4", "mean over test rows", record.distance, forms, np.array([record.zero]))
 
 
 def best_function(gram: Array, y: Array, loss: Loss, lam: float) -> Array:

@@ -1,14 +1,15 @@
 """Fed-POE: Ghari and Shen, NeurIPS 2024. The text of their theorem was not available; the bounds are derived."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from fkl.algorithms.base import softmax
 from fkl.algorithms.federated.fed_poe import FedPoe
 from fkl.contract.world import Array, World
-from fkl.theory.base import SURELY, Assumption, Form, Theorem, rounds_of
+from fkl.theory.base import Assumption, Theorem, derived, rounds_of
 from fkl.theory.descent import DescentSums, best_in_features, everyone_present
 from fkl.theory.weights import WeightSums
 
@@ -73,12 +74,12 @@ class Record:
 
     @property
     def of_both(self) -> Array:
-        """Right-hand side of `Ensemble`, (T, K)."""
+        """Right-hand side of Ensemble, (T, K)."""
         concave = 2 * self.rate_of_weights * self.largest <= 1
         return (np.log(2) + np.where(concave, 0.0, self.both.spread)) / self.rate_of_weights
 
     def of_kernels(self, weights: WeightSums) -> Array:
-        """Right-hand side of `Weights`, (T, K)."""
+        """Right-hand side of Weights, (T, K)."""
         return (np.log(self.world.dictionary.N) + weights.spread) / self.rate_of_weights
 
     @property
@@ -89,108 +90,49 @@ class Record:
 
     @property
     def of_descent(self) -> Array:
-        """Right-hand side of `CommonDescent`, (T, N)."""
+        """Right-hand side of Common descent, (T, N)."""
         return self.start + self.world.problem.clients * self.descent.squared / (2 * self.rate)
 
 
-class Ensemble(Theorem):
-    """Every client's prediction, compared with the better of its two mixtures.
+def theorems(record: Record) -> Iterator[Theorem]:
+    """Mixtures against the best of what they mix, and descents against ridge fits u in the features of a kernel."""
+    eta_k, targets = record.rate_of_weights, record.squared_targets
+    # Every client's prediction, against the better of its two mixtures. (f - y)^2 is exp-concave with the rate eta_k if
+    # eta_k <= 1 / (2 B), B the largest loss of both: then ln 2 / eta_k is enough. For a larger rate Hoeffding's lemma
+    # adds its term.
+    statement = (
+        "sum_t (f_hat - y)^2 <= min(sum_t (f_fed - y)^2, sum_t (f_loc - y)^2) + ln 2 / eta_k"
+        " [+ (eta_k / 8) sum_t range^2 if eta_k > 1 / (2 B)]"
+    )
+    forms, trivial = derived(statement, record.of_both), targets - record.both.best[-1] / eta_k
+    yield Theorem(PAPER, "Ensemble", "client", record.both.regret / eta_k, forms, trivial, 0.5)
 
-    (f - y)^2 is exp-concave with the rate eta_k if eta_k <= 1 / (2 B), B the largest loss of both. Then ln 2 / eta_k is
-    enough. For a larger rate Hoeffding's lemma adds its term.
-    """
+    # Both mixtures of every client, against the best of their kernels
+    mixtures = (record.common, record.own)
+    statement = "sum_t L(f) - min_i sum_t L_i <= ln N / eta_k + (eta_k / 8) sum_t (max_i L_i - min_i L_i)^2"
+    forms = derived(statement, np.hstack([record.of_kernels(one) for one in mixtures]))
+    left = np.hstack([one.regret / eta_k for one in mixtures])
+    trivial = np.hstack([targets - one.best[-1] / eta_k for one in mixtures])
+    yield Theorem(PAPER, "Weights", "client's mixture", left, forms, trivial, 0.5)
 
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Ensemble"
-    claims: ClassVar[str] = "client"
-    exponent: ClassVar[float | None] = 0.5
+    # The descent of every kernel of the server
+    statement = "sum_t sum_k (L_ik - L_ik(u)) <= K |u|^2 / (2 eta) + (K eta / 2) sum_t |mean_k g_ik|^2"
+    forms = derived(statement, record.of_descent, record.on_descent)
+    left, trivial = record.descent.loss / record.rate - record.best, targets.sum() - record.best[-1]
+    yield Theorem(PAPER, "Common descent", "kernel", left, forms, trivial, 0.5)
 
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The bound on one replicate."""
-        eta_k = record.rate_of_weights
-        statement = (
-            "sum_t (f_hat - y)^2 <= min(sum_t (f_fed - y)^2, sum_t (f_loc - y)^2) + ln 2 / eta_k"
-            " [+ (eta_k / 8) sum_t range^2 if eta_k > 1 / (2 B)]"
-        )
-        form = Form("derived", statement, SURELY, record.of_both)
-        return cls(record.both.regret / eta_k, (form,), record.squared_targets - record.both.best[-1] / eta_k)
+    # The descent of every kernel at the clients; u is fitted to the samples of all
+    statement = "sum_t sum_k (L_ik - L_ik(u)) <= K |u|^2 / (2 eta) + (eta / 2) sum_t sum_k |g_ik|^2"
+    forms = derived(statement, record.start + record.rate * record.own_squared / 2, record.on_descent)
+    yield Theorem(PAPER, "Own descent", "kernel", record.own_loss - record.best, forms, trivial, 0.5)
 
-
-class Weights(Theorem):
-    """Both mixtures of every client, compared with the best of their kernels."""
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Weights"
-    claims: ClassVar[str] = "client's mixture"
-    exponent: ClassVar[float | None] = 0.5
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The bound on one replicate."""
-        eta_k, mixtures = record.rate_of_weights, (record.common, record.own)
-        left = np.hstack([one.regret / eta_k for one in mixtures])
-        right = np.hstack([record.of_kernels(one) for one in mixtures])
-        trivial = np.hstack([record.squared_targets - one.best[-1] / eta_k for one in mixtures])
-        statement = "sum_t L(f) - min_i sum_t L_i <= ln N / eta_k + (eta_k / 8) sum_t (max_i L_i - min_i L_i)^2"
-        return cls(left, (Form("derived", statement, SURELY, right),), trivial)
-
-
-class CommonDescent(Theorem):
-    """The descent of every kernel of the server, compared with the ridge fit in its features."""
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Common descent"
-    claims: ClassVar[str] = "kernel"
-    exponent: ClassVar[float | None] = 0.5
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The bound on one replicate."""
-        statement = "sum_t sum_k (L_ik - L_ik(u)) <= K |u|^2 / (2 eta) + (K eta / 2) sum_t |mean_k g_ik|^2"
-        form = Form("derived", statement, SURELY, record.of_descent, record.on_descent)
-        left = record.descent.loss / record.rate - record.best
-        return cls(left, (form,), record.squared_targets.sum() - record.best[-1])
-
-
-class OwnDescent(Theorem):
-    """The descent of every kernel at the clients, compared with the ridge fit to the samples of all."""
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Own descent"
-    claims: ClassVar[str] = "kernel"
-    exponent: ClassVar[float | None] = 0.5
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The bound on one replicate."""
-        statement = "sum_t sum_k (L_ik - L_ik(u)) <= K |u|^2 / (2 eta) + (eta / 2) sum_t sum_k |g_ik|^2"
-        right = record.start + record.rate * record.own_squared / 2
-        form = Form("derived", statement, SURELY, right, record.on_descent)
-        return cls(record.own_loss - record.best, (form,), record.squared_targets.sum() - record.best[-1])
-
-
-class Regret(Theorem):
-    """All clients' predictions, compared with the ridge fit in the features of the best kernel."""
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Regret"
-    claims: ClassVar[str] = "all clients"
-    exponent: ClassVar[float | None] = 0.5
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The bound on one replicate."""
-        i = int(record.best[-1].argmin())
-        of_weights = (record.of_both + record.of_kernels(record.common)).sum(axis=1, keepdims=True)
-        statement = "sum_t sum_k ((f_hat - y)^2 - L_ik(u)) <= sum_k ([Ensemble] + [Weights]) + [Common descent]"
-        right = of_weights + record.of_descent[:, [i]]
-        form = Form("derived", statement, SURELY, right, record.on_descent)
-        left = record.both.mixture.sum(axis=1, keepdims=True) / record.rate_of_weights - record.best[:, [i]]
-        return cls(left, (form,), record.squared_targets.sum() - record.best[-1, [i]])
-
-
-THEOREMS = (Ensemble, Weights, CommonDescent, OwnDescent, Regret)
+    # All clients' predictions, against the best kernel
+    i = [int(record.best[-1].argmin())]
+    statement = "sum_t sum_k ((f_hat - y)^2 - L_ik(u)) <= sum_k ([Ensemble] + [Weights]) + [Common descent]"
+    of_weights = (record.of_both + record.of_kernels(record.common)).sum(axis=1, keepdims=True)
+    forms = derived(statement, of_weights + record.of_descent[:, i], record.on_descent)
+    left = record.both.mixture.sum(axis=1, keepdims=True) / eta_k - record.best[:, i]
+    yield Theorem(PAPER, "Regret", "all clients", left, forms, trivial[i], 0.5)
 
 
 def rate_of_weights(method: Any, world: World) -> float:

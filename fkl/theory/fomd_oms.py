@@ -1,13 +1,14 @@
 """FOMD-OMS: Li, Wu, Xu and King, NeurIPS 2024. The text of their theorem was not available; the bounds are derived."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from fkl.algorithms.federated.fomd_oms import FomdOms
 from fkl.contract.world import Array, World
-from fkl.theory.base import EXPECTED, SURELY, Assumption, Form, Theorem, rounds_of
+from fkl.theory.base import EXPECTED, SURELY, Assumption, Theorem, derived, rounds_of
 from fkl.theory.descent import DescentSums, best_in_features, everyone_present
 
 PAPER = "Li, Wu, Xu and King, NeurIPS 2024"
@@ -60,14 +61,14 @@ class Record:
 
     @property
     def of_selection(self) -> Array:
-        """Right-hand side of `Selection`, (T, 1)."""
+        """Right-hand side of Selection, (T, 1)."""
         clients, N, rounds = self.world.problem.clients, self.world.dictionary.N, self.world.problem.rounds
         rate = self.method.rate(N, rounds, clients) / self.method.complexities(N)[0]
         return clients * (np.log(N) / rate + rate / 2 * self.estimates)
 
     @property
     def of_descent(self) -> Array:
-        """Right-hand side of `Descent`, (T, N)."""
+        """Right-hand side of Descent, (T, N)."""
         clients, N, rounds = self.world.problem.clients, self.world.dictionary.N, self.world.problem.rounds
         steps = np.array([self.method.steps(N, t, clients) for t in range(rounds)])
         start = (self.u**2).sum(axis=-1) / (2 * steps[0])
@@ -75,67 +76,30 @@ class Record:
         return clients * (start + later + np.cumsum(steps * self.squared, axis=0) / 2)
 
 
-class Selection(Theorem):
-    """The kernel that predicts, drawn by exponential weights of estimated losses, compared with every kernel."""
+def theorems(record: Record) -> Iterator[Theorem]:
+    """The kernel that predicts and the descent of every kernel, against fits u in features with |u| <= U."""
+    kind, assumptions, targets = record.kind, record.assumptions, record.squared_targets
+    # The kernel that predicts is drawn by exponential weights of estimated losses
+    statement = (
+        "E sum_t sum_k (l(A_1) - l_ik) <= K [C ln N / eta + (eta / (2 C)) E sum_t sum_j p_j E_t c_j^2], C = (U + Y)^2"
+    )
+    forms = derived(statement, record.of_selection, assumptions, kind)
+    left = record.prediction - record.kernels
+    yield Theorem(PAPER, "Selection", "kernel", left, forms, targets - record.kernels[-1], 0.5)
 
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Selection"
-    claims: ClassVar[str] = "kernel"
-    exponent: ClassVar[float | None] = 0.5
+    # |theta_t - u| is at most 2 U, and the steps lambda_t do not increase
+    statement = (
+        "E sum_t sum_k (l_ik - l_ik(u)) <= K [|u|^2 / (2 lambda_1) + 2 U^2 (1 / lambda_T - 1 / lambda_1)"
+        " + (1/2) E sum_t lambda_t E_t |G_t|^2]"
+    )
+    forms = derived(statement, record.of_descent, assumptions[:1], kind)
+    trivial = targets - record.best[-1]
+    yield Theorem(PAPER, "Descent", "kernel", record.kernels - record.best, forms, trivial, 0.5)
 
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The bound on one replicate."""
-        statement = (
-            "E sum_t sum_k (l(A_1) - l_ik) <= K [C ln N / eta + (eta / (2 C)) E sum_t sum_j p_j E_t c_j^2],"
-            " C = (U + Y)^2"
-        )
-        form = Form("derived", statement, record.kind, record.of_selection, record.assumptions)
-        return cls(record.prediction - record.kernels, (form,), record.squared_targets - record.kernels[-1])
-
-
-class Descent(Theorem):
-    """The projected descent of every kernel, compared with a fit u in its features, |u| <= U.
-
-    |theta_t - u| is at most 2 U, and the steps lambda_t do not increase.
-    """
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Descent"
-    claims: ClassVar[str] = "kernel"
-    exponent: ClassVar[float | None] = 0.5
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The bound on one replicate."""
-        statement = (
-            "E sum_t sum_k (l_ik - l_ik(u)) <= K [|u|^2 / (2 lambda_1) + 2 U^2 (1 / lambda_T - 1 / lambda_1)"
-            " + (1/2) E sum_t lambda_t E_t |G_t|^2]"
-        )
-        form = Form("derived", statement, record.kind, record.of_descent, record.assumptions[:1])
-        return cls(record.kernels - record.best, (form,), record.squared_targets - record.best[-1])
-
-
-class Regret(Theorem):
-    """The kernel that predicts, compared with the fit in the features of the best kernel."""
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Regret"
-    claims: ClassVar[str] = "all clients"
-    exponent: ClassVar[float | None] = 0.5
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The bound on one replicate."""
-        i = int(record.best[-1].argmin())
-        statement = "E sum_t sum_k (l(A_1) - l_ik(u)) <= [Selection] + [Descent]"
-        right = record.of_selection + record.of_descent[:, [i]]
-        left = record.prediction - record.best[:, [i]]
-        form = Form("derived", statement, record.kind, right, record.assumptions)
-        return cls(left, (form,), record.squared_targets - record.best[-1, [i]])
-
-
-THEOREMS = (Selection, Descent, Regret)
+    i = [int(record.best[-1].argmin())]
+    statement = "E sum_t sum_k (l(A_1) - l_ik(u)) <= [Selection] + [Descent]"
+    forms = derived(statement, record.of_selection + record.of_descent[:, i], assumptions, kind)
+    yield Theorem(PAPER, "Regret", "all clients", record.prediction - record.best[:, i], forms, trivial[i], 0.5)
 
 
 def record_of(method: Any, world: World) -> Record:

@@ -9,8 +9,9 @@ OMKL-GF with J > 1, for floors, and for losses that are divided by eqs. (21) or 
 corrected forms hold for every a_i, because the terms in 1 - a_i are computed on the run.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,220 +200,134 @@ class Nodes:
         return self.edges[0] + record.total(record.rates * self.printed / 2)
 
 
-class Lemma7(Theorem):
-    """Lemma 7, eq. (51): the descent of every kernel, compared with the ridge fit in its features.
-
-    As POF-MKL's Lemma 3, it holds in expectation over the draws. The corrected form has |g|^2 for L^2.
-    """
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Lemma 7"
-    claims: ClassVar[str] = "kernel"
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The lemma on one replicate."""
-        printed = "sum_t eta_t (L_i - L_i(u)) <= |u|^2 / 2 + (1/2) sum_t eta_t^2 L^2 / q_i"
-        corrected = (
+def theorems(record: Record) -> Iterator[Theorem]:
+    """The descent of every kernel, then the prediction: by OMKL-GF's weights, or by nodes of OMKL-SFG and SFG-R."""
+    of_kernels, targets = record.total(record.loss), record.squared_targets
+    # Lemma 7, eq. (51): against the ridge fit in the kernel's features. As POF-MKL's Lemma 3, it holds in expectation
+    # over the draws. The corrected form has |g|^2 for L^2.
+    yield _theorem(
+        record,
+        ("Lemma 7", "kernel", of_kernels - record.best, targets - record.best[-1]),
+        ("sum_t eta_t (L_i - L_i(u)) <= |u|^2 / 2 + (1/2) sum_t eta_t^2 L^2 / q_i", record.printed_of_descent),
+        (
             "E sum_t eta_t (L_i - L_i(u)) <= |u|^2 / 2 + E sum_t [eta_t^2 a_i |g_i|^2 / (2 q_i)"
-            " + eta_t (1 - a_i) (L_i - L_i(u))]"
-        )
-        forms = (
-            Form("printed", printed, EXPECTED, record.printed_of_descent, record.on_printed),
-            Form("corrected", corrected, EXPECTED, record.of_descent),
-        )
-        return cls(record.total(record.loss) - record.best, forms, record.squared_targets - record.best[-1])
+            " + eta_t (1 - a_i) (L_i - L_i(u))]",
+            record.of_descent,
+        ),
+    )
+    yield from _of_weights(record) if record.nodes is None else _of_nodes(record, record.nodes)
 
 
-class Lemma8(Theorem):
-    """Lemma 8, eq. (61): OMKL-GF's prediction, compared with the losses of every kernel.
-
-    Two steps of the proof seem wrong. (75a) takes the mean of a_i for 1, but p_j of eq. (18) depends on the graph, so
-    the mean of A_ij p_j is not that of (21). And (88) bounds the weight with which a kernel predicts by sum_j p_j
-    pi_ij: for M > 1 a heavy kernel predicts more often. The corrected form has the weights with which kernels predict.
-    """
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Lemma 8"
-    claims: ClassVar[str] = "kernel"
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The lemma on one replicate."""
-        printed = "sum_t eta_t (E_t L(f_hat) - L_i) <= ln N + sum_t [eta_t eta_e J + eta_t^2 N / (2 (1 - eta_e))]"
-        corrected = (
-            "E sum_t eta_t (E_t L(f_hat) - L_i) <= ln N + E sum_t [(eta_t^2 / 2) sum_k w_k (a_k / q_k) L_k^2"
-            " + eta_t sum_k (rho_k - a_k w_k) L_k - eta_t (1 - a_i) L_i], rho_k the mean weight of kernel k in f_hat"
-        )
-        of_kernels = record.total(record.loss)
-        forms = (
-            Form("printed", printed, EXPECTED, record.printed_of_weights, record.on_printed),
-            Form("corrected", corrected, EXPECTED, record.of_weights),
-        )
-        return cls(record.against(of_kernels), forms, record.squared_targets - of_kernels[-1])
-
-
-class Lemma1(Theorem):
-    """Lemma 1, eq. (22): OMKL-GF's prediction, compared with the ridge fit in every kernel's features.
-
-    The sum of Lemmas 7 and 8, with 1 / q_i <= N J / eta_e^2 as printed.
-    """
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Lemma 1"
-    claims: ClassVar[str] = "kernel"
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The lemma on one replicate."""
-        statement = "sum_t eta_t (E_t L(f_hat) - L_i(u)) <= [Lemma 8] + "
-        N, J, lipschitz = record.loss.shape[1], record.method.J, record.descent.lipschitz
-        of_gradients = lipschitz**2 * N * J / 2 * np.cumsum(np.ones_like(record.rates), axis=0)  # eta_e is eta_t
-        printed = record.printed_of_weights + record.start + of_gradients
-        last = "|u|^2 / 2 + sum_t eta_t^2 L^2 N J / (2 eta_e^2)"
-        forms = (
-            Form("printed", statement + last, EXPECTED, printed, record.on_printed),
-            Form("corrected", "E " + statement + "[Lemma 7]", EXPECTED, record.of_weights + record.of_descent),
-        )
-        return cls(record.against(record.best), forms, record.squared_targets - record.best[-1])
+def _of_weights(record: Record) -> Iterator[Theorem]:
+    """OMKL-GF's prediction, against every kernel."""
+    of_kernels, targets = record.total(record.loss), record.squared_targets
+    # Lemma 8, eq. (61): against the losses of the kernel. Two steps of the proof seem wrong. (75a) takes the mean of
+    # a_i for 1, but p_j of eq. (18) depends on the graph, so the mean of A_ij p_j is not that of (21). And (88) bounds
+    # the weight with which a kernel predicts by sum_j p_j pi_ij: for M > 1 a heavy kernel predicts more often. The
+    # corrected form has the weights with which kernels predict.
+    start = "sum_t eta_t (E_t L(f_hat) - L_i) <= ln N + "
+    yield _theorem(
+        record,
+        ("Lemma 8", "kernel", record.against(of_kernels), targets - of_kernels[-1]),
+        (start + "sum_t [eta_t eta_e J + eta_t^2 N / (2 (1 - eta_e))]", record.printed_of_weights),
+        (
+            f"E {start}E sum_t [(eta_t^2 / 2) sum_k w_k (a_k / q_k) L_k^2"
+            " + eta_t sum_k (rho_k - a_k w_k) L_k - eta_t (1 - a_i) L_i], rho_k the mean weight of kernel k in f_hat",
+            record.of_weights,
+        ),
+    )
+    # Lemma 1, eq. (22): against the ridge fit in the kernel's features; the sum of Lemmas 7 and 8, with 1 / q_i <= N J
+    # / eta_e^2 as printed.
+    start = "sum_t eta_t (E_t L(f_hat) - L_i(u)) <= [Lemma 8] + "
+    N, J, lipschitz = record.loss.shape[1], record.method.J, record.descent.lipschitz
+    of_gradients = lipschitz**2 * N * J / 2 * np.cumsum(np.ones_like(record.rates), axis=0)  # eta_e is eta_t
+    printed = record.printed_of_weights + record.start + of_gradients
+    yield _theorem(
+        record,
+        ("Lemma 1", "kernel", record.against(record.best), targets - record.best[-1]),
+        (start + "|u|^2 / 2 + sum_t eta_t^2 L^2 N J / (2 eta_e^2)", printed),
+        (f"E {start}[Lemma 7]", record.of_weights + record.of_descent),
+    )
 
 
-class Lemma10(Theorem):
-    """Lemma 10: the prediction of OMKL-SFG and SFG-R, compared with every node's.
-
-    The right-hand side of (106) is not that of its proof, which is (120), unless xi = eta. The printed form is (120).
-    """
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Lemma 10"
-    claims: ClassVar[str] = "node"
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The lemma on one replicate."""
-        nodes = of_graph(record)
-        printed = "sum_t eta_t (E_t L(f_hat) - L(node i)) <= ln N + sum_t eta_t (xi + eta_t N / 2 - eta_t xi / 2)"
-        corrected = (
-            "E sum_t eta_t (E_t L(f_hat) - L(node i)) <= ln N + E sum_t [eta_t^2 sum_k u_k b_k L(node k)^2 / (2 p_k)"
-            " + eta_t sum_k (p_k - b_k u_k) L(node k) - eta_t (1 - b_i) L(node i)], b_k the mean of its estimate / L"
-        )
-        of_nodes = record.total(nodes.loss)
-        forms = (
-            Form("printed", printed, EXPECTED, nodes.printed_of_draw(record), record.on_printed),
-            Form("corrected", corrected, EXPECTED, nodes.of_draw(record)),
-        )
-        return cls(record.against(of_nodes), forms, record.squared_targets - of_nodes[-1])
-
-
-class Lemma11(Theorem):
-    """Lemma 11, eq. (121): the prediction of every node, compared with its own kernel.
-
-    The telescope of (125) needs the same kernels at node i in every round. OMKL-SFG-R adds edges and removes them; each
-    change multiplies the sum of the node's weights, and the corrected form adds the logarithms.
-    """
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Lemma 11"
-    claims: ClassVar[str] = "node"
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The lemma on one replicate."""
-        nodes, changes = of_graph(record), isinstance(record.method, OmklSfgR)
-        fixed = Assumption("a graph that does not change", "OMKL-SFG-R changes the graph" if changes else "")
-        printed = "sum_t eta_t (L(node i) - L_i) <= ln |N_i| + (1/2) sum_t eta_t^2 sum_j w_ij / q_j, j in N_i"
-        corrected = (
-            "E sum_t eta_t (L(node i) - L_i) <= ln |N_i| + E sum_t [ln(change of sum_j w_j by new edges)"
-            " + (eta_t^2 / 2) sum_j w_ij (a_j / q_j) L_j^2 + eta_t sum_j w_ij (1 - a_j) L_j - eta_t (1 - a_i) L_i]"
-        )
-        of_kernels = record.total(record.loss)
-        on_printed = (*record.on_printed, fixed)
-        forms = (
-            Form("printed", printed, EXPECTED, nodes.printed_of_kernels(record), on_printed),
-            Form("corrected", corrected, EXPECTED, nodes.of_kernels(record)),
-        )
-        left = record.total(nodes.loss) - of_kernels
-        return cls(left, forms, record.squared_targets - of_kernels[-1])
-
-
-class Theorem5(Theorem):
-    """Theorem 5, eq. (40): OMKL-SFG, compared with the ridge fit in the features of the best kernel j.
-
-    It allows any node with an edge to j. Here the node is j itself: the best of these nodes depends on the draws. A
-    comparator in the features needs no eps and no C; |u|^2 replaces (1 + eps) C^2.
-    """
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Theorem 5"
-    claims: ClassVar[str] = "the learner"
-    statement: ClassVar[str] = "sum_t eta_t (E_t L(f_hat) - L_j(u)) <= [Lemma 10] + [Lemma 11] + [Lemma 7], of kernel j"
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The theorem on one replicate."""
-        nodes, j = of_graph(record), int(record.best[-1].argmin())
-        parts = nodes.of_draw(record) + nodes.of_kernels(record) + record.of_descent
-        forms = (
-            Form("printed", cls.printed_statement(), EXPECTED, cls.printed(record, j), record.on_printed),
-            Form("corrected", f"E {Theorem5.statement}", EXPECTED, parts[:, [j]]),
-        )
-        left = record.against(record.best)[:, [j]]
-        return cls(left, forms, record.squared_targets - record.best[-1, [j]])
-
-    @classmethod
-    def printed_statement(cls) -> str:
-        """The inequality as printed, in features."""
-        return f"{cls.statement}, without its terms in eps"
-
-    @classmethod
-    def printed(cls, record: Record, j: int) -> Array:
-        """Its right-hand side, (T, 1)."""
-        nodes = of_graph(record)
-        of_kernel = nodes.printed_of_kernels(record) + record.printed_of_descent
-        return nodes.printed_of_draw(record) + of_kernel[:, [j]]
-
-
-class Theorem6(Theorem5):
-    """Theorem 6, eq. (48): OMKL-SFG-R, compared with the ridge fit in the features of the best kernel j.
-
-    Its proof has >= for <= in (137), and uses Lemma 11 although the graph changes. beta is the least q of the run, or
-    1 / N if that is smaller; fkl's own beta varies.
-    """
-
-    name: ClassVar[str] = "Theorem 6"
-
-    @classmethod
-    def printed_statement(cls) -> str:
-        """The inequality as printed, in features."""
-        sums = "sum_t eta_t (xi + (eta_t / 2) (L^2 + N beta + 1) / beta - eta_t xi / 2)"
-        return f"sum_t eta_t (E_t L(f_hat) - L_j(u)) <= 2 ln N + |u|^2 / 2 + {sums}, without its terms in eps"
-
-    @classmethod
-    def printed(cls, record: Record, j: int) -> Array:
-        """Its right-hand side, (T, 1)."""
+def _of_nodes(record: Record, nodes: Nodes) -> Iterator[Theorem]:
+    """The prediction of OMKL-SFG and SFG-R, against every node, and the best kernel."""
+    of_kernels, of_nodes, targets = record.total(record.loss), record.total(nodes.loss), record.squared_targets
+    # Lemma 10: against every node's prediction. The right-hand side of (106) is not that of its proof, which is (120),
+    # unless xi = eta. The printed form is (120).
+    start = "sum_t eta_t (E_t L(f_hat) - L(node i)) <= ln N + "
+    yield _theorem(
+        record,
+        ("Lemma 10", "node", record.against(of_nodes), targets - of_nodes[-1]),
+        (start + "sum_t eta_t (xi + eta_t N / 2 - eta_t xi / 2)", nodes.printed_of_draw(record)),
+        (
+            f"E {start}E sum_t [eta_t^2 sum_k u_k b_k L(node k)^2 / (2 p_k)"
+            " + eta_t sum_k (p_k - b_k u_k) L(node k) - eta_t (1 - b_i) L(node i)], b_k the mean of its estimate / L",
+            nodes.of_draw(record),
+        ),
+    )
+    # Lemma 11, eq. (121): the prediction of every node, against its own kernel. The telescope of (125) needs the same
+    # kernels at node i in every round. OMKL-SFG-R adds edges and removes them; each change multiplies the sum of the
+    # node's weights, and the corrected form adds the logarithms.
+    changes = isinstance(record.method, OmklSfgR)
+    start = "sum_t eta_t (L(node i) - L_i) <= ln |N_i| + "
+    yield _theorem(
+        record,
+        ("Lemma 11", "node", of_nodes - of_kernels, targets - of_kernels[-1]),
+        (start + "(1/2) sum_t eta_t^2 sum_j w_ij / q_j, j in N_i", nodes.printed_of_kernels(record)),
+        (
+            f"E {start}E sum_t [ln(change of sum_j w_j by new edges)"
+            " + (eta_t^2 / 2) sum_j w_ij (a_j / q_j) L_j^2 + eta_t sum_j w_ij (1 - a_j) L_j - eta_t (1 - a_i) L_i]",
+            nodes.of_kernels(record),
+        ),
+        Assumption("a graph that does not change", "OMKL-SFG-R changes the graph" if changes else ""),
+    )
+    # Theorems 5 and 6 compare with the ridge fit in the features of the best kernel j. They allow any node with an edge
+    # to j. Here the node is j itself: the best of these nodes depends on the draws. A comparator in the features needs
+    # no eps and no C; |u|^2 replaces (1 + eps) C^2.
+    j = [int(record.best[-1].argmin())]
+    start, parts = "sum_t eta_t (E_t L(f_hat) - L_j(u)) <= ", "[Lemma 10] + [Lemma 11] + [Lemma 7], of kernel j"
+    corrected = (nodes.of_draw(record) + nodes.of_kernels(record) + record.of_descent)[:, j]
+    if changes:
+        # Theorem 6, eq. (48). Its proof has >= for <= in (137), and uses Lemma 11 although the graph changes. beta is
+        # the least q of the run, or 1 / N if that is smaller; fkl's own beta varies.
+        sums = "2 ln N + |u|^2 / 2 + sum_t eta_t (xi + (eta_t / 2) (L^2 + N beta + 1) / beta - eta_t xi / 2)"
         N, eta, lipschitz = record.loss.shape[1], record.rates, record.descent.lipschitz
         beta = min(float(record.q.min()), 1 / N)
         of_rounds = eta + eta / 2 * (lipschitz**2 + N * beta + 1) / beta - eta**2 / 2
-        return 2 * np.log(N) + record.start[j] + record.total(of_rounds)
+        printed = 2 * np.log(N) + record.start[j] + record.total(of_rounds)
+    else:  # Theorem 5, eq. (40)
+        of_kernel = nodes.printed_of_kernels(record) + record.printed_of_descent
+        sums, printed = parts, nodes.printed_of_draw(record) + of_kernel[:, j]
+    left, trivial = record.against(record.best)[:, j], targets - record.best[-1, j]
+    yield _theorem(
+        record,
+        ("Theorem 6" if changes else "Theorem 5", "the learner", left, trivial),
+        (f"{start}{sums}, without its terms in eps", printed),
+        (f"E {start}{parts}", corrected),
+    )
 
 
-THEOREMS: dict[str, tuple[type[Any], ...]] = {
-    "OMKL-GF": (Lemma7, Lemma8, Lemma1),
-    "OMKL-SFG": (Lemma7, Lemma10, Lemma11, Theorem5),
-    "OMKL-SFG-R": (Lemma7, Lemma10, Lemma11, Theorem6),
-}
+def _theorem(
+    record: Record,
+    what: tuple[str, str, Array, Array],
+    printed: tuple[str, Array],
+    corrected: tuple[str, Array],
+    *on_printed: Assumption,
+) -> Theorem:
+    """A theorem from its name, claims, left and trivial left side, and each form's statement and right side."""
+    name, claims, left, trivial = what
+    forms = (
+        Form("printed", printed[0], EXPECTED, printed[1], (*record.on_printed, *on_printed)),
+        Form("corrected", corrected[0], EXPECTED, corrected[1]),
+    )
+    return Theorem(PAPER, name, claims, left, forms, trivial)
 
 
 def per(a: Array, q: Array) -> Array:
     """Return a / q, and 0 where a is 0."""
     with np.errstate(divide="ignore"):
         return np.divide(a, q, out=np.zeros_like(a), where=a > 0)
-
-
-def of_graph(record: Record) -> Nodes:
-    """The nodes of OMKL-SFG and SFG-R."""
-    assert record.nodes is not None
-    return record.nodes
 
 
 def of_bipartite_graph(method: OmklGf, after: Any, log_w: Array, eta: float, t: int) -> Selected:

@@ -6,7 +6,7 @@ Their Theorems 3 and 4 are not computed: with mu <= m / N^2 their right sides gr
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from fkl.algorithms.parsimonious.dual import Dual, Solution
 from fkl.algorithms.parsimonious.quadrature import Array
 from fkl.conformance.identities import Identity
 from fkl.contract.world import World
-from fkl.theory.base import SURELY, Assumption, Form, Theorem, rounds_of
+from fkl.theory.base import SURELY, Assumption, Form, Theorem, derived, rounds_of
 
 PAPER = "Peifer and Ribeiro"
 LARGEST_DIFFERENCE = 1e-9
@@ -43,100 +43,44 @@ class Record:
     sums: tuple["DualSum", ...]
 
 
-class Theorem1(Theorem):
-    """Theorem 1: the problem and its dual have the same value if kernels have no point masses.
+def theorems(record: Record) -> Iterator[Theorem]:
+    """Duality, and what agents lose by solving their own problems if they do."""
+    # Theorem 1: the problem and its dual have the same value if kernels have no point masses. The nodes of a quadrature
+    # are point masses, so a gap may remain for gamma > 0. On a run the dual value is compared with the cost of a
+    # function that meets all constraints, the one of eq. (8) times a number. Their ratio is 1 plus an upper bound of
+    # the gap.
+    statement = "g(lambda*) <= cost of alpha* times the least number with which it meets all constraints"
+    forms = derived(statement, np.array([[feasible_cost(one.problem, one.alpha) for one in record.final]]))
+    yield Theorem(PAPER, "Theorem 1", "function", np.array([[one.value[0] for one in record.final]]), forms)
 
-    The nodes of a quadrature are point masses, so a gap may remain for gamma > 0. On a run the dual value is compared
-    with the cost of a function that meets all constraints, the one of eq. (8) times a number. Their ratio is 1 plus an
-    upper bound of the gap.
-    """
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Theorem 1"
-    claims: ClassVar[str] = "function"
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The theorem on one replicate."""
-        left = np.array([[one.value[0] for one in record.final]])
-        right = np.array([[feasible_cost(one.problem, one.alpha) for one in record.final]])
-        statement = "g(lambda*) <= cost of alpha* times the least number with which it meets all constraints"
-        return cls(left, (Form("derived", statement, SURELY, right),))
-
-
-class Lemma2(Theorem):
-    """Lemma 2: the dual functions of separate agents add up to that of all samples, up to their kernels' overlap.
-
-    The lemma is about the quadratic part of g, and needs agents' functions with disjoint supports, eq. (51). Its xi is
-    measured here, as the largest k(x_i, x_j; w) of samples of two agents that they send. The corrected form has the
-    largest entry of Q_ij, also of these samples, and adds what the threshold sqrt(2 gamma) changes. With z_i =
-    alpha_bar_i that is the integral of |sum_i min(z_i^2 / 2, gamma) - min((sum_i z_i)^2 / 2, gamma)|.
-    """
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Lemma 2"
-    claims: ClassVar[str] = "function"
-
-    @classmethod
-    def covers(cls, record: Record) -> bool:
-        """Whether agents solve their own problems."""
-        return bool(record.local)
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The lemma on one replicate."""
-        left, printed, corrected, overlap = (
-            np.array([getattr(one, name) for one in record.sums])
-            for name in ("left", "printed", "corrected", "overlap")
-        )
+    # Lemma 2: the dual functions of separate agents add up to that of all samples, up to their kernels' overlap. The
+    # lemma is about the quadratic part of g, and needs agents' functions with disjoint supports, eq. (51). Its xi is
+    # measured here, as the largest k(x_i, x_j; w) of samples of two agents that they send. The corrected form has the
+    # largest entry of Q_ij, also of these samples, and adds what the threshold sqrt(2 gamma) changes. With z_i =
+    # alpha_bar_i that is the integral of |sum_i min(z_i^2 / 2, gamma) - min((sum_i z_i)^2 / 2, gamma)|.
+    if record.sums:
+        left, printed, corrected, overlap, _ = np.array(record.sums).T
         shared = f"agents' supports overlap in {overlap.max():.3g} of all nodes" if overlap.max() > 0 else ""
+        apart = "|g(lambda) - sum_i g_i(lambda_i)| <= "
+        products = apart + "sum_(i < j) max |Q_ij| |mu_i|_1 |mu_j|_1 + [threshold]"
+        disjoint = Assumption("disjoint supports, eq. (51)", shared)
         forms = (
-            Form(
-                "printed",
-                "|g(lambda) - sum_i g_i(lambda_i)| <= 2 xi m L / N^2",
-                SURELY,
-                printed[None],
-                (Assumption("disjoint supports, eq. (51)", shared),),
-            ),
-            Form(
-                "corrected",
-                "|g(lambda) - sum_i g_i(lambda_i)| <= sum_(i < j) max |Q_ij| |mu_i|_1 |mu_j|_1 + [threshold]",
-                SURELY,
-                corrected[None],
-            ),
+            Form("printed", apart + "2 xi m L / N^2", SURELY, printed[None], (disjoint,)),
+            Form("corrected", products, SURELY, corrected[None]),
         )
-        return cls(left[None], forms)
+        yield Theorem(PAPER, "Lemma 2", "function", left[None], forms)
 
-
-class Lemma3(Theorem):
-    """Lemma 3: if the server's function meets the constraints of all samples, its cost is that of all samples.
-
-    Other functions are scaled until they meet them, which bounds how much the samples that agents do not send matter.
-    """
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Lemma 3"
-    claims: ClassVar[str] = "function"
-
-    @classmethod
-    def covers(cls, record: Record) -> bool:
-        """Whether agents solve their own problems."""
-        return bool(record.local)
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The lemma on one replicate."""
+    # Lemma 3: if the server's function meets the constraints of all samples, its cost is that of all samples. Other
+    # functions are scaled until they meet them, which bounds how much the samples that agents do not send matter.
+    if record.local:
         pairs = list(zip(record.final, record.together, strict=True))
-        left = np.array([[together.value[0] - final.value[0] for final, together in pairs]])
         costs = [feasible_cost(together.problem, final.alpha) for final, together in pairs]
         wrong = "" if np.isfinite(costs).all() else "a sample is on its wrong side"
-        right = np.array([[cost - final.value[0] for cost, final in zip(costs, record.final, strict=True)]])
-        statement = "g_C - g_F <= cost of alpha_F, scaled until it meets all agents' constraints, minus g_F"
         feasible = Assumption("a multiple of alpha_F meets all agents' constraints", wrong)
-        return cls(left, (Form("derived", statement, SURELY, right, (feasible,)),))
-
-
-THEOREMS = (Theorem1, Lemma2, Lemma3)
+        statement = "g_C - g_F <= cost of alpha_F, scaled until it meets all agents' constraints, minus g_F"
+        right = np.array([[cost - final.value[0] for cost, final in zip(costs, record.final, strict=True)]])
+        left = np.array([[together.value[0] - final.value[0] for final, together in pairs]])
+        yield Theorem(PAPER, "Lemma 3", "function", left, derived(statement, right, (feasible,)))
 
 
 def feasible_cost(problem: Dual, alpha: Array) -> float:

@@ -1,7 +1,8 @@
 """POF-MKL: Ghari and Shen, Personalized Online Federated Learning with Multiple Kernels, NeurIPS 2022."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -95,117 +96,51 @@ class Record:
         return self.method.M < self.world.dictionary.N
 
 
-class Theorem1(Theorem):
-    """Theorem 1, eq. (13): every client's regret compared with its best kernel.
+def theorems(record: Record) -> Iterator[Theorem]:
+    """The weights against the best kernel, and the descent against ridge fits u in the features of a kernel."""
+    eta_k, weights, convex = record.rate_of_weights, record.weights, Assumption("convex loss")
+    kind = EXPECTED if record.drawn else SURELY
+    # Theorem 1, eq. (13). The proof uses sum_i p_i L_i^2 <= 1. Hoeffding's lemma needs no bound on the losses, and
+    # gives 1/8 for 1/2.
+    regret = "sum_t L(f_hat) - min_i sum_t L_i <= ln N / eta_k + "
+    printed, corrected = "eta_k T / 2", "(eta_k / 8) sum_t (max_i L_i - min_i L_i)^2"
+    forms = (
+        Form("printed", regret + printed, SURELY, record.printed_weights_part, (record.bounded, convex)),
+        Form("corrected", regret + corrected, SURELY, record.weights_part, (convex,)),
+    )
+    trivial = record.squared_targets - weights.best[-1] / eta_k
+    yield Theorem(PAPER, "Theorem 1", "client", weights.regret / eta_k, forms, trivial, 0.5)
 
-    The proof uses sum_i p_i L_i^2 <= 1. Hoeffding's lemma needs no bound on the losses, and gives 1/8 for 1/2.
-    """
+    # Lemma 3, eq. (23). Eq. (33) takes conditional expectations of a sum in which theta is random, and then adds them
+    # up like numbers. The inequality therefore holds only in expectation over the draws. The corrected form has each
+    # round's second moment for L^2 / p, and needs no Lipschitz constant.
+    start = "sum_t sum_k (L_ik - L_ik(u)) <= K |u|^2 / (2 eta) + "
+    printed, corrected = "(eta / 2) sum_t sum_k L^2 / p_ik", "(K eta / 2) E sum_t E_t |G_i|^2"
+    of_descent = record.start + record.printed_drawn_part, record.start + record.drawn_part
+    forms = (
+        Form("printed", start + printed, kind, of_descent[0], record.on_descent),
+        Form("corrected", "E " + start + corrected, kind, of_descent[1], record.on_descent),
+    )
+    left, trivial = record.descent.loss / record.rate - record.best, record.squared_targets.sum() - record.best[-1]
+    yield Theorem(PAPER, "Lemma 3", "kernel", left, forms, trivial, 0.5)
 
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Theorem 1"
-    claims: ClassVar[str] = "client"
-    exponent: ClassVar[float | None] = 0.5
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The theorem on one replicate."""
-        eta_k, weights = record.rate_of_weights, record.weights
-        left = weights.regret / eta_k
-        printed = Form(
-            "printed",
-            "sum_t L(f_hat) - min_i sum_t L_i <= ln N / eta_k + eta_k T / 2",
-            SURELY,
-            record.printed_weights_part,
-            (record.bounded, Assumption("convex loss")),
-        )
-        corrected = Form(
-            "corrected",
-            "sum_t L(f_hat) - min_i sum_t L_i <= ln N / eta_k + (eta_k / 8) sum_t (max_i L_i - min_i L_i)^2",
-            SURELY,
-            record.weights_part,
-            (Assumption("convex loss"),),
-        )
-        return cls(left, (printed, corrected), record.squared_targets - weights.best[-1] / eta_k)
-
-
-class Lemma3(Theorem):
-    """Lemma 3, eq. (23): the descent of every kernel, compared with the ridge fit in its features.
-
-    Eq. (33) takes conditional expectations of a sum in which theta is random, and then adds them up like numbers. The
-    inequality therefore holds only in expectation over the draws. The corrected form has each round's second moment
-    for L^2 / p, and needs no Lipschitz constant.
-    """
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Lemma 3"
-    claims: ClassVar[str] = "kernel"
-    exponent: ClassVar[float | None] = 0.5
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The theorem on one replicate."""
-        left = record.descent.loss / record.rate - record.best
-        kind = EXPECTED if record.drawn else SURELY
-        printed = Form(
-            "printed",
-            "sum_t sum_k (L_ik - L_ik(u)) <= K |u|^2 / (2 eta) + (eta / 2) sum_t sum_k L^2 / p_ik",
-            kind,
-            record.start + record.printed_drawn_part,
-            record.on_descent,
-        )
-        corrected = Form(
-            "corrected",
-            "E sum_t sum_k (L_ik - L_ik(u)) <= K |u|^2 / (2 eta) + (K eta / 2) E sum_t E_t |G_i|^2",
-            kind,
-            record.start + record.drawn_part,
-            record.on_descent,
-        )
-        return cls(left, (printed, corrected), record.squared_targets.sum() - record.best[-1])
-
-
-class Theorem2(Theorem):
-    """Theorem 2, eq. (14): all clients' regret compared with the best function, here in the features of one kernel.
-
-    The printed form has C^2 for |u|^2, and a term eps L K T C for features that only approximate the kernel. Its C must
-    be the sum of absolute values of alpha*, where the paper has the signed sum. A term lambda eps K T C^2 is missing.
-    A comparator in the features needs neither term, no C and no probability, so both forms here use it.
-    """
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Theorem 2"
-    claims: ClassVar[str] = "all clients"
-    exponent: ClassVar[float | None] = 0.5
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The theorem on one replicate."""
-        i = int(record.best[-1].argmin())
-        of_best = record.best[:, i]
-        left = record.weights.mixture.sum(axis=1) / record.rate_of_weights - of_best
-        kind = EXPECTED if record.drawn else SURELY
-        printed = record.start[i] + record.printed_drawn_part[:, i] + record.printed_weights_part.sum(axis=1)
-        corrected = record.start[i] + record.drawn_part[:, i] + record.weights_part.sum(axis=1)
-        statement = "sum_t sum_k (L(f_hat) - L_ik(u)) <= K |u|^2 / (2 eta) + {} + sum_k [Theorem 1]"
-        forms = (
-            Form(
-                "printed",
-                statement.format("(eta / 2) sum_t sum_k L^2 / p_ik") + ", without its term in eps",
-                kind,
-                printed[:, None],
-                (record.bounded, *record.on_descent),
-            ),
-            Form(
-                "corrected",
-                "E " + statement.format("(K eta / 2) E sum_t E_t |G_i|^2"),
-                kind,
-                corrected[:, None],
-                record.on_descent,
-            ),
-        )
-        return cls(left[:, None], forms, np.array([record.squared_targets.sum() - of_best[-1]]))
-
-
-THEOREMS = (Theorem1, Lemma3, Theorem2)
+    # Theorem 2, eq. (14), against the best function, here in the features of one kernel. The printed form has C^2 for
+    # |u|^2, and a term eps L K T C for features that only approximate the kernel. Its C must be the sum of absolute
+    # values of alpha*, where the paper has the signed sum. A term lambda eps K T C^2 is missing. A comparator in the
+    # features needs neither term, no C and no probability, so both forms here use it.
+    i = [int(record.best[-1].argmin())]
+    start = "sum_t sum_k (L(f_hat) - L_ik(u)) <= K |u|^2 / (2 eta) + "
+    without, last = ", without its term in eps", " + sum_k [Theorem 1]"
+    right = [
+        of_kernels[:, i] + of_weights.sum(axis=1, keepdims=True)
+        for of_kernels, of_weights in zip(of_descent, (record.printed_weights_part, record.weights_part), strict=True)
+    ]
+    forms = (
+        Form("printed", start + printed + last + without, kind, right[0], (record.bounded, *record.on_descent)),
+        Form("corrected", "E " + start + corrected + last, kind, right[1], record.on_descent),
+    )
+    left = weights.mixture.sum(axis=1, keepdims=True) / eta_k - record.best[:, i]
+    yield Theorem(PAPER, "Theorem 2", "all clients", left, forms, trivial[i], 0.5)
 
 
 def record_of(algorithm: Any, world: World) -> Record:

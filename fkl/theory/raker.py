@@ -3,13 +3,14 @@
 The bounds here are derived anew, and weighted by eta_t, because eta_t = eta / sqrt(t) falls in fkl's Raker.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from fkl.contract.world import Array, World
-from fkl.theory.base import SURELY, Assumption, Form, Theorem, rounds_of
+from fkl.theory.base import Assumption, Theorem, derived, rounds_of
 from fkl.theory.descent import DescentSums, best_in_features
 from fkl.theory.weights import WeightSums
 
@@ -46,44 +47,18 @@ class Record:
         return np.log(self.descent.loss.shape[1]) + self.weights.spread
 
 
-class Lemma1(Theorem):
-    """Lemma 1: the descent of every kernel, compared with the ridge fit in its features."""
+def theorems(record: Record) -> Iterator[Theorem]:
+    """Both, against ridge fits u in the features of a kernel: of the descent, and of the mixture."""
+    left, trivial = record.descent.loss - record.best, record.squared_targets - record.best[-1]
+    statement = "sum_t eta_t (L_i - L_i(u)) <= |u|^2 / 2 + (1/2) sum_t eta_t^2 |g_i|^2"
+    of_kernels = derived(statement, record.descent_part, (UNKNOWN,))
+    yield Theorem(PAPER, "Lemma 1", "kernel", left, of_kernels, trivial, 0.0)
 
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Lemma 1"
-    claims: ClassVar[str] = "kernel"
-    exponent: ClassVar[float | None] = 0.0
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The lemma on one replicate."""
-        statement = "sum_t eta_t (L_i - L_i(u)) <= |u|^2 / 2 + (1/2) sum_t eta_t^2 |g_i|^2"
-        form = Form("derived", statement, SURELY, record.descent_part, (UNKNOWN,))
-        return cls(record.descent.loss - record.best, (form,), record.squared_targets - record.best[-1])
-
-
-class Theorem1(Theorem):
-    """Theorem 1: the mixture, compared with the ridge fit in the features of the best kernel."""
-
-    paper: ClassVar[str] = PAPER
-    name: ClassVar[str] = "Theorem 1"
-    claims: ClassVar[str] = "the learner"
-    exponent: ClassVar[float | None] = 0.0
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The theorem on one replicate."""
-        i = int(record.best[-1].argmin())
-        statement = (
-            "sum_t eta_t (L(f_hat) - L_i(u)) <= [Lemma 1] + ln N + (1/8) sum_t eta_t^2 (max_i L_i - min_i L_i)^2"
-        )
-        right = record.weights_part + record.descent_part[:, [i]]
-        form = Form("derived", statement, SURELY, right, (UNKNOWN,))
-        left = record.weights.mixture - record.best[:, [i]]
-        return cls(left, (form,), record.squared_targets - record.best[-1, [i]])
-
-
-THEOREMS = (Lemma1, Theorem1)
+    i = [int(record.best[-1].argmin())]
+    statement = "sum_t eta_t (L(f_hat) - L_i(u)) <= [Lemma 1] + ln N + (1/8) sum_t eta_t^2 (max_i L_i - min_i L_i)^2"
+    of_mixture = derived(statement, record.weights_part + record.descent_part[:, i], (UNKNOWN,))
+    left = record.weights.mixture - record.best[:, i]
+    yield Theorem(PAPER, "Theorem 1", "the learner", left, of_mixture, trivial[i], 0.0)
 
 
 def record_of(algorithm: Any, world: World) -> Record:

@@ -1,13 +1,14 @@
 """RF-GP: the evidence of an ensemble of Gaussian processes, by the chain rule of probabilities."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from fkl.algorithms.gaussian_processes import Prediction, from_lower_triangle, lower_triangle
 from fkl.contract.world import Array, World
-from fkl.theory.base import SURELY, Assumption, Form, Theorem, log_mean_exp, rounds_of
+from fkl.theory.base import Assumption, Theorem, derived, log_mean_exp, rounds_of
 
 
 @dataclass(frozen=True)
@@ -29,34 +30,21 @@ class Record:
     N: int
 
 
-class Evidence(Theorem):
+def theorems(record: Record) -> Iterator[Theorem]:
     """The mixture's logarithmic loss exceeds that of the best kernel by at most ln N, whatever the kernels predict.
 
     The loss is that of the mixture's own density, as in the column `log_score_mixture`. The column `log_score` is that
     of a normal density with the mixture's mean and variance, for which this does not hold.
     """
-
-    paper: ClassVar[str] = "Chain rule of probabilities"
-    name: ClassVar[str] = "Evidence"
-    claims: ClassVar[str] = "client"
-    exponent: ClassVar[float | None] = 0.0
-
-    @classmethod
-    def of(cls, record: Record) -> Theorem:
-        """The bound on one replicate."""
-        algorithm = record.method
-        assumptions = (
-            Assumption(
-                "clients weigh kernels by their own densities", "" if algorithm.personal else "algo.personal=false"
-            ),
-            Assumption("no kernel is dropped", "" if algorithm.M is None else f"algo.M={algorithm.M}"),
-        )
-        statement = "sum_t -ln sum_i w_i N(y; mu_i, v_i) <= min_i sum_t -ln N(y; mu_i, v_i) + ln N"
-        right = np.full(record.mixture.shape, np.log(record.N))
-        return cls(record.mixture - record.best, (Form("derived", statement, SURELY, right, assumptions),))
-
-
-THEOREMS = (Evidence,)
+    personal, M = record.method.personal, record.method.M
+    assumptions = (
+        Assumption("clients weigh kernels by their own densities", "" if personal else "algo.personal=false"),
+        Assumption("no kernel is dropped", "" if M is None else f"algo.M={M}"),
+    )
+    statement = "sum_t -ln sum_i w_i N(y; mu_i, v_i) <= min_i sum_t -ln N(y; mu_i, v_i) + ln N"
+    forms = derived(statement, np.full(record.mixture.shape, np.log(record.N)), assumptions)
+    left = record.mixture - record.best
+    yield Theorem("Chain rule of probabilities", "Evidence", "client", left, forms, exponent=0.0)
 
 
 def record_of(algorithm: Any, world: World) -> Record:

@@ -16,8 +16,9 @@ from fkl.algorithms.online.omkl_gf import OmklGf
 from fkl.algorithms.online.omkl_sfg import OmklSfg, OmklSfgR
 from fkl.engines.experiment import Experiment, make_world
 from fkl.network import Network
+from fkl.theory import graph_omkl
 from fkl.theory.base import Verdict, judged
-from fkl.theory.graph_omkl import THEOREMS, Lemma7, of_bipartite_graph, record_of
+from fkl.theory.graph_omkl import of_bipartite_graph, record_of
 
 SETTLED = {"exploring": 1, "settle": "first", "p_floor": 0.2}
 
@@ -58,14 +59,13 @@ def world_of(method, problem, dictionary, replicates=(0,)):
 
 def theorems(method, world):
     """All about the method."""
-    record = record_of(method, world)
-    return [theorem.of(record) for theorem in THEOREMS[method.label]]
+    return list(graph_omkl.theorems(record_of(method, world)))
 
 
 def verdict(method, problem, dictionary, replicates=1) -> Verdict:
     """On the corrected Lemma 7."""
-    records = [record_of(method, world_of(method, problem, dictionary, (r,))) for r in range(replicates)]
-    return list(judged([Lemma7.of(record) for record in records]))[1]
+    told = [theorems(method, world_of(method, problem, dictionary, (r,)))[0] for r in range(replicates)]
+    return list(judged(told))[1]
 
 
 @settings(max_examples=20)
@@ -150,7 +150,7 @@ def test_targets_against_the_sign_are_close_to_lemma_7_and_a_doubled_step_exceed
     problem = make_problem(size, 0)
     problem = replace(problem, x=np.broadcast_to(problem.x[:1], problem.x.shape))
     method = Opposed(M=1, lam=0.0, eta=size.T**-0.5, settle="never")
-    theorem = Lemma7.of(record_of(method, world_of(method, problem, make_dictionary(size))))
+    theorem, *_ = theorems(method, world_of(method, problem, make_dictionary(size)))
     assert least <= theorem.forms[1].right[-1, 0] / theorem.left[-1, 0] <= most
 
 
@@ -210,6 +210,7 @@ def test_printed_forms_say_why_they_do_not_apply() -> None:
     why = ("algo.exploring=10", "algo.q_floor=0.1")
     floored = SteadySfg(M=2, eta=0.01, exploring=10, q_floor=0.1)
     assert unmet(floored) == why
-    printed = next(judged([Lemma7.of(record_of(floored, world_of(floored, problem, dictionary)))] * 2))
+    lemma, *_ = theorems(floored, world_of(floored, problem, dictionary))
+    printed = next(judged([lemma] * 2))
     assert printed.form.unmet == why
     assert printed.answer == "does not apply"

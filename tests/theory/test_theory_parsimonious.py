@@ -55,13 +55,13 @@ def test_a_function_that_meets_all_constraints_costs_as_much_as_that_of_all_samp
         for samples in ((x, y), twice)
     )
     record = parsimonious.Record((one,), (one,), (both,), ())
-    lemma = parsimonious.Lemma3.of(record)
+    *_, lemma = parsimonious.theorems(record)
     assert abs(float(lemma.left[0, 0])) < 1e-6 * one.value[0]
     assert 0 <= float(lemma.forms[0].right[0, 0]) < 1e-6 * one.value[0]
     # A constraint that the function breaks
     far = np.concatenate([x, [[-2.0]]]), np.concatenate([y, [1.0]])
     more = solve(Dual.single(quadrature, *far, 0.0, 0.1), np.ones((1, 5)), 1000)
-    broken = parsimonious.Lemma3.of(parsimonious.Record((one,), (one,), (more,), ()))
+    *_, broken = parsimonious.theorems(parsimonious.Record((one,), (one,), (more,), ()))
     assert broken.left[0, 0] > 0
     assert broken.forms[0].unmet == ("a sample is on its wrong side",)
 
