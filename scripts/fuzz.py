@@ -208,14 +208,15 @@ def _first_round() -> tuple[Any, Any]:
 
 
 def _packets() -> list[bytes]:
-    from fkl.sites.messages import write_packets
+    from fkl.wire.packets import write_packets
 
     content, forms = write_packets([_first_round()[1]])
     return [forms.encode() + b"\0" + content]
 
 
 def _read_packets(folder: Path, content: bytes) -> None:
-    from fkl.sites.messages import read_packets, require_like
+    from fkl.sites.messages import require_like
+    from fkl.wire.packets import read_packets
 
     forms, _, arrays = content.partition(b"\0")
     server, like = _first_round()

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
 from fkl.conditions.secure_cost import CIPHERTEXT, KEY, NUMBER, SHARE
-from fkl.wire.numbers import from_bits, to_bits
+from fkl.wire.payloads import from_bits, to_bits
 
 Words = NDArray[np.uint64]
 PRIME = 2**256 + 297

@@ -21,8 +21,8 @@ from fkl.conditions.secure import Pairwise
 from fkl.conditions.secure_cost import CIPHERTEXT, KEY, NUMBER, SHARE
 from fkl.conditions.secure_protocol import Client, Server, ring
 from fkl.wire.coded_payloads import Padding
-from fkl.wire.numbers import from_bits, to_bits
 from fkl.wire.packets import Packet
+from fkl.wire.payloads import from_bits, to_bits
 
 Vector = NDArray[np.uint64]
 PHASES = 4
@@ -125,30 +125,29 @@ class Sum:
 
 def without_padding(packet: Packet) -> Packet:
     """The same message without the empty bytes that stand for the protocol's letters in a simulation."""
-    parts = {
-        name: (tuple(part._replace(body=b"") if part.kind is Padding else part for part in several), is_tuple)
-        for name, (several, is_tuple) in packet.parts.items()
-    }
-    return replace(packet, parts=parts)
+    return packet.with_parts(lambda part: part._replace(body=b"") if part.kind is Padding else part)
 
 
 def residues(packet: Packet, bits: int) -> Vector:
     """All numbers of a client's message in fixed point."""
-    parts = [part for several, _ in packet.within["message"].parts.values() for part in several]
+    parts = _message_of(packet).parts()
     return np.concatenate([from_bits(part.bits, bits, prod(part.known[0])) for part in parts])
 
 
 def _with_residues(packet: Packet, values: Vector, bits: int) -> Packet:
     """The same message with other numbers."""
-    message, begin, parts = packet.within["message"], 0, {}
-    for name, (several, is_tuple) in message.parts.items():
-        own = []
-        for part in several:
-            end = begin + prod(part.known[0])
-            own.append(part._replace(bits=to_bits(values[begin:end], bits)))
-            begin = end
-        parts[name] = tuple(own), is_tuple
-    return replace(packet, within={**packet.within, "message": replace(message, parts=parts)})
+    message = _message_of(packet)
+    ends = np.cumsum([prod(part.known[0]) for part in message.parts()])
+    own = iter(np.split(values, ends[:-1]))
+    changed = message.with_parts(lambda part: part._replace(bits=to_bits(next(own), bits)))
+    return replace(packet, fields={**packet.fields, "message": changed})
+
+
+def _message_of(packet: Packet) -> Packet:
+    """The method's own message, inside that of the condition."""
+    message = packet.fields["message"]
+    assert isinstance(message, Packet)
+    return message
 
 
 class _Stream:

@@ -1,12 +1,6 @@
-"""Messages between the server and sites: words and packets in Flower's messages, and the bytes of both.
+"""Messages between the server and sites: words and packets in Flower's messages, and the bytes of both."""
 
-All arrays of a message are one string of bytes, in which equal arrays occur once. Facts that both ends know before
-anything is sent, such as shapes and classes, are words. Classes are named and never imported: a message can only name
-classes that the method has already loaded.
-"""
-
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -15,14 +9,11 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
-from fkl.basics.plain_data import NotPlainError, class_of, name_of
 from fkl.data.scale import Scale
 from fkl.sites.configuration import Known
 from fkl.sites.tables import Traffic
-from fkl.wire.numbers import Part
 from fkl.wire.packets import Packet, unpacked
 
-Form = dict[str, Any]
 Words = dict[str, Any]
 """Words of a message."""
 GONE = (ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE, ErrorCode.NODE_UNAVAILABLE)
@@ -100,73 +91,6 @@ def _objects(holder: Any) -> dict[str, int]:
     for child in (holder.children or {}).values():
         found |= _objects(child)
     return found
-
-
-def write_packets(packets: Sequence[Packet | None]) -> tuple[bytes, str]:
-    """The arrays of the messages of a site's clients, and the words that describe them, as JSON; None is no message."""
-    content: dict[bytes, int] = {}  # where each array begins
-    forms = [None if packet is None else _write_packet(packet, content) for packet in packets]
-    return b"".join(content), json.dumps(forms)
-
-
-def read_packets(content: bytes, forms: str) -> list[Packet | None]:
-    """The messages that `write_packets` was given.
-
-    Raises
-    ------
-    fkl.basics.plain_data.NotPlainError
-        For a class that is not loaded here, or is not data.
-    """
-    return [None if form is None else _read_packet(form, content) for form in json.loads(forms)]
-
-
-def _write_packet(packet: Packet, content: dict[bytes, int]) -> Form:
-    parts = {
-        name: [[_write_part(part, content) for part in several], is_tuple]
-        for name, (several, is_tuple) in packet.parts.items()
-    }
-    within = {name: _write_packet(one, content) for name, one in packet.within.items()}
-    return {"class": name_of(packet.kind), "parts": parts, "within": within}
-
-
-def _write_part(part: Part, content: dict[bytes, int]) -> Form:
-    places = []
-    for array in (part.body, part.bits):
-        last = next(reversed(content), b"")
-        begin = content.setdefault(array, content.get(last, 0) + len(last))
-        places.append([begin, begin + len(array)])
-    return {"class": name_of(part.kind), "known": _known_as_words(part.known), "at": places}
-
-
-def _read_packet(form: Form, content: bytes) -> Packet:
-    parts = {
-        name: (tuple(_read_part(one, content) for one in several), bool(is_tuple))
-        for name, (several, is_tuple) in form["parts"].items()
-    }
-    within = {name: _read_packet(one, content) for name, one in form["within"].items()}
-    return Packet(class_of(form["class"]), parts, within)
-
-
-def _read_part(form: Form, content: bytes) -> Part:
-    body, bits = (content[begin:end] for begin, end in form["at"])
-    return Part(class_of(form["class"]), _known_from_words(form["known"]), body, bits)
-
-
-def _known_as_words(value: Any) -> Any:
-    """Facts that both ends know, as JSON, which has no tuples and no classes."""
-    if isinstance(value, tuple):
-        return {"tuple": [_known_as_words(item) for item in value]}
-    if isinstance(value, type):
-        return {"class": name_of(value)}
-    if value is None or type(value) in (bool, int, float, str):
-        return value
-    raise NotPlainError(f"a {type(value).__name__} among the known facts of a message")
-
-
-def _known_from_words(words: Any) -> Any:
-    if not isinstance(words, dict):
-        return words
-    return tuple(map(_known_from_words, words["tuple"])) if "tuple" in words else class_of(words["class"])
 
 
 class NotFiniteError(ValueError):

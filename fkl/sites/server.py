@@ -35,16 +35,14 @@ from fkl.sites.messages import (
     Words,
     pull,
     push,
-    read_packets,
     require_like,
     words_of,
     words_of_answer,
-    write_packets,
 )
 from fkl.sites.states import SEALED, Member, Progress, project_of, read, to_arrays, to_bytes, unfinished
 from fkl.sites.tables import Book, Errors, Traffic
 from fkl.sites.trial import GOES_ON, MARK
-from fkl.wire.packets import Packet
+from fkl.wire.packets import Packet, read_packets, write_packets
 
 PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 """Between two looks for answers: at first, and at most; a tenth of the time waited so far in between."""

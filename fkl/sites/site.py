@@ -25,8 +25,9 @@ from fkl.screen.messages import refuse
 from fkl.sites.clients import StreamClients, ends_of, kind_of
 from fkl.sites.configuration import Known, in_order, noise_of, own_table, run_of
 from fkl.sites.masks import Mask, residues
-from fkl.sites.messages import ABOUT, MEMORY, Words, known_of, read_packets, write_packets
+from fkl.sites.messages import ABOUT, MEMORY, Words, known_of
 from fkl.sites.states import Memory, of_bytes, read, to_arrays, to_bytes
+from fkl.wire.packets import read_packets, write_packets
 
 
 class Site:

@@ -10,17 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.kernels.traceable import namespace
-from fkl.wire.numbers import Part, from_bits, to_bits
 from fkl.wire.payloads import (
     Array,
     Axes,
     Counts,
+    Part,
     PerClient,
     Size,
     Summable,
     Travelling,
+    from_bits,
     known_mask,
     require_leading,
+    to_bits,
     with_axes_of,
 )
 

@@ -1,11 +1,18 @@
-"""Messages as bytes, as sent to a party on another machine."""
+"""Messages as bytes, as sent to a party on another machine, and the words that describe the bytes.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+Facts that both ends know before anything is sent, such as shapes and classes, are words. Classes are named and never
+imported: words can only name classes that the method has already loaded.
+"""
 
-from fkl.wire.numbers import Part
-from fkl.wire.payloads import is_message, kinds
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Union
+
+from fkl.basics.plain_data import NotPlainError, class_of, name_of
+from fkl.wire.payloads import Part, is_message, payloads_of
+
+Field = Union[Part, tuple[Part, ...], "Packet"]
 
 
 @dataclass(frozen=True)
@@ -16,30 +23,40 @@ class Packet:
     ----------
     kind : type
         Class of the message.
-    parts : dict of str to (tuple of Part, bool)
-        By field, and whether the field is a tuple.
-    within : dict of str to Packet
-        Nested messages, by field.
+    fields : dict of str to Part, tuple of Part, or Packet
+        A nested message is a packet.
     """
 
     kind: type
-    parts: Mapping[str, tuple[tuple[Part, ...], bool]]
-    within: Mapping[str, "Packet"] = field(default_factory=dict)
+    fields: Mapping[str, Field]
+
+    def parts(self) -> Iterator[Part]:
+        """All payloads as bytes, in the order of `fkl.wire.payloads.kinds`."""
+        for field in self.fields.values():
+            if isinstance(field, Packet):
+                yield from field.parts()
+            else:
+                yield from [field] if isinstance(field, Part) else field
+
+    def with_parts(self, changed: Callable[[Part], Part]) -> "Packet":
+        """The same message with other payloads."""
+
+        def of_field(field: Field) -> Field:
+            if isinstance(field, Packet):
+                return field.with_parts(changed)
+            return changed(field) if isinstance(field, Part) else tuple(map(changed, field))
+
+        return replace(self, fields={name: of_field(field) for name, field in self.fields.items()})
 
     @property
-    def form(self) -> Any:
+    def form(self) -> "Packet":
         """Everything except the bytes: both ends know it before anything is sent."""
-        own = {
-            name: ([(part.kind, part.known) for part in parts], several)
-            for name, (parts, several) in self.parts.items()
-        }
-        return self.kind, own, {name: packet.form for name, packet in self.within.items()}
+        return self.with_parts(lambda part: part._replace(body=b"", bits=b""))
 
     @property
     def size(self) -> int:
         """Bytes of the arrays."""
-        own = sum(len(part.body) + len(part.bits) for parts, _ in self.parts.values() for part in parts)
-        return own + sum(packet.size for packet in self.within.values())
+        return sum(len(part.body) + len(part.bits) for part in self.parts())
 
 
 def packed(message: Any, k: int, width: int) -> Packet | None:
@@ -49,22 +66,81 @@ def packed(message: Any, k: int, width: int) -> Packet | None:
     """
     if message is None:
         return None
-    held = {one.name: getattr(message, one.name) for one in fields(message)}
-    within = {name: packed(value, k, width) for name, value in held.items() if is_message(value)}
-    parts = {
-        kind: (tuple(payload.dense().packed(k, width) for payload in payloads), isinstance(held[kind], tuple))
-        for kind, payloads in kinds(message)
-        if kind in held and kind not in within
-    }
-    return Packet(type(message), parts, {name: one for name, one in within.items() if one is not None})
+    parts = iter([payload.dense().packed(k, width) for payload in payloads_of(message)])
+
+    def packet_of(message: Any) -> Packet:
+        return Packet(type(message), {one.name: of_field(getattr(message, one.name)) for one in fields(message)})
+
+    def of_field(value: Any) -> Field:
+        if is_message(value):
+            return packet_of(value)
+        return tuple(next(parts) for _ in value) if isinstance(value, tuple) else next(parts)
+
+    return packet_of(message)
 
 
-def unpacked(packets: list[Packet]) -> Any:
+def unpacked(packets: Sequence[Packet]) -> Any:
     """One message from those of several clients, client after client."""
-    made: dict[str, Any] = {name: unpacked([packet.within[name] for packet in packets]) for name in packets[0].within}
-    for name, (parts, several) in packets[0].parts.items():
-        joined = tuple(
-            part.kind.from_parts([packet.parts[name][0][j] for packet in packets]) for j, part in enumerate(parts)
-        )
-        made[name] = joined if several else joined[0]
-    return packets[0].kind(**made)
+
+    def joined(several: Sequence[Any]) -> Any:
+        first = several[0]
+        if isinstance(first, Packet):
+            return first.kind(**{name: joined([one.fields[name] for one in several]) for name in first.fields})
+        if isinstance(first, Part):
+            return first.kind.from_parts(several)
+        return tuple(map(joined, zip(*several, strict=True)))
+
+    return joined(packets)
+
+
+def write_packets(packets: Sequence[Packet | None]) -> tuple[bytes, str]:
+    """The arrays of several clients' messages as one string, and the words, as JSON; None is no message.
+
+    Equal arrays occur once.
+    """
+    content: dict[bytes, int] = {}  # where each array begins
+
+    def place(array: bytes) -> list[int]:
+        last = next(reversed(content), b"")
+        begin = content.setdefault(array, content.get(last, 0) + len(last))
+        return [begin, begin + len(array)]
+
+    def words(value: Any) -> Any:
+        if isinstance(value, Packet):
+            of_fields = {name: words(field) for name, field in value.fields.items()}
+            return {"message": name_of(value.kind), "fields": of_fields}
+        if isinstance(value, Part):
+            places = [place(value.body), place(value.bits)]
+            return {"payload": name_of(value.kind), "known": words(value.known), "at": places}
+        if isinstance(value, tuple):
+            return {"tuple": list(map(words, value))}
+        if isinstance(value, type):
+            return {"class": name_of(value)}
+        if value is None or type(value) in (bool, int, float, str):
+            return value
+        raise NotPlainError(f"a {type(value).__name__} among the known facts of a message")
+
+    forms = json.dumps(list(map(words, packets)))
+    return b"".join(content), forms
+
+
+def read_packets(content: bytes, forms: str) -> list[Packet | None]:
+    """The messages that `write_packets` was given.
+
+    Raises
+    ------
+    fkl.basics.plain_data.NotPlainError
+        For a class that is not loaded here, or is not data; other errors for words that `write_packets` did not write.
+    """
+
+    def value(words: Any) -> Any:
+        if not isinstance(words, dict):
+            return words
+        if "message" in words:
+            return Packet(class_of(words["message"]), {name: value(one) for name, one in words["fields"].items()})
+        if "payload" in words:
+            body, bits = (content[begin:end] for begin, end in words["at"])
+            return Part(class_of(words["payload"]), value(words["known"]), body, bits)
+        return tuple(map(value, words["tuple"])) if "tuple" in words else class_of(words["class"])
+
+    return list(map(value, json.loads(forms)))

@@ -19,10 +19,32 @@ from fkl.basics.errors import BrokenPromiseError
 from fkl.kernels import FeatureBank
 from fkl.kernels.client_tiles import by_tile, sum_in_order, tile_sums, tiles
 from fkl.kernels.traceable import namespace, traced
-from fkl.wire.numbers import Part, array_of, narrowed, of_array
 
 Array = NDArray[np.floating]
 Counts = NDArray[np.int64]
+LARGEST = 8
+"""Largest size of one number in memory."""
+
+
+class Part(NamedTuple):
+    """One payload as bytes.
+
+    Parameters
+    ----------
+    kind : type
+        Class of the payload, which restores it from parts.
+    known : tuple
+        Facts that both ends know before anything is sent, such as shape and type.
+    body : bytes
+        Scalars.
+    bits : bytes
+        Numbers with fewer bits than a scalar, and masks with the positions of scalars.
+    """
+
+    kind: type[Any]
+    known: tuple[Any, ...]
+    body: bytes
+    bits: bytes = b""
 
 
 class Size(NamedTuple):
@@ -82,7 +104,7 @@ class Travelling:
         Raises
         ------
         TypeError, OverflowError
-            As in `fkl.wire.numbers.narrowed`.
+            As in `narrowed`.
         ValueError
             For an array with other leading axes, or without entries, because its shape would carry information.
         """
@@ -192,8 +214,45 @@ class Summable(Travelling):
         return self.of_sums(*self.sums(share))
 
 
+class Values(Travelling):
+    """A payload of one array, `values`, and perhaps a mask `chosen` (R, K, n) of the entries that travel.
+
+    With n above 1, one bit per entry informs the receiver.
+    """
+
+    values: NDArray[Any]
+
+    def wire_size(self, width: int) -> Size:
+        """Scalars and bytes that each client sends or receives, or that each link carries."""
+        scalars, chosen = prod(self.values.shape[len(self.leading["values"]) :]), chosen_of(self)
+        if chosen is None:
+            return _size_of_arrays(len(self.values), scalars, width)
+        return _size_of_entries(chosen, scalars // chosen.shape[2], width)
+
+    def packed(self, k: int, width: int) -> Part:
+        """As `Dense.packed`: the chosen entries, and the bits of their mask; for links, k is the link's index."""
+        values, masks = self.values[0] if self.one_for_all else self.values[0, k], chosen_of(self)
+        if masks is None:
+            return of_array(type(self), values, width)
+        chosen = masks[0, k]
+        mask = np.packbits(chosen).tobytes() if len(chosen) > 1 and chosen.any() else b""
+        sent = of_array(type(self), values[np.broadcast_to(chosen, len(values))], width)
+        return sent._replace(known=(values.shape, values.dtype.str), bits=mask)
+
+    @classmethod
+    def from_parts(cls, parts: Sequence[Part]) -> Any:
+        """As `Dense.from_parts`; 0 where nothing has travelled."""
+        arrays, travelled = zip(*map(_received_entries, parts), strict=True)
+        values, mask = np.stack(arrays)[None], known_mask(travelled)
+        return cls(values) if mask is None else cls(values, mask)  # type: ignore[call-arg]
+
+    def added_to(self, held: Array) -> Array:
+        """New copy at a receiver with the old copy (R, K, ...) or (R, links, ...): the message."""
+        return self.values
+
+
 @dataclass(frozen=True)
-class SameForAll(Travelling):
+class SameForAll(Values):
     """One array that is the same for every client.
 
     Parameters
@@ -206,15 +265,6 @@ class SameForAll(Travelling):
 
     values: NDArray[Any]
 
-    def wire_size(self, width: int) -> Size:
-        """Scalars and bytes that each client sends or receives."""
-        scalars = np.full((len(self.values), 1), self.values[0].size)
-        return Size(scalars, scalars * width)
-
-    def packed(self, k: int, width: int) -> Part:
-        """Client k's part, of the only replicate, as bytes."""
-        return of_array(SameForAll, self.values[0], width)
-
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "SameForAll":
         """As `Dense.from_parts`; every client received the same."""
@@ -222,15 +272,14 @@ class SameForAll(Travelling):
 
 
 @dataclass(frozen=True)
-class PerClient(Summable):
+class PerClient(Values, Summable):
     """Every client's own array.
 
     Parameters
     ----------
     values : (R, K, ...)
     chosen : (R, K, n) bool, or None
-        Entries along the third axis that travel; with n = 1 all or none; the others are 0. None for all. With n above
-        1, one bit per entry informs the receiver.
+        Entries along the third axis that travel; with n = 1 all or none; the others are 0.
     """
 
     leading = {"values": "RK", "chosen": "RK"}  # noqa: RUF012
@@ -238,43 +287,12 @@ class PerClient(Summable):
     values: NDArray[Any]
     chosen: NDArray[np.bool_] | None = None
 
-    def wire_size(self, width: int) -> Size:
-        """Scalars and bytes that each client sends or receives."""
-        if self.chosen is None:
-            return _size_of_arrays(self.values.shape, width)
-        return _size_of_entries(self.chosen, self.values[0, 0].size // self.chosen.shape[2], width)
-
-    def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`: the chosen entries, and the bits of their mask."""
-        values = self.values[0, k]
-        if self.chosen is None:
-            return of_array(PerClient, values, width)
-        return _entries_as_part(PerClient, values, self.chosen[0, k], width)
-
-    @classmethod
-    def from_parts(cls, parts: Sequence[Part]) -> "PerClient":
-        """As `Dense.from_parts`; 0 where nothing has travelled."""
-        arrays, travelled = [], [_which_travelled(part) for part in parts]
-        for part, there in zip(parts, travelled, strict=True):
-            if not part.bits:
-                arrays.append(array_of(part))
-                continue
-            shape, dtype = part.known
-            values = np.zeros(shape, dtype)
-            values[there] = _travelled_entries(part, there)
-            arrays.append(values)
-        return cls(np.stack(arrays)[None], known_mask(travelled))
-
     def tile_sums(self, share: Array) -> tuple[Array]:
         """Weighted sums over each tile of clients by itself, (tiles, R, ...)."""
         R, K = self.values.shape[:2]
         flat = self.values.reshape(R, K, -1).astype(np.float64, copy=False)
         terms = by_tile(namespace(flat).matmul, (share, 0), (flat, 1))
         return (terms.reshape(-1, R, *self.values.shape[2:]),)
-
-    def added_to(self, held: Array) -> Array:
-        """New copy at a receiver with the old copy (R, K, ...): the message."""
-        return self.values
 
     def squared_norm(self) -> NDArray[np.float64]:
         """Squared Euclidean norm of each client's array, (R, K)."""
@@ -288,7 +306,7 @@ class PerClient(Summable):
 
 
 @dataclass(frozen=True)
-class Selected(Travelling):
+class Selected(Values):
     """Entries of one array that is the same for all clients; each client receives its own selection.
 
     Parameters
@@ -296,7 +314,7 @@ class Selected(Travelling):
     values : (R, n, ...)
         The sender's array; at a receiver NaN in places that have not travelled.
     chosen : (R, K, n) bool
-        Entries that each client receives; one bit per entry informs the client, as in `PerClient`.
+        Entries that each client receives.
     """
 
     one_for_all = True
@@ -305,26 +323,19 @@ class Selected(Travelling):
     values: Array
     chosen: NDArray[np.bool_]
 
-    def wire_size(self, width: int) -> Size:
-        """Scalars and bytes that each client sends or receives."""
-        return _size_of_entries(self.chosen, prod(self.values.shape[2:]), width)
-
-    def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`: the chosen entries, and the bits of their mask."""
-        return _entries_as_part(Selected, self.values[0], self.chosen[0, k], width)
-
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Selected":
         """As `Dense.from_parts`; entries that any of the clients received."""
         shape, dtype = parts[0].known
-        values, chosen = np.full(shape, np.nan, dtype), np.stack([_which_travelled(part) for part in parts])
-        for part, there in zip(parts, chosen, strict=True):
-            values[there] = _travelled_entries(part, there)
-        return cls(values[None], chosen[None])
+        values, travelled = np.full(shape, np.nan, dtype), []
+        for array, there in map(_received_entries, parts):
+            values[there] = array[there]
+            travelled.append(there)
+        return cls(values[None], np.stack(travelled)[None])
 
 
 @dataclass(frozen=True)
-class OnLinks(Travelling):
+class OnLinks(Values):
     """A separate vector for each link from an agent to a neighbour; no other payload travels with it.
 
     Parameters
@@ -336,23 +347,6 @@ class OnLinks(Travelling):
     leading = {"values": "RL"}  # noqa: RUF012
 
     values: Array
-
-    def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`, for one link."""
-        return _size_of_arrays(self.values.shape, width)
-
-    def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`, for the link with index k."""
-        return of_array(OnLinks, self.values[0, k], width)
-
-    @classmethod
-    def from_parts(cls, parts: Sequence[Part]) -> "OnLinks":
-        """One payload from the parts of several clients."""
-        return cls(np.stack([array_of(part) for part in parts])[None])
-
-    def added_to(self, held: Array) -> Array:
-        """New copy at a receiver with the old copy (R, links, P): the message."""
-        return self.values
 
 
 @dataclass(frozen=True)
@@ -435,10 +429,10 @@ class FeatureGradients(Summable):
 
     def wire_size(self, width: int) -> Size:
         """Scalars and bytes that each client sends or receives."""
-        R, K, N = self.coefficients.shape
+        R, _, N = self.coefficients.shape
         P = self.theta.shape[-1]
         if self.chosen is None:
-            return _size_of_arrays((R, K, N, P), width)
+            return _size_of_arrays(R, N * P, width)
         return _size_of_entries(self.chosen, N * P // self.chosen.shape[2], width)
 
     def dense(self) -> PerClient:
@@ -511,7 +505,7 @@ class RankOne(Summable):
 
     def wire_size(self, width: int) -> Size:
         """Scalars and bytes that each client sends or receives."""
-        return _size_of_arrays((*self.left.shape, self.right.shape[2]), width)
+        return _size_of_arrays(len(self.left), self.left.shape[2] * self.right.shape[2], width)
 
     def dense(self) -> PerClient:
         """The matrices themselves, (R, K, m, n)."""
@@ -617,31 +611,22 @@ def known_mask(travelled: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_] | No
     return None if all(map(np.all, travelled)) else np.stack(travelled)[None]
 
 
-def _entries_as_part(kind: type[Any], values: NDArray[Any], chosen: NDArray[np.bool_], width: int) -> Part:
-    """The chosen entries along the first axis, and the bits of their mask."""
-    mask = np.packbits(chosen).tobytes() if len(chosen) > 1 and chosen.any() else b""
-    sent = of_array(kind, values[np.broadcast_to(chosen, len(values))], width)
-    return sent._replace(known=(values.shape, values.dtype.str), bits=mask)
-
-
-def _which_travelled(part: Part) -> NDArray[np.bool_]:
-    """Entries along the first axis that have travelled; without a mask, all or none."""
-    entries = part.known[0][0] if part.known[0] else 1
-    if not part.bits:
-        return np.full(entries, bool(part.body))
-    return np.unpackbits(np.frombuffer(part.bits, np.uint8), count=entries).astype(np.bool_)
-
-
-def _travelled_entries(part: Part, there: NDArray[np.bool_]) -> NDArray[Any]:
-    """The entries that have travelled, one after another."""
+def _received_entries(part: Part) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """An array that has travelled, or some of its entries, and which; without a mask, all or none."""
     shape, dtype = part.known
-    return array_of(part._replace(known=((int(there.sum()), *shape[1:]), dtype)))
+    entries = shape[0] if shape else 1
+    if not part.bits:
+        return array_of(part), np.full(entries, bool(part.body))
+    there = np.unpackbits(np.frombuffer(part.bits, np.uint8), count=entries).astype(np.bool_)
+    values = np.zeros(shape, dtype)
+    values[there] = array_of(part._replace(known=((int(there.sum()), *shape[1:]), dtype)))
+    return values, there
 
 
-def _size_of_arrays(shape: tuple[int, ...], width: int) -> Size:
-    """Size of an array (R, K, ...) that clients send completely."""
-    scalars = np.full((shape[0], 1), prod(shape[2:]))
-    return Size(scalars, scalars * width)
+def _size_of_arrays(replicates: int, scalars: int, width: int) -> Size:
+    """Size of arrays with so many scalars, which clients send completely."""
+    each = np.full((replicates, 1), scalars)
+    return Size(each, each * width)
 
 
 def _size_of_entries(chosen: NDArray[np.bool_], length: int, width: int) -> Size:
@@ -650,3 +635,62 @@ def _size_of_entries(chosen: NDArray[np.bool_], length: int, width: int) -> Size
     n = chosen.shape[2]
     bits = -(-n // 8) * (scalars > 0) if n > 1 else 0
     return Size(scalars, scalars * width + bits)
+
+
+def of_array(kind: type[Any], values: NDArray[Any], width: int) -> Part:
+    """A whole array as bytes, with `width` bytes for each scalar."""
+    return Part(
+        kind, (values.shape, values.dtype.str), values.astype(f"{_kind_of_number(values.dtype)}{width}").tobytes()
+    )
+
+
+def array_of(part: Part) -> NDArray[Any]:
+    """The argument of `of_array`; 0 if nothing has travelled."""
+    shape, dtype = part.known
+    values = np.zeros(shape, dtype)
+    if part.body:
+        width = len(part.body) // values.size
+        values[...] = np.frombuffer(part.body, f"{_kind_of_number(values.dtype)}{width}").reshape(shape)
+    return values
+
+
+def to_bits(values: NDArray[Any], bits: int) -> bytes:
+    """Whole numbers (n,) modulo 2^bits as bytes, `bits` bits for each, one after another."""
+    each = np.unpackbits(values.astype(">u8").view(np.uint8).reshape(-1, 8), axis=1)[:, 64 - bits :]
+    return np.packbits(each).tobytes()
+
+
+def from_bits(packed: bytes, bits: int, count: int) -> NDArray[np.uint64]:
+    """The numbers that `to_bits` wrote, `count` of them."""
+    each = np.unpackbits(np.frombuffer(packed, np.uint8), count=count * bits).reshape(count, bits)
+    whole = np.pad(each, ((0, 0), (64 - bits, 0)))
+    return np.packbits(whole, axis=1).view(">u8").ravel().astype(np.uint64)
+
+
+def narrowed(values: NDArray[Any], width: int) -> NDArray[Any]:
+    """Numbers as they arrive over a wire with `width` bytes per scalar: the same type, but at most this width.
+
+    Raises
+    ------
+    TypeError
+        If it is not a plain array of numbers in the machine's byte order; its type would carry information.
+    OverflowError
+        For integers that do not fit in `width` bytes.
+    """
+    dtype = getattr(values, "dtype", np.dtype(object))
+    numbers = dtype.kind in "biuf" and dtype.isnative and dtype.itemsize <= LARGEST
+    if not numbers or (isinstance(values, np.ndarray) and type(values) is not np.ndarray):
+        allowed = f"an array of numbers in native byte order, of at most {LARGEST} bytes each"
+        raise TypeError(f"is {type(values).__name__} of {dtype.str}, must be {allowed}")
+    if dtype.itemsize <= width:
+        return values
+    with np.errstate(over="ignore"):  # diverging numbers become infinite earlier
+        arrives = values.astype(f"{_kind_of_number(dtype)}{width}").astype(dtype)
+    if dtype.kind != "f" and isinstance(values, np.ndarray) and (arrives != values).any():
+        raise OverflowError(f"holds {values.flat[(arrives != values).argmax()]}, which {width} bytes do not")
+    return arrives
+
+
+def _kind_of_number(dtype: np.dtype[Any]) -> str:
+    """Letter in numpy for integers or floats, by which values of this type travel."""
+    return "i" if dtype.kind in "iub" else "f"

@@ -16,8 +16,7 @@ from fkl.conditions.secure_cost import SHARE, degree, overhead
 from fkl.conformance import PROMISES, Conformance, scenario
 from fkl.engines.experiment import make_world
 from fkl.runs.prepare import prepare
-from fkl.wire.numbers import from_bits, to_bits
-from fkl.wire.payloads import PerClient
+from fkl.wire.payloads import PerClient, from_bits, to_bits
 
 pytest.importorskip("cryptography")
 from fkl.conditions import secure_protocol as secure_sum

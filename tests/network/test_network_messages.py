@@ -12,7 +12,6 @@ from literal.worlds import Size, make_dictionary
 from fkl.basics.random_streams import Streams
 from fkl.conditions.compression import Sign, TopK
 from fkl.wire.coded_payloads import OneCodeForAll, Padding, Quantised, Residues
-from fkl.wire.numbers import narrowed
 from fkl.wire.packets import packed, unpacked
 from fkl.wire.payloads import (
     FeatureGradients,
@@ -24,6 +23,7 @@ from fkl.wire.payloads import (
     SameForAll,
     Selected,
     kinds,
+    narrowed,
     wire_size,
 )
 

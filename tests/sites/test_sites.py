@@ -27,13 +27,12 @@ from fkl.config.compose import compose
 from fkl.results.model import load as load_model
 from fkl.sites.configuration import OfSites, run_of
 from fkl.sites.masks import residues
-from fkl.sites.messages import read_packets, write_packets
 from fkl.sites.server import SitesServer
 from fkl.sites.site import client_app
 from fkl.sites.states import unfinished
 from fkl.sites.trial import GOES_ON
-from fkl.wire.numbers import to_bits
-from fkl.wire.packets import Packet
+from fkl.wire.packets import Packet, read_packets, write_packets
+from fkl.wire.payloads import to_bits
 
 RUN = "left"
 """Name of the run: that of the server's folder."""
@@ -761,7 +760,7 @@ def test_a_cell_without_a_value_of_the_configuration_is_refused_at_its_site(
 def test_a_message_can_name_nothing_that_is_not_loaded() -> None:
     """Nor anything that is more than data."""
     for name in ("antigravity:Thing", "subprocess:Popen", "fkl.basics.plain_data:GENERATORS"):
-        form = json.dumps([{"class": name, "parts": {}, "within": {}}])
+        form = json.dumps([{"message": name, "fields": {}}])
         with pytest.raises(NotPlainError):
             read_packets(b"", form)
 
