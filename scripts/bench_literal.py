@@ -12,12 +12,10 @@ import numpy as np
 from literal import decentralized, omkl_gf, pof_mkl, raker
 from literal.common import frequencies
 from tabulate import tabulate
-from threadpoolctl import threadpool_limits
 
 from fkl.algorithms.decentralized.consensus import Dkla
-from fkl.algorithms.parsimonious.dual import Dual
 from fkl.basics.random_streams import Role, Streams
-from fkl.bench import coke, graph_omkl, parsimonious
+from fkl.bench import coke, graph_omkl
 from fkl.bench import pof_mkl as bench_pof_mkl
 from fkl.bench.case import Case
 from fkl.bench.floor import random_stream, seconds
@@ -70,42 +68,10 @@ def of_dkla(iterations: int = 5) -> Iterator[Timed]:
     yield coke.cases()[0], lambda: whole * seconds(lambda: decentralized.dkla(*samples, 1e-3, 1e-2, iterations))
 
 
-def of_parsimonious(steps: int = 10) -> Iterator[Timed]:
-    """Eqs. (8) to (12) with the whole kernel of one agent after another, in one thread."""
-    for words, problem in parsimonious.problems().items():
-        yield parsimonious.case(words, problem), literal_ascent(problem, steps)
-
-
-def literal_ascent(problem: Dual, steps: int) -> Callable[[], float]:
-    """Seconds of the ascent, from a few steps of it."""
-    start = problem.random_start(np.random.default_rng(1))
-    threshold = np.sqrt(2 * problem.gamma)
-    rates = problem.N[:, 0] ** 2 / problem.smoothness()
-    matrices = [
-        np.einsum("wng,wnh->wghn", kernel.first, kernel.rest).reshape(problem.quadrature.size, -1)
-        for kernel in map(problem.kernel, range(len(start)))
-    ]
-
-    def work() -> None:
-        for K, here, y, lam, rate in zip(matrices, problem.present, problem.y, start, rates, strict=True):
-            lam, y, N = lam[here], y[here], here.sum()
-            for _ in range(steps):
-                alpha = K @ (lam * y) / N
-                alpha[np.abs(alpha) <= threshold] = 0.0
-                f = (alpha * problem.quadrature.weights) @ K
-                lam = np.maximum(lam + rate * (1 - problem.eps - y * f) / N, 0.0)
-
-    def timed() -> float:
-        with threadpool_limits(1, user_api="blas"):
-            return seconds(work) * parsimonious.STEPS / steps
-
-    return timed
-
-
 def main() -> None:
     """Print the table."""
     rows = []
-    for cases in (of_pof_mkl(), of_graph_omkl(), of_dkla(), of_parsimonious()):
+    for cases in (of_pof_mkl(), of_graph_omkl(), of_dkla()):
         for case, literal in cases:
             ours, slow = np.transpose([(once, literal()) for once, _ in case.turns()])
             figures = f"{np.median(ours):.3g}", f"{np.median(slow):.3g}", f"{np.median(slow / ours):.0f}"

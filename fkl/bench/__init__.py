@@ -20,7 +20,7 @@ from fkl.bench.case import Case
 from fkl.results.folder import processor_name
 from fkl.screen.units import bytes_of
 
-BENCHES = ("pof_mkl", "federated", "graph_omkl", "coke", "fdskl", "parsimonious", "rf_gp")
+BENCHES = ("pof_mkl", "federated", "graph_omkl", "coke", "fdskl", "rf_gp")
 ON_REQUEST = ("gpu",)
 """Benchmarks that run only when they are named; they need JAX."""
 FRAMEWORKS = "frameworks"

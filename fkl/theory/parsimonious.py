@@ -160,7 +160,7 @@ def record_of(algorithm: Any, world: World) -> Record:
         own = of_function.problem
         x, y = own.x[own.present], own.y[own.present]
         problem = Dual.single(own.quadrature, x, y, own.gamma, own.eps)
-        together.append(algorithm.ascend(problem, of_function.mu[own.present][None] * problem.N))
+        together.append(algorithm.solution(problem))
     sums = (DualSum.of(own, all_samples.problem) for own, all_samples in zip(local, together, strict=True))
     return Record(final, local, tuple(together), tuple(sums))
 

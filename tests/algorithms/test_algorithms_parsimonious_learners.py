@@ -163,8 +163,7 @@ def test_both_learn_the_ellipses() -> None:
 
 
 def test_one_agent_is_the_centralized_learner() -> None:
-    """The server starts where its only agent ended, so that nothing is left to do."""
-    keys = {**KEYS, "gamma": 0.0, "rule": "accelerated", "steps": 20000, "tolerance": 1e-4, "eps": 0.5}
+    keys = {**KEYS, "gamma": 0.0, "tolerance": 1e-4, "eps": 0.5}
     federated = Federated(**keys)
     problem = ellipses(federated, rows=40, replicates=1, per_side=1)
     functions = [play(method, problem)[0] for method in (federated, Centralized(**keys))]
@@ -176,8 +175,7 @@ def test_one_agent_is_the_centralized_learner() -> None:
     assert values[0] == pytest.approx(values[1], rel=1e-2)
     server, client = states(federated, problem)
     assert 0 < client.sent.sum() < 40
-    assert client.local[0][0].steps[0] > 0
-    assert server.final[0][0].steps.tolist() == [0]
+    assert client.local[0][0].steps[0] >= server.final[0][0].steps[0] > 0
 
 
 @pytest.mark.parametrize("count", [2, 5])
@@ -239,11 +237,10 @@ def test_every_site_is_a_client_with_all_its_rows() -> None:
     assert sorted(batch.part(False)[1]) == [1, 4], "the data set's own test samples, whatever the share"
 
 
-@pytest.mark.parametrize("rule", ["interior", "accelerated"])
 @pytest.mark.parametrize("kind", [Federated, Centralized, PooledMachine, CascadeMachine])
-def test_parties_on_their_own_are_all_at_once(kind: type, rule: str) -> None:
-    """Also where the start is drawn; and what passes as bytes is what the ledger has."""
-    keys = {"gamma": 1.0, "eps": 0.1, "steps": 50, "centres": 196, "rule": rule}
+def test_parties_on_their_own_are_all_at_once(kind: type) -> None:
+    """And what passes as bytes is what the ledger has."""
+    keys = {"gamma": 1.0, "eps": 0.1, "steps": 50, "centres": 196}
     method = kind(**keys) if issubclass(kind, Parsimonious) else kind(C=10.0)
     given = Experiment(ellipses(method, replicates=1), Dictionary(), Network(), method, 0, 1, "float64")
     require_parties_agree(method, lambda: make_world(given, (0,))[0], PartyObject)
@@ -260,8 +257,6 @@ def test_a_target_of_one_value_is_refused() -> None:
         (lambda: Federated(gamma=-1.0), "gamma"),
         (lambda: Federated(eps=1.0), "eps"),
         (lambda: Federated(steps=0), "steps"),
-        (lambda: Federated(rule="newton"), "rule"),
-        (lambda: Federated(eta=0.0), "eta"),
         (lambda: Federated(centres=0), "centres"),
         (lambda: play(Federated(**{**KEYS, "box": [[0.0], [1.0]]}), of_classes(2)), "box"),
         (lambda: play(Federated(**{**KEYS, "box": None, "widths": [1.0, -1.0]}), of_classes(2)), "widths"),

@@ -57,7 +57,7 @@ def test_secureboost_s_gamma_is_half_of_xgboost_s(gamma: float, splits: bool) ->
 def test_a_parsimonious_model_that_is_sent_breaks_its_constraints_more_than_the_gap() -> None:
     table = Ellipses(rows=90, test_rows=0).load(Store(Path()), np.random.default_rng(0))
     problem = Dual.single(Quadrature.over_box(BOX, 24**2, (1.0, 2.0, 4.0)), table.x, table.y, 25.0, 0.01)
-    solution = solve(problem, problem.random_start(np.random.default_rng(0)), 1000, tolerance=1e-7)
+    solution = solve(problem, 1000, tolerance=1e-7)
     assert float(solution.gap[0]) <= 1e-7
     assert 1e-5 < float(solution.violation[0]) <= 1.1e-2
     assert "may violate them" in words(Parsimonious.__doc__) and "1e-4 to 1.1e-2 (of 0.99)" in told("parsimonious")

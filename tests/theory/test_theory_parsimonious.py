@@ -50,17 +50,14 @@ def test_a_function_that_meets_all_constraints_costs_as_much_as_that_of_all_samp
     x = np.array([[-1.0], [-0.5], [0.5], [1.0]])
     y = np.sign(x[:, 0])
     twice = np.concatenate([x, x]), np.concatenate([y, y])
-    one, both = (
-        solve(Dual.single(quadrature, *samples, 0.0, 0.1), np.ones((1, len(samples[1]))), 1000)
-        for samples in ((x, y), twice)
-    )
+    one, both = (solve(Dual.single(quadrature, *samples, 0.0, 0.1), 1000) for samples in ((x, y), twice))
     record = parsimonious.Record((one,), (one,), (both,), ())
     *_, lemma = parsimonious.theorems(record)
     assert abs(float(lemma.left[0, 0])) < 1e-6 * one.value[0]
     assert 0 <= float(lemma.forms[0].right[0, 0]) < 1e-6 * one.value[0]
     # A constraint that the function breaks
     far = np.concatenate([x, [[-2.0]]]), np.concatenate([y, [1.0]])
-    more = solve(Dual.single(quadrature, *far, 0.0, 0.1), np.ones((1, 5)), 1000)
+    more = solve(Dual.single(quadrature, *far, 0.0, 0.1), 1000)
     *_, broken = parsimonious.theorems(parsimonious.Record((one,), (one,), (more,), ()))
     assert broken.left[0, 0] > 0
     assert broken.forms[0].unmet == ("a sample is on its wrong side",)
@@ -104,8 +101,8 @@ def test_theorem_3_ignores_the_threshold() -> None:
     gamma, apart, N = 1.0, 6.0, 2
     quadrature = Quadrature.over_box(np.array([[-5.0], [apart + 5]]), 20001, [1.0])
     x, y = np.array([[0.0], [apart]]), np.ones(N)
-    together = solve(Dual.single(quadrature, x, y, gamma, 0.0), np.ones((1, N)), 1000)
-    agents = solve(Dual.of_agents(quadrature, x, y, np.arange(N), gamma, 0.0), np.ones((N, 1)), 1000)
+    together = solve(Dual.single(quadrature, x, y, gamma, 0.0), 1000)
+    agents = solve(Dual.of_agents(quadrature, x, y, np.arange(N), gamma, 0.0), 1000)
     difference = np.abs(together.alpha[0] - agents.alpha.sum(axis=0)).max()
     active = together.alpha[0] != 0
     mu, m = smallest_eigenvalue(quadrature, x, active), float(quadrature.weights @ active)

@@ -10,14 +10,15 @@ enter one at a time, starting with the most violated constraint. Samples whose m
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from fkl.algorithms.parsimonious.ascent import Kernel
-from fkl.algorithms.parsimonious.quadrature import Array, Quadrature
+from fkl.algorithms.parsimonious.quadrature import Array, Kernel, Quadrature
+from fkl.kernels.client_tiles import row_blocks
 
 Numbers = NDArray[np.int64]
 
@@ -27,6 +28,8 @@ BREACH = 1 / 8
 """Allowed violation of a constraint, as a share of the tolerance: scaling it away raises the cost by twice as much."""
 COLUMNS = 32
 """Initial number of columns of Q."""
+FACTORS = 1 << 25
+"""Largest number of values in a problem's kernel factors that are kept; more are recomputed, in parts."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +41,11 @@ class Samples:
     quadrature : Quadrature
     x : (n, d)
     y : (n,)
-    kernel : Kernel
-        Kernel of all samples, with its factors or without.
     """
 
     quadrature: Quadrature
     x: Array
     y: Array
-    kernel: Kernel
 
     def rows(self, numbers: Numbers) -> Array:
         """y_n k(x_n, s_m; w_m) of some samples, (samples, M)."""
@@ -59,7 +59,7 @@ class Samples:
         """Columns of Q, (n, samples): sums over the nodes, which have equal weights, are products of two sums."""
         first, rest = (factor.swapaxes(1, 2) for factor in self._kernel_factors(numbers))
         columns = np.empty((len(self.y), len(numbers)))
-        for here in self._parts_of_samples():
+        for here in self._parts_of_samples(len(self.y)):
             all_first, all_rest = self._kernel_factors(here)
             columns[here] = np.einsum("wnm,wnm->nm", all_first @ first, all_rest @ rest)
         columns *= self.quadrature.weights[0] * self.y[:, None] * self.y[numbers]
@@ -69,27 +69,40 @@ class Samples:
         """y_n f(x_n) at values alpha (M,) of the nodes, eq. (11): (n,)."""
         block = (alpha * self.quadrature.weights).reshape(self.quadrature.block).swapaxes(1, 2)
         f = np.empty(len(self.y))
-        for here in self._parts_of_samples():
+        for here in self._parts_of_samples(len(self.y)):
             first, rest = self._kernel_factors(here)
             f[here] = np.einsum("wng,wng->n", first, rest @ block)
         return self.y * f
 
-    def _kernel_factors(self, numbers: Numbers | slice) -> tuple[Array, Array]:
-        """The kernel's two factors for some samples."""
-        if self._keeps_factors:
-            return self.kernel.first[:, numbers], self.kernel.rest[:, numbers]
-        made = self.quadrature.kernel(self.x[numbers])
-        return made.first, made.rest
+    def alpha(self, mu: Array, gamma: float) -> Array:
+        """Values of alpha at the nodes for lambda / N, eqs. (8) and (9): (W, G, H)."""
+        kept = np.flatnonzero(mu)
+        alpha = np.zeros(self.quadrature.block)
+        for here in self._parts_of_samples(len(kept)):
+            first, rest = self._kernel_factors(kept[here])
+            alpha += (first * (mu * self.y)[kept[here], None]).swapaxes(1, 2) @ rest
+        alpha[alpha * alpha <= 2 * gamma] = 0.0
+        return alpha
 
-    def _parts_of_samples(self) -> Iterator[slice]:
-        """All samples, in parts whose kernel factors fit in memory."""
-        n = len(self.y)
-        at_once = n if self._keeps_factors else max(n * self.kernel.columns // len(self.kernel.points), 1)
-        return (slice(start, start + at_once) for start in range(0, n, at_once))
+    def _kernel_factors(self, numbers: Numbers | slice) -> Kernel:
+        """The kernel's two factors for some samples."""
+        if self._kept is None:
+            return self.quadrature.kernel(self.x[numbers])
+        return Kernel(self._kept.first[:, numbers], self._kept.rest[:, numbers])
+
+    def _parts_of_samples(self, count: int) -> Iterator[slice]:
+        """Samples in parts whose kernel factors fit in memory."""
+        return row_blocks(count, self._factors_of_sample, FACTORS)
+
+    @cached_property
+    def _kept(self) -> Kernel | None:
+        """The kernel's two factors for all samples, if they are few enough to be kept."""
+        return self.quadrature.kernel(self.x) if len(self.y) * self._factors_of_sample <= FACTORS else None
 
     @property
-    def _keeps_factors(self) -> bool:
-        return self.kernel.columns == len(self.kernel.points)
+    def _factors_of_sample(self) -> int:
+        W, _, H = self.quadrature.block
+        return W * H
 
 
 class Found(NamedTuple):

@@ -33,8 +33,8 @@ class Centralized(Parsimonious):
     def solve(self, common: CommonOfClasses, box: Array, up: Pool, r: int) -> tuple[Solution, ...]:
         """One problem per function."""
         x, y = (np.concatenate(payload.values[r]) for payload in up.samples)
-        quadrature, rng = self.quadrature(common, box, r)
+        quadrature = self.quadrature(common, box, r)
         problems = [
             Dual.single(quadrature, x, label, self.gamma, self.eps) for label in signed_labels(common.classes[r], y)
         ]
-        return tuple(self.ascend(problem, problem.random_start(rng)) for problem in problems)
+        return tuple(self.solution(problem) for problem in problems)

@@ -6,8 +6,9 @@ numbers are theirs. (PC), (Pi) and (PF) are one problem on different samples,
     min_alpha  integral alpha^2 / 2 + gamma 1(alpha != 0)   s.t.  (1/N) (1 - eps - y_n f(x_n)) <= 0  for every n,
     f(x) = integral alpha(s, w) k(x, s; w) ds dw,
 
-and Algorithms 2 and 3 are one ascent on its dual from different starts. Integrals are the sums of a `Quadrature`. Every
-solution has its duality gap: how far g(lambda) is below the cost of a function that meets the constraints.
+and Algorithms 2 and 3 are one ascent on its dual from different starts. Here Newton's method solves the dual instead,
+and needs no start. Integrals are the sums of a `Quadrature`. Every solution has its duality gap: how far g(lambda) is
+below the cost of a function that meets the constraints.
 """
 
 from dataclasses import dataclass
@@ -17,17 +18,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.parsimonious import ascent
 from fkl.algorithms.parsimonious.active import Samples
-from fkl.algorithms.parsimonious.interior import bidual, optimum
+from fkl.algorithms.parsimonious.interior import optimum
 from fkl.algorithms.parsimonious.quadrature import Array, Quadrature
 from fkl.basics.errors import FklError, require
 
 Flags = NDArray[np.bool_]
-
-FACTOR_BYTES = 1 << 28
-"""A problem's kernel factors up to this size are kept; larger ones are recomputed in parts in every step."""
-RULES = ("interior", "accelerated", "ascent", "printed")
 
 
 class Model(NamedTuple):
@@ -137,18 +133,13 @@ class Dual:
         """Labels (A, n), 0 where there is no sample."""
         return np.where(self.present, self.y, 0.0)
 
-    def random_start(self, rng: np.random.Generator) -> Array:
-        """Algorithm 2, Initialize: lambda(0) > 0, uniform on (0, 1], (A, n)."""
-        return np.where(self.present, 1 - rng.random(self.present.shape), 0.0)
-
     def alpha(self, lam: Array) -> Array:
         """Values of alpha at the nodes, (A, M), eqs. (8) and (9)."""
-        alpha = np.empty((len(lam), *self.quadrature.block))
-        for problem, of_problem in enumerate(alpha):
-            coefficients = (lam[problem] * self.sign[problem])[self.present[problem]] / self.N[problem]
-            f = np.empty(len(coefficients))
-            ascent.evaluate(self.kernel(problem), coefficients, float(self.gamma), f, of_problem)
-        return alpha.reshape(len(lam), -1)
+        found = [
+            samples.alpha((one / N)[here], self.gamma).ravel()
+            for samples, one, N, here in zip(self.samples, lam, self.N, self.present, strict=True)
+        ]
+        return np.stack(found)
 
     def slack(self, lam: Array) -> Array:
         """Constraints 1 - eps - y_n f(x_n) at alpha of (8), (A, n); 0 where there is no sample.
@@ -179,24 +170,13 @@ class Dual:
         """Objective of (PC) at alpha (A, M): (A,), eq. (3); at least g of any lambda if alpha is feasible."""
         return (alpha**2 / 2 + self.gamma * (alpha != 0)) @ self.quadrature.weights
 
-    def smoothness(self) -> Array:
-        """Upper bound of the largest eigenvalue of Q_nm = integral y_n y_m k(x_n, s; w) k(x_m, s; w), (A,).
-
-        Eq. (22) for mu = lambda / N and the whole of S x W, the operator of the dual's gradient in mu at gamma = 0;
-        signs change no eigenvalue.
-        """
-        return np.array([ascent.smoothness(self.kernel(problem)) for problem in range(len(self.x))])
-
-    def kernel(self, problem: int) -> ascent.Kernel:
-        """Kernel between one problem's samples and the nodes."""
-        if problem not in self._kernels_by_problem:
-            x = np.ascontiguousarray(self.x[problem, self.present[problem]])
-            self._kernels_by_problem[problem] = self.quadrature.kernel(x, FACTOR_BYTES)
-        return self._kernels_by_problem[problem]
-
     @cached_property
-    def _kernels_by_problem(self) -> dict[int, ascent.Kernel]:
-        return {}
+    def samples(self) -> list[Samples]:
+        """The samples of each problem."""
+        return [
+            Samples(self.quadrature, np.ascontiguousarray(x[here]), y[here])
+            for x, y, here in zip(self.x, self.y, self.present, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -210,17 +190,14 @@ class Solution:
         Dual variables lambda, 0 for padding.
     cost : (A,)
         Cost in the bidual of values at the nodes that meet all constraints; infinite if no such values are known.
-    rule : str
-        The solver's rule, one of `RULES`.
     steps : (A,) int
-        Steps of each problem; a step that restarts the acceleration counts too.
+        Number of linear systems solved for each problem.
     tolerance : float
     """
 
     problem: Dual
     lam: Array
     cost: Array
-    rule: str
     steps: NDArray[np.int64]
     tolerance: float
 
@@ -281,80 +258,26 @@ class Solution:
         return Model(quadrature, active, alpha[active] * quadrature.weights[active])
 
 
-def solve(
-    problem: Dual,
-    start: Array,
-    steps: int,
-    *,
-    rule: str = "interior",
-    eta: float = 0.1,
-    tolerance: float = 1e-7,
-) -> Solution:
+def solve(problem: Dual, steps: int, tolerance: float = 1e-7) -> Solution:
     """Maximise the dual function until the duality gap is within the tolerance or the steps are used up.
-
-    All rules except ``interior`` are projected ascents lambda <- [lambda + rate d(lambda)]_+, eqs. (12) and (17).
 
     Parameters
     ----------
     problem : Dual
-    start : (A, n)
-        lambda(0): `Dual.random_start` for an agent, the values received for the server. ``interior`` needs none.
     steps : int
-        Maximum number of steps. Algorithms 2 and 3 count t from 0 to T, so they make T + 1.
-    rule : {"interior", "accelerated", "ascent", "printed"}
-        ``interior``: `fkl.algorithms.parsimonious.interior.optimum`; a step is one of Newton's. The linear systems at
-        gamma = 0 before them count as steps, but have no limit. ``printed``: the paper's, rate = eta. Since d is over N
-        too, it moves lambda by less than eta steps / N. ``ascent``: rate = N^2 / L, that is mu = lambda / N rises with
-        the step 1 / L, L from `Dual.smoothness`. ``accelerated``: the same from Nesterov's extrapolated points,
-        restarted if a step turns against the previous direction (O'Donoghue and Candes 2015). For gamma > 0 the dual
-        has kinks where |alpha| passes sqrt(2 gamma), so no ascent converges closer than the weight of single nodes
-        there; acceleration then has no guarantee.
-    eta : float
-        Step size of ``printed``.
+        Maximum number of Newton's steps of each problem, see `fkl.algorithms.parsimonious.interior.optimum`. The linear
+        systems at gamma = 0 before them count as steps, but have no limit.
     tolerance : float
-        A problem stops once its duality gap is no larger, in units of the cost; 0 for all the steps.
-
-    Returns
-    -------
-    Solution
+        A problem stops once its duality gap is no larger, in units of the cost.
     """
-    require(rule in RULES, "rule", rule, f"one of {', '.join(RULES)}")
     require(steps >= 0, "steps", steps, "an integer >= 0")
-    require(0 < eta < np.inf, "eta", eta, "a number > 0")
+    lam, cost = np.zeros(problem.present.shape), np.zeros(len(problem.x))
     taken = np.zeros(len(problem.x), np.int64)
-    if rule == "interior":
-        lam, cost = np.zeros(problem.present.shape), np.zeros(len(problem.x))
-        for number, here in enumerate(problem.present):
-            x, y = problem.x[number, here], problem.y[number, here]
-            samples = Samples(problem.quadrature, x, y, problem.kernel(number))
-            found = optimum(samples, 1 - float(problem.eps), float(problem.gamma), tolerance, steps)
-            lam[number, here] = found.mu * problem.N[number, 0]
-            cost[number], taken[number] = found.cost, found.steps
-        return Solution(problem, lam, cost, rule, taken, tolerance)
-    lam = np.where(problem.present, start, 0.0)
-    for number, (here, smooth) in enumerate(zip(problem.present, problem.smoothness(), strict=True)):
-        N = float(problem.N[number, 0])
-        rate = eta if rule == "printed" else N**2 / smooth
-        lam[number, here], taken[number] = ascent.ascend(
-            problem.kernel(number),
-            problem.y[number, here],
-            lam[number, here],
-            rate / N,  # d is the slack over N, eq. (10)
-            1 - float(problem.eps),
-            float(problem.gamma),
-            steps,
-            float(tolerance),
-            rule == "accelerated",
-        )
-    # Cost of alpha after scaling until all constraints hold; infinite if that is impossible.
-    alpha, level = problem.alpha(lam), 1 - problem.eps
-    margin = np.where(problem.present, level - problem.slack_of(alpha), np.inf)
-    least = margin.min(axis=1, initial=np.inf)
-    scale = np.maximum(1.0, level / np.maximum(least, np.finfo(np.float64).tiny))
-    cost = np.where(least > 0, 1.0, np.inf)
-    for number in np.flatnonzero(least > 0).tolist():
-        cost[number] = problem.quadrature.weights @ bidual(scale[number] * alpha[number], problem.gamma)
-    return Solution(problem, lam, cost, rule, taken, tolerance)
+    for number, (samples, here) in enumerate(zip(problem.samples, problem.present, strict=True)):
+        found = optimum(samples, 1 - float(problem.eps), float(problem.gamma), tolerance, steps)
+        lam[number, here] = found.mu * problem.N[number, 0]
+        cost[number], taken[number] = found.cost, found.steps
+    return Solution(problem, lam, cost, taken, tolerance)
 
 
 class Representation(NamedTuple):

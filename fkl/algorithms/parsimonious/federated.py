@@ -11,7 +11,6 @@ import numpy as np
 from fkl.algorithms.parsimonious.dual import Dual, Solution
 from fkl.algorithms.parsimonious.learner import Client, Parsimonious, signed_labels
 from fkl.algorithms.parsimonious.quadrature import Array
-from fkl.basics.random_streams import Role
 from fkl.contract.star import CommonOfClasses, Owned, Turn, by_replicate
 from fkl.wire.payloads import Ragged
 
@@ -34,16 +33,11 @@ class Federated(Parsimonious):
 
         def of_one(r: int) -> tuple[tuple[Solution, ...], Array]:
             x, y, agent = samples.replicate(r)
-            quadrature, _ = self.quadrature(common, client.box, r)
+            quadrature = self.quadrature(common, client.box, r)
             local, mu = [], []
-            for function, label in enumerate(signed_labels(common.classes[r], y)):
+            for label in signed_labels(common.classes[r], y):
                 problem = Dual.of_agents(quadrature, x, label, agent, self.gamma, self.eps)
-                # Algorithm 2, Initialize: lambda(0) > 0, uniform on (0, 1], from each agent's own seed.
-                start = np.zeros(problem.present.shape)
-                for row, number, here in zip(start, turn.clients, problem.present, strict=True):
-                    [drawn] = turn.streams.replicate(r).private(Role.SELECTION, number, function, int(here.sum()))
-                    row[here] = 1 - drawn
-                local.append(self.ascend(problem, start))
+                local.append(self.solution(problem))
                 # Samples are ordered by agent, so the problems' rows in their order are those of the samples.
                 mu.append(local[-1].mu[problem.present])
             return tuple(local), np.stack(mu, axis=1)
@@ -60,12 +54,10 @@ class Federated(Parsimonious):
         return replace(client, local=local, sent=count), Critical((payloads[0], payloads[1], payloads[2]))
 
     def solve(self, common: CommonOfClasses, box: Array, up: Critical, r: int) -> tuple[Solution, ...]:
-        """Algorithm 3, starting from the agents' solutions."""
-        x, y, mu = (np.concatenate(payload.values[r]) for payload in up.samples)
-        quadrature, _ = self.quadrature(common, box, r)
-        final = []
-        for label, of_function in zip(signed_labels(common.classes[r], y), mu.T, strict=True):
-            union = Dual.single(quadrature, x, label, self.gamma, self.eps)
-            # Lemma 2 weighs the agents' problems such that mu = lambda / N is preserved: lambda_F = mu N_F.
-            final.append(self.ascend(union, of_function[None] * union.N))
-        return tuple(final)
+        """Algorithm 3. It would start from the agents' mu; Newton's method needs no start."""
+        x, y, _ = (np.concatenate(payload.values[r]) for payload in up.samples)
+        quadrature = self.quadrature(common, box, r)
+        return tuple(
+            self.solution(Dual.single(quadrature, x, label, self.gamma, self.eps))
+            for label in signed_labels(common.classes[r], y)
+        )

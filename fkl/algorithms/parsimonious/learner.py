@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import HoldOut, World
-from fkl.algorithms.parsimonious.dual import RULES, Dual, Model, Solution, representation, solve
+from fkl.algorithms.parsimonious.dual import Dual, Model, Solution, representation, solve
 from fkl.algorithms.parsimonious.quadrature import Array, Quadrature, smallest_box
 from fkl.basics.errors import require
 from fkl.basics.memory import require_memory
@@ -96,12 +96,7 @@ class Parsimonious(OneShot, HoldOut):
     eps : float
         The constraint is y f(x) >= 1 - eps.
     steps : int
-        Maximum number of steps for each problem.
-    rule : {"interior", "accelerated", "ascent", "printed"}
-        Solver of the dual: Newton's method up to the tolerance (``interior``), or an ascent: Nesterov's, gradient
-        ascent with a step of 1 / L, or the paper's with `eta`.
-    eta : float
-        Step size of the rule ``printed``.
+        Maximum number of Newton's steps for each problem.
     tolerance : float
         A problem is solved when its duality gap is no larger, in units of the cost. The gap belongs to a point that
         meets all constraints. alpha of eq. (8), which is sent, may violate them: see the column `violation`.
@@ -122,8 +117,6 @@ class Parsimonious(OneShot, HoldOut):
     gamma: float = 25.0
     eps: float = 0.01
     steps: int = 1000
-    rule: str = "interior"
-    eta: float = 0.1
     tolerance: float = 1e-7
     centres: int = 1296
     widths: list[float] | None = None
@@ -134,8 +127,6 @@ class Parsimonious(OneShot, HoldOut):
         require(0 <= self.gamma < np.inf, "gamma", self.gamma, "a number >= 0")
         require(-np.inf < self.eps < 1, "eps", self.eps, "a number below 1")
         require(1 <= self.steps <= 10**9, "steps", self.steps, "an integer >= 1")
-        require(self.rule in RULES, "rule", self.rule, ", ".join(RULES))
-        require(0 < self.eta < np.inf, "eta", self.eta, "a number > 0")
         require(0 <= self.tolerance < np.inf, "tolerance", self.tolerance, "a number >= 0")
         require(1 <= self.centres <= 10**6, "centres", self.centres, "an integer from 1 to 1000000")
 
@@ -178,7 +169,7 @@ class Parsimonious(OneShot, HoldOut):
         nodes, coefficients = down.model
         made = []
         for r, classes in enumerate(common.classes):
-            quadrature, _ = self.quadrature(common, client.box, r)
+            quadrature = self.quadrature(common, client.box, r)
             function, node = np.divmod(nodes.values[r][0], quadrature.size)
             of = [function == number for number in range(len(signed_labels(classes, classes)))]
             models = [Model(quadrature, node[here], coefficients.values[r][0][here]) for here in of]
@@ -206,18 +197,18 @@ class Parsimonious(OneShot, HoldOut):
         """One replicate's solutions on the samples that were sent, function by function."""
         raise NotImplementedError
 
-    def quadrature(self, common: CommonOfClasses, box: Array, r: int) -> tuple[Quadrature, np.random.Generator]:
-        """Nodes in a replicate's box, the same for all parties that draw them, and the generator that drew them."""
+    def quadrature(self, common: CommonOfClasses, box: Array, r: int) -> Quadrature:
+        """Nodes in a replicate's box, the same for all parties."""
         [rng] = common.streams.replicate(r).generators(Role.SELECTION)
         longest = float((box[r][1] - box[r][0]).max())
         widths = [share * longest for share in FALLBACK_WIDTHS] if self.widths is None else self.widths
         nodes = self.centres * len(widths)
         require_memory(nodes * NODE_BYTES, f"{nodes} centres and widths", "algo.centres or the number of algo.widths")
-        return Quadrature.over_box(box[r], self.centres, widths, rng), rng
+        return Quadrature.over_box(box[r], self.centres, widths, rng)
 
-    def ascend(self, problem: Dual, start: Array) -> Solution:
-        """Solve a problem with the keys' rule, budget of steps and tolerance."""
-        return solve(problem, start, self.steps, rule=self.rule, eta=self.eta, tolerance=self.tolerance)
+    def solution(self, problem: Dual) -> Solution:
+        """Solve a problem with the keys' steps and tolerance."""
+        return solve(problem, self.steps, self.tolerance)
 
     def told(self, server: Server, client: Client) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
         """Kernels of the model, samples sent, and accuracy of the solutions."""

@@ -8,12 +8,13 @@ paper writes ds dw without a quadrature rule and without S and W. Here the measu
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.parsimonious.ascent import Kernel, factor
 from fkl.basics.errors import require
+from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.client_tiles import row_blocks
 
 Array = NDArray[np.float64]
@@ -22,6 +23,19 @@ PREDICTED_AT_A_TIME = 1 << 22
 """Kernel values that are held at a time when a function is evaluated."""
 GRID_DIMENSIONS = 3
 """Largest number of features with a grid of centres; with more they are drawn."""
+
+
+class Kernel(NamedTuple):
+    """Kernel between samples and nodes, k(x_n, s_gh; w) = first[w, n, g] rest[w, n, h].
+
+    Attributes
+    ----------
+    first : (W, n, G)
+    rest : (W, n, H)
+    """
+
+    first: Array
+    rest: Array
 
 
 @dataclass(frozen=True)
@@ -118,22 +132,11 @@ class Quadrature:
         """Weight of each node, (M,): equal, with sum 1."""
         return np.full(self.size, 1 / self.size)
 
-    def kernel(self, x: Array, most_bytes: float = np.inf) -> Kernel:
-        """Kernel between samples and nodes, k(x_n, s_gh; w) = first[w, n, g] rest[w, n, h].
-
-        Parameters
-        ----------
-        x : (n, d)
-        most_bytes : float
-            Size up to which the factor `rest` is kept.
-        """
-        W, _, H = self.block
+    def kernel(self, x: Array) -> Kernel:
+        """Kernel between samples (n, d) and nodes."""
         d1 = self.first.shape[1]
-        columns = int(min(H, max(most_bytes // max(len(x) * W * 8, 1), 1)))
-        others = np.ascontiguousarray(x[:, d1:])
-        rest = self._kernel_factors(self.rest if columns == H else self.rest[:0], others)
         first = self._kernel_factors(self.first, np.ascontiguousarray(x[:, :d1]))
-        return Kernel(first, rest, self.rest, others, self.width, self.weights.reshape(self.block), columns)
+        return Kernel(first, self._kernel_factors(self.rest, np.ascontiguousarray(x[:, d1:])))
 
     def function(self, coefficients: Array, x: Array) -> Array:
         """Sum of the kernels of the nodes times their coefficients (M,), at points (n, d): (n,)."""
@@ -150,7 +153,7 @@ class Quadrature:
         """The kernel in some of the coordinates, at every width: (W, n, points)."""
         out = np.empty((len(self.width), len(x), len(points)))
         for width, of_width in zip(self.width, out, strict=True):
-            factor(points, x, width, of_width)
+            _write_kernel_factor(points, x, width, of_width)
         return out
 
 
@@ -172,3 +175,18 @@ def smallest_box(x: Array, margin: float = 0.0) -> Array:
     length = high - low
     out = np.where(length > 0, margin * length, 0.5)
     return np.stack([low - out, high + out])
+
+
+@njit_cached(
+    fastmath={"reassoc", "contract", "nsz"}
+)  # sums in vector registers; the order of additions does not matter
+def _write_kernel_factor(points: Array, x: Array, width: float, out: Array) -> None:
+    """Write exp(-||x_n - s_p||^2 / (2 w^2)) in some of the coordinates, eq. (37), for x (n, d) and points (P, d)."""
+    scale = -1 / (2 * width * width)
+    for n in range(len(x)):
+        for p in range(len(points)):
+            squared = 0.0
+            for axis in range(points.shape[1]):
+                away = x[n, axis] - points[p, axis]
+                squared += away * away
+            out[n, p] = np.exp(scale * squared)

@@ -36,7 +36,7 @@ MARKED = ("3", "5", "6")
 FEDERATED, CENTRALIZED = "PF", "PC"
 MACHINES = ("SVM", "Cascade SVM")
 LEARNERS = {FEDERATED: "federated", CENTRALIZED: "centralized"}
-PAIRED = tuple(f"parsimonious/{name}" for name in ("agents", "communication", "rules", "samples", "sparsity"))
+PAIRED = tuple(f"parsimonious/{name}" for name in ("agents", "communication", "samples", "sparsity"))
 """Experiments of both learners, with the paper's problem."""
 TITLES = {
     "ellipses": "simulated ellipses, 9 agents",
@@ -44,8 +44,6 @@ TITLES = {
     "wisdm_write_type": "typing and writing",
 }
 PUBLISHED_PARTICIPANTS = 51
-RULE = "interior"
-"""Rule of the runs in the figures, which are also first in comparisons with the paper's numbers."""
 OVER_SIZE = {"ellipses": 25.0, "wisdm_walk_jog": 100.0, "wisdm_write_type": 150.0}
 """gamma of Figures 2, 3 and 4."""
 OVER_GAMMA = 10
@@ -61,14 +59,12 @@ class Setting(NamedTuple):
     size : int
         Samples of the simulated set, participants of WISDM.
     gamma : float
-    rule : str
     steps : int
     """
 
     dataset: str
     size: int
     gamma: float
-    rule: str
     steps: int
 
 
@@ -178,8 +174,6 @@ CLAIMS = {
 
 
 def _on_curve(setting: Setting, over_gamma: bool) -> bool:
-    if setting.rule != RULE:
-        return False
     if over_gamma:
         return setting.size == OVER_GAMMA
     return OVER_SIZE.get(setting.dataset) == setting.gamma
@@ -191,7 +185,7 @@ def _pairs(runs: Iterable[FinishedRun]) -> dict[Setting, Pair]:
     for one in find("parsimonious", runs, *PAIRED):
         dataset, algo, name = one.run.config["dataset"], one.run.config["algo"], _data(one)
         size = int(dataset["rows"] if name == "ellipses" else dataset["participants"])
-        setting = Setting(name, size, float(algo["gamma"]), str(algo["rule"]), int(algo["steps"]))
+        setting = Setting(name, size, float(algo["gamma"]), int(algo["steps"]))
         by_setting.setdefault(setting, {})[one.run.algorithm] = one
     return {
         setting: pair
@@ -251,10 +245,10 @@ def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
         return [replace(one.answer(100 * _accuracy(one.run)), switch=words, reading="")]
     found = {setting: pair for setting, pair in mine.items() if (setting.size, setting.gamma) == (OVER_GAMMA, 0)}
     answers = []
-    for setting in sorted(found, key=lambda setting: not _on_curve(setting, over_gamma=True)):
-        share = _sent_percent(found[setting])
+    for pair in found.values():
+        share = _sent_percent(pair)
         values = share if cell["metric"] == "communication_cost_vs_centralized" else 100 - share
-        answers.append(found[setting][FEDERATED].answer(values))
+        answers.append(pair[FEDERATED].answer(values))
     return answers
 
 
@@ -271,7 +265,7 @@ def _machines(runs: list[FinishedRun], pairs: dict[Setting, Pair]) -> pd.DataFra
         everything = pooled[-1].summary["sent_samples"] if pooled else sent * np.nan
         rows.append(_row(_data(one), participants, one.run, everything))
     for setting, pair in pairs.items():
-        if setting.rule == RULE and setting.dataset != "ellipses":
+        if setting.dataset != "ellipses":
             for one in pair.values():
                 everything = pair[CENTRALIZED].run.summary["sent_samples"]
                 rows.append({**_row(setting.dataset, setting.size, one.run, everything), "gamma": setting.gamma})
