@@ -49,8 +49,6 @@ from fkl.papers.fdskl.attack import Heard, listen
 
 Array = NDArray[np.float64]
 
-ANGLES = tuple(masks for masks in MASKS if masks != "split")
-"""Masks with which the asking worker has the angles."""
 FEATURES = 7
 ONE = Streams(5, (1,))
 
@@ -105,7 +103,7 @@ METHODS = st.builds(
     lam=st.sampled_from([0.0, 0.2]),
     batch=st.integers(1, 4),
     features=st.integers(1, 3),
-    masks=st.sampled_from(ANGLES),
+    masks=st.sampled_from(MASKS),
 )
 KERNELS = st.builds(kernel, st.sampled_from([0.5, 2.0]), st.sampled_from(dsg.FAMILIES))
 
@@ -389,8 +387,6 @@ def test_simulated_time_of_iterations_by_hand() -> None:
     assert seconds(method, 5, 0, 7, cost) == pytest.approx(sum(parts))
     assert seconds(method, 5, 0, 0, cost) == 0
     assert seconds(replace(method, masks="fresh"), 2, 0, 1, cost) > seconds(method, 2, 0, 1, cost)
-    split = 3 * (0.5 + 4) + 3 * (0.5 + 1) + 3 * (0.5 + 3) + 3 * (0.5 + 3 * 2 * 3) + 2 * (0.5 + 2 * 3 * 2 * 3)
-    assert seconds(replace(method, masks="split"), 5, 2, 3, cost) == split
 
 
 @pytest.mark.parametrize("name", sorted(LOSSES))
@@ -539,7 +535,6 @@ def test_time_of_a_sum_is_that_of_its_critical_path() -> None:
 
 
 def workers_of(method: Fdskl, problem: Vertical, dictionary: Dictionary | None = None) -> list[Worker]:
-    """What has no split angles."""
     _, holders = method.dealt(known(problem, dictionary), problem)
     return [Worker(method, holder, Wire()) for holder in holders]
 
@@ -579,7 +574,7 @@ def breaches(method: Fdskl, problem: Vertical) -> set[str]:
 AUDITED = Fdskl(iterations=9, batch=2, features=2)
 
 
-@pytest.mark.parametrize("masks", ANGLES)
+@pytest.mark.parametrize("masks", MASKS)
 @pytest.mark.parametrize("q", [2, 3, 4, 5])
 def test_nobody_receives_features_or_partial_sums(masks: str, q: int) -> None:
     assert breaches(replace(AUDITED, masks=masks), make_problem(q)) == set()
@@ -716,7 +711,7 @@ def rebuilt(masks: str) -> float:
     return min(float(np.abs(np.linalg.lstsq(w, one.T)[0].T - problem.x[rows]).max()) for one in turned)
 
 
-@pytest.mark.parametrize("masks", ANGLES)
+@pytest.mark.parametrize("masks", MASKS)
 def test_no_public_stream_gives_the_phases(masks: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Algorithm 3, line 2: b is of the own seed of l'; it once was the last part of the public stream of features."""
     assert rebuilt(masks) > 1
@@ -728,7 +723,7 @@ def test_no_public_stream_gives_the_phases(masks: str, monkeypatch: pytest.Monke
     assert rebuilt(masks) < 1e-9
 
 
-@pytest.mark.parametrize("masks", ANGLES)
+@pytest.mark.parametrize("masks", MASKS)
 def test_the_asking_worker_learns_all_differences_whatever_the_masks(masks: str) -> None:
     """Its output w'x + b has one b for all samples, since otherwise f would not be a function of x."""
     problem = make_problem(4, active=1, rows=20, features=8)
@@ -809,8 +804,7 @@ def test_partitions_that_cannot_be_are_refused(change: dict[str, object], messag
         ({"gamma": 10.0, "lam": 0.1}, "gamma=10.0: must be below 1 / lam = 10 (FDSKL, Theorem 4)"),
         ({"features": 0}, "features=0: must be an integer >= 1"),
         ({"batch": 13}, "batch=13: must be at most 12, the rows to learn from"),
-        ({"masks": "none"}, "masks=none: must be one of paper, reduced, fresh, split"),
-        ({"masks": "split", "parties": 2}, "masks=split: must be another one with 2 parties"),
+        ({"masks": "none"}, "masks=none: must be one of paper, reduced, fresh"),
         ({"fold": 5}, "fold=5: must be an integer from 0 to 4, or null"),
     ],
 )

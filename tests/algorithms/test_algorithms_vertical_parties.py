@@ -108,9 +108,7 @@ def test_parties_with_their_own_features_are_the_pooled_path(
 @pytest.mark.parametrize("masks", MASKS)
 def test_fdskl_s_workers_are_its_fast_path(masks: str, method: Fdskl, q: int, active: int) -> None:
     """Batches come again, so that what is saved is used."""
-    split = masks == "split"
-    method = replace(method, masks=masks, marks=1, bank=6 * method.features if method.bank and not split else None)
-    q = max(q, 3) if split else q
+    method = replace(method, masks=masks, marks=1, bank=6 * method.features if method.bank else None)
     table = Table.of_one_site(np.hstack([X[:16], X[16:32]]), Y[:16], tuple("abcdefghij"))
     problem = FeatureGroups(q, active=min(active, q)).split(table, np.random.default_rng(1))
     given = Experiment(replace(problem, rounds=method.rounds), ONE_KERNEL, Network(), method, 5, 1, "float64")

@@ -11,21 +11,14 @@ from broken.runs import sign
 
 from fkl.algorithms.vertical.sum_trees import STRUCTURES
 from fkl.papers import our_runs as found
-from fkl.papers.fdskl import COMPUTE, WITH_LINKS, figures
+from fkl.papers.fdskl import COMPUTE, WITH_LINKS
 from fkl.papers.fdskl import __file__ as fdskl
-from fkl.papers.fdskl.chosen import BANK, DATASETS, FOLDERS, recorded
-from fkl.papers.fdskl.elapsed import measured
 from fkl.papers.fdskl.errors import refusal, statement
-from fkl.papers.fdskl.search import CHOSEN, ENOUGH, WINDOW
 from fkl.papers.published import COLUMNS, published
 from fkl.report.compare.statistics import student_interval
 
 ROWS, FEATURES = 1400, 68
 """Enough for the recorded batches."""
-SEARCHES = (
-    ("algo=fd_svrg", "+fdskl/search=phishing", "++algo.eta=0.03,0.1", "++algo.lam=1e-6", "++algo.fold=0,1"),
-    ("algo=secureboost", "+fdskl/search=phishing", "++algo.trees=12", "++algo.depth=3,6", "++algo.fold=0,1"),
-)
 SWEEPS = (
     ("algo=fdskl,dsg", "+fdskl/kernel=phishing"),
     ("algo=libsvm,pp_svmv", "+fdskl/svm=phishing"),
@@ -40,13 +33,13 @@ SWEEPS = (
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search may have fewer trees, and machines other numbers of samples than the experiments have on phishing."""
-    monkeypatch.setattr(found, "FREE", (*found.FREE, "algo.trees", "partition.test_share"))
+    """Machines may have other numbers of samples than the experiments have on phishing."""
+    monkeypatch.setattr(found, "FREE", (*found.FREE, "partition.test_share"))
 
 
 @pytest.fixture(scope="module")
 def finished(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All systems, and a search, on random rows."""
+    """All systems, on random rows."""
     folder = tmp_path_factory.mktemp("finished")
     (folder / "files").mkdir()
     random = np.random.default_rng(0)
@@ -57,7 +50,7 @@ def finished(sweeping: Callable, tmp_path_factory: pytest.TempPathFactory) -> Pa
         for label, row in zip(y, x, strict=True)
     ]
     (folder / "files" / "phishing").write_text("\n".join(lines) + "\n")
-    return sweeping(folder, *(("replicates=2", *sweep) for sweep in SWEEPS), *SEARCHES)
+    return sweeping(folder, *(("replicates=2", *sweep) for sweep in SWEEPS))
 
 
 def read(number: str) -> pd.DataFrame:
@@ -179,33 +172,6 @@ def test_fdskl_errs_as_dsg_does(runs: Callable) -> None:
     assert (summary(one)["test_error"] - summary(other)["test_error"]).abs().max() < 2 / 350
 
 
-def test_the_search_takes_the_lowest_error_and_the_shortest_run_that_is_as_good(runs: Callable) -> None:
-    """Read off rounds.csv of both folds."""
-    assert runs("table", "fdskl/search").code == 0
-    table = read("search")
-    assert set(table["system"]) == {"FD-SVRG", "SecureBoost"}
-    assert (table.groupby("system")["choice"].agg(lambda choice: (choice == CHOSEN).sum()) == 1).all()
-    for system, mine in table.groupby("system"):
-        assert mine["choice"].iloc[0] == CHOSEN, system
-        assert mine["error_percent"].astype(float).is_monotonic_increasing
-    for depth in (3, 6):
-        folds = [pd.read_csv(folder / "rounds.csv") for folder in of("secureboost", "trees: 12", f"depth: {depth}")]
-        errors = (sum(fold["test_error"] for fold in folds) / 2).rolling(WINDOW).mean()
-        [row] = table[table["candidate"].str.startswith(f"depth={depth};")].to_dict("records")
-        assert float(row["error_percent"]) == pytest.approx(100 * errors.min(), rel=1e-4)
-        assert int(row["length_of_lowest"]) == errors.idxmin() + 1
-        assert int(row["shortest_as_good"]) == (errors <= errors.min() + ENOUGH).idxmax() + 1
-    compared = table[table["choice"] == CHOSEN].set_index("system")["conf_fdskl"]
-    assert "trees" in compared["SecureBoost"], "twelve trees are not what is recorded"
-
-
-def test_the_search_never_sees_rows_that_are_tested_on(runs: Callable) -> None:
-    """Of all rows a search learns from and errs on no more than the split leaves to learn from."""
-    for folder in of("fd_svrg", "fold: 0"):
-        [counts] = summary(folder)[["training_samples", "test_samples"]].to_numpy().tolist()
-        assert sum(counts) <= 0.75 * ROWS
-
-
 @pytest.mark.parametrize(
     ("mine", "other"),
     [("fold: null", "fold: 0"), ("unit_box", "none"), ("batch: ", "batch: 1"), ("smallest: ", "smallest: 1")],
@@ -230,20 +196,11 @@ def test_a_run_off_the_protocol_is_no_answer(runs: Callable, mine: str, other: s
         ("6", {"FDSKL", "SecureBoost", "FD-SVRG"}),
     ],
 )
-def test_figures_are_drawn(runs: Callable, number: str, curves: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "PROCESSES", (2, 3))
-    monkeypatch.setattr(figures, "SIDE", 8)
+def test_figures_are_drawn(runs: Callable, number: str, curves: set[str]) -> None:
     assert runs("figure", f"fdskl/{number}").code == 0
     assert matplotlib.image.imread(f"outputs/figures/fdskl/figure{number}.png").std() > 0.01
     drawn = pd.read_csv(f"outputs/figures/fdskl/figure{number}.csv")
     assert curves <= set(drawn["curve"])
-
-
-@pytest.mark.parametrize("structure", STRUCTURES)
-@pytest.mark.parametrize("workers", [2, 5])
-def test_real_processes_sum(structure: str, workers: int) -> None:
-    """They look at the sum themselves."""
-    assert measured(structure, workers, 20_000, 1) > 0
 
 
 def test_pp_svmv_refuses_with_the_size() -> None:
@@ -251,23 +208,13 @@ def test_pp_svmv_refuses_with_the_size() -> None:
     assert "45000 x 45000 samples takes 15.1 GiB" in str(refusal(45_000))
 
 
-def test_everything_is_recorded_for_every_data_set() -> None:
-    """Of the paper's systems; of ours on some, and of RFF ridge, which was not searched, on none."""
-    ours = {FOLDERS[name] for name in (BANK, "Nystroem")}
-    for folder in set(FOLDERS.values()) - {FOLDERS["RFF ridge"]}:
-        for dataset in ("phishing",) if folder in ours else DATASETS:
-            assert recorded(folder, dataset)
-
-
 def test_nothing_was_run(fkl: Callable) -> None:
-    for kind, number in (("table", "errors"), ("table", "search"), ("table", "4"), ("figure", "3")):
+    for kind, number in (("table", "errors"), ("table", "4"), ("figure", "3")):
         answer = fkl(kind, f"fdskl/{number}")
         assert answer.code == 2
         assert "no finished run belongs to it; first fkl run -m +experiment=fdskl" in answer.err
 
 
-def test_each_run_alone_gives_what_it_can(each_alone: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_run_alone_gives_what_it_can(each_alone: Callable) -> None:
     """As after a sweep that was interrupted."""
-    monkeypatch.setattr(figures, "PROCESSES", (2,))
-    monkeypatch.setattr(figures, "SIDE", 8)
     each_alone("fdskl")

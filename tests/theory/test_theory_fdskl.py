@@ -109,7 +109,7 @@ def test_identities_break_for_the_fault_that_each_is_about(method, broken) -> No
     assert {name for name, holds in held(told).items() if not holds} == broken
 
 
-@pytest.mark.parametrize("masks", ["paper", "reduced", "fresh", "split"])
+@pytest.mark.parametrize("masks", ["paper", "reduced", "fresh"])
 def test_workers_find_the_features_behind_all_masks(masks) -> None:
     told = answer(Fdskl(masks=masks, iterations=30, marks=3))
     assert held(told) == {"coefficients": True, "protocol": True}

@@ -4,7 +4,6 @@
 receives, and `fdskl_counts` counts the letters that the workers would send.
 """
 
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,20 +12,19 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import Scored, World
 from fkl.algorithms.vertical.dsg import Dsg, State, cosine_features
-from fkl.algorithms.vertical.fdskl_counts import CountedLearner, SplitTraffic, Traffic, seconds
+from fkl.algorithms.vertical.fdskl_counts import CountedLearner, Traffic, seconds
 from fkl.algorithms.vertical.fdskl_letters import SCALAR_BYTES
-from fkl.algorithms.vertical.fdskl_split import SplitWorker
 from fkl.algorithms.vertical.fdskl_worker import Holder, Worker
 from fkl.algorithms.vertical.messages import SCALAR
 from fkl.basics.errors import require
-from fkl.basics.random_streams import Role, Streams
+from fkl.basics.random_streams import Role
 from fkl.contract.parties import Actor, Held, Own, Wire, book_letters
 from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
 
 Array = NDArray[np.float64]
 
-MASKS = ("paper", "reduced", "fresh", "split")
+MASKS = ("paper", "reduced", "fresh")
 
 
 @dataclass(frozen=True)
@@ -38,14 +36,14 @@ class Fdskl(Dsg):
 
     Parameters
     ----------
-    masks : {"paper", "reduced", "fresh", "split"}
+    masks : {"paper", "reduced", "fresh"}
         ``paper``: worker j hides its partial sums of feature s behind one number b^j(s) from [0, 2 pi], the same for
         all samples, so a receiver learns the differences between samples. ``reduced``: sums travel modulo 2 pi, so any
         single one is uniform, whatever the data. ``fresh``: in addition each number has its own mask, also at worker
         l', whose b stays on top; this needs one more message per sum. The messages to a worker that does not ask are
         then independent of the data, unless it colludes. With all three the asking worker has w'x + b of every sample,
-        and from enough of these all features of all workers. ``split`` (`fdskl_split`): no worker has it. `fkl audit
-        fdskl` attacks all four, and docs/privacy.md reports the results.
+        and from enough of these all features of all workers. `fkl audit fdskl` attacks all three, and docs/privacy.md
+        reports the results.
     """
 
     label: ClassVar[str] = "FDSKL"
@@ -56,18 +54,12 @@ class Fdskl(Dsg):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.masks in MASKS, "masks", self.masks, f"one of {', '.join(MASKS)}")
-        split = self.bank is not None and self.masks == "split"
-        require(not split, "bank", self.bank, "null with algo.masks=split, which saves no angles for later")
 
     def learner(self, common: Common, problem: Vertical) -> CountedLearner:
         """One replicate before its first iteration."""
         pooled = super().learner(common, problem)
         duties = self.duties(problem, common.streams)
-        if self.masks == "split":  # l, l' and a dealer that is neither
-            require(problem.parties >= 3, "masks", self.masks, f"another one with {problem.parties} parties")
-            duties = np.column_stack([duties, self.dealers(problem, common.streams)])
-        kind = SplitTraffic if self.masks == "split" else Traffic
-        traffic = kind(self, problem.parties, len(problem.y), pooled.batches, duties)
+        traffic = Traffic(self, problem.parties, len(problem.y), pooled.batches, duties)
         return CountedLearner(**vars(pooled), traffic=traffic)
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
@@ -88,37 +80,26 @@ class Fdskl(Dsg):
             )
         return super().step(world, state, t)
 
-    @property
-    def tolerance(self) -> float:
-        """Split angles travel as integers, of 24 binary places."""
-        return 1e-5 if self.masks == "split" else super().tolerance
-
     def dealt(self, common: Common, problem: Vertical) -> tuple[Held, list[Own]]:
         """All rows, with the same numbers at all workers; active workers know the training rows, and draw from them."""
         start, duties = Dsg.learner(self, common, problem), self.duties(problem, common.streams)
         learned_from = np.isin(np.arange(len(problem.y)), start.split.training)
         y = np.where(learned_from, problem.y, np.nan)
         [masks] = common.streams.generators(Role.MASKS)
-        secrets, q = masks.spawn(problem.parties), range(problem.parties)
-        # Seeds of every pair, and of every dealer with its receivers as l and as l'.
-        roles = (("mask", 0), ("l", 1), ("l'", 1))
-        names = [(what, j, k) for what, both in roles for j in q for k in q if j < k or both]
-        pairs = dict(zip(names, masks.spawn(len(names)), strict=True))
-        dealers = self.dealers(problem, common.streams)
+        secrets = masks.spawn(problem.parties)
         holders: list[Own] = []
         for j, (features, secret) in enumerate(zip(problem.groups, secrets, strict=True)):
             active = j in problem.active
             own = (j, problem.x[:, features], y if active else None, problem.groups, problem.active, secret)
             batches = start.batches if active else None
-            shared = {pair: deepcopy(seed) for pair, seed in pairs.items() if j in pair[1:]}
             known = replace(common, streams=common.streams.own(range(j, j + 1), (Role.FEATURES,)))
-            holders.append(Holder(*own, known, duties, batches, dealers, shared))
+            holders.append(Holder(*own, known, duties, batches))
         return Held(problem.x, y, problem.groups, problem.active), holders
 
     def party(self, own: Own, wire: Wire) -> Actor:
         """Algorithms 1 to 3 at one worker."""
         assert isinstance(own, Holder)
-        return (SplitWorker if self.masks == "split" else Worker)(self, own, wire).play()
+        return Worker(self, own, wire).play()
 
     def assembled(self, parts: list[Any], held: Held) -> "Function":
         """All workers' coefficients, with the phases of the workers whose mask stays."""
@@ -126,12 +107,6 @@ class Fdskl(Dsg):
         stays = {s: phases for part in parts for s, phases in part.stays.items()}
         w, alpha = zip(*features.values(), strict=True)
         return Function(np.concatenate(w), np.concatenate([stays[s] for s in features]), np.concatenate(alpha))
-
-    def dealers(self, problem: Vertical, streams: Streams) -> NDArray[np.int64]:
-        """For each iteration with ``split`` the worker after l' that is not l, (T,)."""
-        asking, apart = self.duties(problem, streams).T
-        after = (apart + 1) % problem.parties
-        return np.where(after == asking, (apart + 2) % problem.parties, after)
 
 
 class Function(NamedTuple):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.dsg import Learner
-from fkl.algorithms.vertical.fdskl_letters import DEALT, FACTOR, INDEX, MASK, MASKED, PART, SHARE, SHRINK
+from fkl.algorithms.vertical.fdskl_letters import INDEX, MASK, MASKED, PART, SHRINK
 from fkl.algorithms.vertical.sum_trees import all_masks_tree, mask_trees, tree_rooted_at
 from fkl.network.settings import CostModel
 
@@ -31,7 +31,7 @@ class Traffic:
     batches: NDArray[np.int64]
     """Rows of each iteration, (T, B)."""
     duties: NDArray[np.int64]
-    """(T, 2), or with dealers (T, 3)."""
+    """(T, 2)."""
     asked: NDArray[np.int32] = field(init=False)
     """(2, q, 1): iterations in which the worker asked, or was the one apart."""
     saved: NDArray[np.int32] = field(init=False)
@@ -58,7 +58,7 @@ class Traffic:
     def iterate(self, first: int, until: int) -> Counts:
         """Messages of the iterations from `first` to before `until`; call in this order."""
         T, size = until - first, self.batches.shape[1]
-        duties = self.duties[first:until, :2]
+        duties = self.duties[first:until]
         sums = self._sums_of_bank(first, until) if self.method.bank else self._sums_of_new_features(first, until)
         self.angles += int(sums[0, :, 1].sum())
         asked_by = np.bincount(duties[:, 0], minlength=self.workers)
@@ -81,7 +81,7 @@ class Traffic:
         rows.
         """
         own, D, size = slice(first, until), self.method.features, self.batches.shape[1]
-        duties = self.duties[own, :2]
+        duties = self.duties[own]
         asked = _count_meetings(self.asked, duties, np.zeros((until - first, 1), np.int64))
         calls = asked - _count_meetings(self.repeated, duties, self.same[own, None])
         scalars = D * (size * asked - _count_meetings(self.saved, duties, self.batches[own]))
@@ -128,33 +128,6 @@ def _count_meetings(
 
 
 @dataclass
-class SplitTraffic(Traffic):
-    """Messages of the protocol with split angles: sums along T2 only, and then factors of products.
-
-    Every earlier feature needs a product of 2 D numbers per row, and a feature of this iteration one of 2 B numbers.
-    """
-
-    def iterate(self, first: int, until: int) -> Counts:
-        """Messages in these iterations: sums along T2 only, and factors of products."""
-        counts = super().iterate(first, until)
-        if first == until:
-            return counts
-        counts[MASKED] = counts.pop(MASK)
-        T, B, D = until - first, self.batches.shape[1], self.method.features
-        done = np.zeros((3, self.workers), np.int64)  # products of the iterations before these, by l, l' and dealer
-        now = np.zeros((3, self.workers), np.int64)
-        for role in range(3):
-            done[role] = np.bincount(self.duties[:first, role], minlength=self.workers) * T
-            np.add.at(now[role], self.duties[first:until, role], 1)
-            np.add.at(done[role], self.duties[first:until, role], np.arange(T)[::-1])
-        factors, dealt = (done + now)[:2].sum(axis=0), done[2] + now[2]
-        counts[FACTOR] = np.column_stack([factors, 2 * B * D * factors])
-        counts[DEALT] = np.column_stack([dealt, B * done[2] + D * now[2]])
-        counts[SHARE] = now[1][:, None] * (1, D)
-        return counts
-
-
-@dataclass
 class CountedLearner(Learner):
     """A replicate with the count of its workers' messages."""
 
@@ -181,8 +154,4 @@ def seconds(
     asked = (begin + 1 + end) / 2 * method.features * method.batch if angles is None else angles / max(1, end - begin)
     told = t0.seconds((method.batch + 1) * width, cost) + t0.seconds(width, cost)
     parts = t0.seconds(method.batch * width, cost)
-    if method.masks == "split":
-        # in the worst case one worker has requested all features, and receives the factors of all of them
-        back = cost.latency_s + 2 * asked * width / cost.bandwidth_bytes_per_s
-        return (end - begin) * (told + t2.seconds(asked * width, cost) + 2 * back + parts)
     return (end - begin) * (told + sum(tree.seconds(asked * width, cost) for tree in (t1, t2)) + parts)

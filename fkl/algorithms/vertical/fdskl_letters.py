@@ -23,26 +23,6 @@ class Shrink(Letter, kind="shrink"):
     """What coefficients shrink by, on the way to all."""
 
 
-class MaskedShare(Letter, kind="masked sum", dtype="u8"):
-    """With split angles, shares of an angle under masks of pairs."""
-
-
-class SharePart(Letter, kind="function part", dtype="u8"):
-    """With split angles, shares of f under masks of pairs."""
-
-
-class MaskedFactor(Letter, kind="masked factor", dtype="u8"):
-    """A factor of products under a dealer's mask."""
-
-
-class DealtProduct(Letter, kind="dealt product", dtype="u8"):
-    """What a dealer has to say of the product of its masks."""
-
-
-class Share(Letter, kind="share", dtype="u8"):
-    """The other share of a sum of products."""
-
-
-LETTERS = (Index, MaskedSum, MaskSum, FunctionPart, Shrink, MaskedFactor, DealtProduct, Share)
-INDEX, MASKED, MASK, PART, SHRINK, FACTOR, DEALT, SHARE = (letter.kind for letter in LETTERS)
+LETTERS = (Index, MaskedSum, MaskSum, FunctionPart, Shrink)
+INDEX, MASKED, MASK, PART, SHRINK = (letter.kind for letter in LETTERS)
 SCALAR_BYTES = {letter.kind: letter.size(1) for letter in LETTERS}

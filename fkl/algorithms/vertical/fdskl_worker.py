@@ -16,7 +16,6 @@ from fkl.kernels.pointwise_losses import LOSSES
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
-Pairs = dict[tuple[str, int, int], np.random.Generator]
 
 
 @dataclass(frozen=True)
@@ -31,17 +30,11 @@ class Holder(Own):
         Workers l and l' of each iteration, `Dsg.duties`.
     batches : (T, B) int or None
         Rows of the iterations in which a worker may ask; None for one that is not active.
-    dealers : (T,) int
-        Dealer of each iteration, `Fdskl.dealers`.
-    pairs : dict of (str, int, int) to numpy.random.Generator
-        Generators of the seeds that this worker shares with one other.
     """
 
     common: Common
     duties: Rows
     batches: Rows | None
-    dealers: Rows
-    pairs: Pairs
 
 
 class Learned(NamedTuple):
@@ -72,7 +65,7 @@ class Worker:
     wire: Wire
     alpha: dict[int, Array] = field(default_factory=dict)
     """Coefficients (D,) of the features of its own requests, Lambda."""
-    angles: dict[int, Any] = field(default_factory=dict)
+    angles: dict[int, Array] = field(default_factory=dict)
     """Angles (rows, D) of these features, for the rows in `known`."""
     known: dict[int, Rows] = field(default_factory=dict)
     """Rows whose angles are saved, for the features of all workers."""
@@ -99,18 +92,13 @@ class Worker:
         angle = yield from self.asked(s, rows)  # lines 4 and 5
         f = yield from self.f(before, rows, root)  # lines 6 and 7
         slope = LOSSES[method.loss].derivative(f, own.labels[rows]) if asks else None
-        pull = yield from self.pull(s, angle, slope)  # line 8
         gamma = method.gamma_at(t)
         shrink = np.array([1 - gamma * method.lam]) if asks else None
         [factor] = yield from pass_down_tree(tree, own, self.wire, Shrink, shrink)  # line 10
         self.alpha = {number: factor * old for number, old in self.alpha.items()}
-        if asks:
+        if slope is not None and angle is not None:  # it asks
+            pull = slope @ (np.sqrt(2) * np.cos(angle))  # line 8, summed over the rows
             self.alpha[s] = self.alpha.get(s, 0) - gamma * pull / (len(rows) * method.features)  # line 9
-
-    def pull(self, s: int, angle: Array | None, slope: Array | None) -> Part:
-        """Sum over the rows of L' phi, (D,), at the asking worker, the only one with slopes."""
-        yield from ()
-        return None if slope is None or angle is None else slope @ (np.sqrt(2) * np.cos(angle))
 
     def f(self, before: list[int], rows: Rows, root: int) -> Part:
         """Sum over the workers of f^l, (rows,), at the root; None elsewhere (Algorithm 1, lines 6 and 7)."""

@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from fkl.papers.fdskl import claims, figures
 from fkl.papers.fdskl.chosen import SHARE, Key, answering
 from fkl.papers.fdskl.errors import errors_table
-from fkl.papers.fdskl.search import search_table
 from fkl.papers.our_runs import require_found
 from fkl.papers.published import Answer, Cell, beside, published
 from fkl.results.finished_runs import FinishedRun
@@ -18,7 +17,6 @@ TITLE = "FDSKL (Gu et al. 2020)"
 TABLES = {
     "4": "training time of FDSKL and SecureBoost",
     "errors": "test errors and traffic of the systems, and who is level with LIBSVM",
-    "search": "search of hyper-parameters on training samples",
 }
 WIDE = {"4": (("dataset",), ("algorithm",))}
 """Rows and columns of the printed table."""
@@ -26,7 +24,7 @@ NO_CELLS = "its only printed table is of run times, and its errors are figures."
 """Why there are no numbers to compare."""
 FIGURES = {
     "3": "test error over training time",
-    "4": "time to sum a kernel matrix over a tree, a ring and a star",
+    "4": "time to sum a kernel matrix over a tree, a ring and a star, by the cost model",
     "5": "training time over the number of training samples",
     "6": "test errors of the systems over the splits",
 }
@@ -48,14 +46,10 @@ CLAIMS = {
 
 
 def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
-    """Published training times with ours, test errors, or the search.
+    """Published training times with ours, or test errors.
 
-    Spread and n are over replicates, each with its own split; in the search over folds.
+    Spread and n are over replicates, each with its own split.
     """
-    if number == "search":
-        made = search_table(runs)
-        require_found(made, "table", "fdskl_search/linear")
-        return made
     found = answering(runs)
     require_found(found, "table", "fdskl/kernel")
     if number == "errors":

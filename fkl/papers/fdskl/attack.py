@@ -18,10 +18,8 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.dsg import TURN, Dsg
 from fkl.algorithms.vertical.fdskl import Fdskl
-from fkl.algorithms.vertical.fdskl_letters import FACTOR, MASK, MASKED
-from fkl.algorithms.vertical.fdskl_split import SplitWorker, Whole, angle_of, factor_of
+from fkl.algorithms.vertical.fdskl_letters import MASK, MASKED
 from fkl.algorithms.vertical.fdskl_worker import Worker
-from fkl.algorithms.vertical.sums import Part
 from fkl.conformance.isolated_vertical import ActorInSight, Heard, Mail
 from fkl.contract.parties import Actor, Wire
 from fkl.contract.world import Common
@@ -88,45 +86,16 @@ class Listener(Worker):
     def play(self) -> Actor:
         """One call of Algorithm 3 per feature."""
         for s in range(self.method.iterations):
-            yield from self.keep(s)
-
-    def keep(self, s: int) -> Part:
-        """Request the angles of a feature, and record this worker's part."""
-        found = yield from self.summed(s, self.rows)
-        self.known[s] = self.rows
-        if found is not None:
-            self.angles[s] = found
+            found = yield from self.summed(s, self.rows)
+            self.known[s] = self.rows
+            if found is not None:
+                self.angles[s] = found
 
     def mask(self, s: int, shape: tuple[int, ...]) -> Array:
         """As in a worker, with the same result for a repeated request."""
         if s not in self.drawn:
             self.drawn[s] = super().mask(s, shape)
         return self.drawn[s]
-
-
-@dataclass
-class SplitListener(SplitWorker, Listener):
-    """The same with split angles, and with the products for f; it also records its dealt numbers."""
-
-    first: dict[int, Whole] = field(default_factory=dict)
-    second: dict[int, Whole] = field(default_factory=dict)
-
-    def play(self) -> Actor:
-        """One call per feature, and f of the batch with the coefficients at that time."""
-        calls = range(self.method.iterations)
-        for s in calls:
-            yield from self.keep(s)
-        yield from self.f(list(calls), self.rows, int(self.own.duties[-1, 0]))
-
-    def first_mask(self, s: int, shape: tuple[int, int]) -> Whole:
-        """As in a worker."""
-        self.first[s] = super().first_mask(s, shape)
-        return self.first[s]
-
-    def second_masks(self, s: int, shape: tuple[int, int]) -> tuple[Whole, Whole]:
-        """As in a worker."""
-        self.second[s], split = super().second_masks(s, shape)
-        return self.second[s], split
 
 
 @dataclass(frozen=True)
@@ -155,16 +124,9 @@ class Overheard:
     @classmethod
     def from_protocol(cls, method: Fdskl, common: Common, problem: Vertical) -> "Overheard":
         """The calls of Algorithm 3 for the batch of the last iteration, and all features so far."""
-        split = method.masks == "split"
         _, holders = method.dealt(common, problem)
-        learner = Dsg.learner(method, common, problem)
-        rows = learner.batches[-1]
-        kind = SplitListener if split else Listener
-        workers: list[Listener] = [kind(method, holder, Wire(), rows=rows) for holder in holders]  # type: ignore[arg-type]
-        if split:
-            method.advance(common, problem, learner, method.iterations)
-            for s, alpha in enumerate(learner.alpha):
-                workers[workers[0].own.duties[s, 0]].alpha[s] = alpha
+        rows = Dsg.learner(method, common, problem).batches[-1]
+        workers = [Listener(method, holder, Wire(), rows=rows) for holder in holders]  # type: ignore[arg-type]
         return cls(method, common, problem, workers, rows, listen(workers))
 
     def duties(self, s: int) -> tuple[int, int]:
@@ -323,45 +285,3 @@ def _blocks(play: Overheard, values: Integers, angle: Array, s: int, exact: bool
                 scale[group] = times
             blocks.append(Block(w * scale, one, exact))
     return blocks
-
-
-def split_equations(play: Overheard, attackers: tuple[int, ...] | None, s: int) -> list[Block]:
-    """Knowledge of attackers about the features of iteration s with split angles: everything if they are two of three.
-
-    l and l' add their shares. With the dealer's random numbers either unmasks the factors that the other has sent,
-    the cosine and the sine of its share; for l's factors the sign of alpha remains, a phase that all rows share.
-    """
-    members = frozenset(attackers or ())
-    root, apart = play.duties(s)
-    asking, other, dealer = (play.workers[j] for j in (root, apart, play.workers[root].own.dealers[s]))
-    assert isinstance(dealer, SplitListener)
-    factors = {one.sender: one.values for one in play.letters if one.kind == FACTOR and one.about == (s,)}
-    if members >= {root, apart}:
-        angle = angle_of(asking.angles[s] + other.angles[s]) - other.phases(s)
-        return [_angles_of_others(play, members, s, angle, exact=True)]
-    if members >= {root, dealer.own.number}:
-        cosine, sine = np.split(factor_of(factors[apart] - dealer.second[s]), 2, axis=1)
-        return [_angles_of_others(play, members, s, angle_of(asking.angles[s]) + np.arctan2(sine, cosine), exact=False)]
-    if members >= {apart, dealer.own.number}:
-        cosine, sine = np.split(factor_of(factors[root] - dealer.first[s]), 2, axis=1)
-        return [_angles_of_others(play, members, s, angle_of(other.angles[s]) + np.arctan2(-sine, cosine), exact=False)]
-    return []
-
-
-def split_guesses(play: Overheard, attackers: tuple[int, ...] | None, s: int) -> list[Block]:
-    """Shares of l or l', and sums under pair masks, used as angles, because nothing can be removed from them."""
-    members = frozenset(attackers or ())
-    held = [play.workers[worker].angles[s] for worker in play.duties(s) if worker in members]
-    if attackers is None:
-        held = [one.values for one in play.letters if one.kind == MASKED and one.about[0] == s]
-    return [_angles_of_others(play, members, s, angle_of(share), exact=False) for share in held]
-
-
-def _angles_of_others(play: Overheard, members: frozenset[int], s: int, angle: Array, exact: bool) -> Block:
-    """Equations for the sum of all workers, minus the attackers' own parts."""
-    w = play.method.directions(play.common, s)
-    for member in members:
-        worker = play.workers[member]
-        angle = angle - worker.partial(s, play.rows)
-        w = w * ~np.isin(np.arange(w.shape[1]), worker.own.features)
-    return Block(w, angle, exact)

@@ -28,8 +28,6 @@ from fkl.papers.fdskl.attack import (
     equations,
     gathered,
     solve,
-    split_equations,
-    split_guesses,
 )
 from fkl.report.tables import Table
 from fkl.runs.prepare import prepare
@@ -78,12 +76,8 @@ class Played:
 
     def attack(self, attackers: tuple[int, ...] | None, turned: bool) -> Found | None:
         """Their result; None if nothing that they know depends only on others' features."""
-        heard, calls = self.heard, range(self.heard.method.iterations)
-        if heard.method.masks == "split":
-            blocks = [block for s in calls for block in split_equations(heard, attackers, s)]
-            blocks = blocks or [block for s in calls for block in split_guesses(heard, attackers, s)]
-        else:
-            blocks = [block for s in calls for block in equations(heard, attackers, s)]
+        calls = range(self.heard.method.iterations)
+        blocks = [block for s in calls for block in equations(self.heard, attackers, s)]
         return solve(gathered(blocks), turned, self.binary) if blocks else None
 
 
@@ -109,9 +103,8 @@ def write_audit(words: list[str], outputs: Path, verbose: bool = False, format: 
     T, B = run.algo.iterations, run.algo.batch
     room = 2 * T * B * run.algo.features * experiment.problem.parties * 8 * 2
     require_memory(room, f"messages of {T} iterations", "algo.iterations or algo.batch")
-    masks = MASKS if experiment.problem.parties > 2 else MASKS[:-1]  # split angles need three
     world, _ = make_world(experiment, (0,))
-    frame = audit(run.algo, world.common, experiment.problem, masks)
+    frame = audit(run.algo, world.common, experiment.problem)
     title = f"FDSKL on {run.dataset.name}: what attackers recover of {B:,} samples after {T} iterations"
     table = Table(frame, title)
     files = table.write(outputs / "tables" / "audit" / "fdskl")

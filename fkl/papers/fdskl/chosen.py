@@ -1,9 +1,8 @@
 """Finished runs by system, data set and number of samples."""
 
 from collections.abc import Iterable
-from typing import Any
 
-from fkl.config.experiments import choice, experiments
+from fkl.config.experiments import experiments
 from fkl.papers.our_runs import Found, find
 from fkl.results.finished_runs import FinishedRun
 
@@ -32,7 +31,7 @@ Key = tuple[str, str, float]
 def answering(runs: Iterable[FinishedRun]) -> dict[Key, Found]:
     """One run for each data set, system and share; of equal ones that with the most replicates, then the newest."""
     best: dict[Key, Found] = {}
-    for one in find("fdskl", runs, *(name for name in experiments("fdskl") if name.startswith("fdskl/"))):
+    for one in find("fdskl", runs, *experiments("fdskl")):
         key = one.run.dataset, system(one), share(one)
         if key not in best or one.run.replicates >= best[key].run.replicates:
             best[key] = one
@@ -42,17 +41,6 @@ def answering(runs: Iterable[FinishedRun]) -> dict[Key, Found]:
 def system(one: Found) -> str:
     """One of `FOLDERS`."""
     return str(one.job.cell.get("system", one.run.algorithm))
-
-
-def recorded(folder: str, dataset: str) -> dict[str, Any]:
-    """Hyperparameters of a kind of system on a data set; empty without a search."""
-    return hyper_parameters(choice(f"fdskl/{folder}/{dataset}") or {})
-
-
-def hyper_parameters(config: dict[str, Any]) -> dict[str, Any]:
-    """Hyperparameters of a configuration by their keys under algo, with the bandwidth of its kernel as sigma."""
-    kernels = config.get("kernels") or {}
-    return {**config.get("algo", {}), **({"sigma": kernels["smallest"]} if "smallest" in kernels else {})}
 
 
 def share(one: Found) -> float:

@@ -1,6 +1,5 @@
 """Figures 3 to 6."""
 
-import os
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import product
@@ -15,7 +14,6 @@ from matplotlib.figure import Figure
 from fkl.algorithms.vertical.sum_trees import STRUCTURES, seconds_of_sum
 from fkl.network.settings import CostModel
 from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, SHARE, Key, samples
-from fkl.papers.fdskl.elapsed import measured
 from fkl.papers.fdskl.errors import refusal
 from fkl.papers.our_runs import require_found
 from fkl.papers.panels import dataset_panels
@@ -29,11 +27,6 @@ SUMMED = ("phishing", "a9a", "ijcnn1", "cod_rna")
 SCALED = ("phishing", "a9a", "cod_rna", "w8a")
 """Data sets of Figure 5."""
 WORKERS = (2, 4, 8, 16, 32, 64)
-PROCESSES = (2, 4, 8, 16)
-"""Numbers of workers that are real processes, up to a few times the cores of a small machine."""
-SIDE = 1024
-"""Side of the square matrix that the real processes sum."""
-REPEATS = 7
 MOST_SAMPLES = 1 << 17
 """Upper end of the search for the smallest number of samples that PP-SVMV refuses."""
 
@@ -75,25 +68,23 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
 
 
 def sums(by_key: dict[Key, FinishedRun]) -> Drawn:
-    """Figure 4: from the runs' cost model for the matrix of their training samples, and from real processes here."""
+    """Figure 4, from the runs' cost model for the matrix of their training samples."""
     full = {key[0]: run for key, run in by_key.items() if key[2] == SHARE}
     shown = [name for name in SUMMED if name in full]
     require_found(shown, "figure", "fdskl/kernel")
-    figure, panels = canvas(len(shown) + 1)
-    for axes, dataset in zip(panels, shown, strict=False):
+    figure, panels = canvas(len(shown))
+    for axes, dataset in zip(panels, shown, strict=True):
         network = full[dataset].config["network"]
         cost = CostModel(network["latency_s"], network["bandwidth_bytes_per_s"])
         size = 8.0 * samples(full[dataset]) ** 2
         for structure in STRUCTURES:
             _sum_curve(axes, structure, WORKERS, [seconds_of_sum(structure, count, size, cost) for count in WORKERS])
-        axes.set_title(f"{dataset}: {samples(full[dataset])} x {samples(full[dataset])}, cost model")
-    for structure in STRUCTURES:
-        seconds = [measured(structure, count, SIDE**2, REPEATS) for count in PROCESSES]
-        _sum_curve(panels[-1], structure, PROCESSES, seconds)
-    panels[-1].set_title(f"{SIDE} x {SIDE}, processes on {os.cpu_count()} cores")
+        axes.set_title(f"{dataset}: {samples(full[dataset])} x {samples(full[dataset])}")
     panels[0].set_ylabel("time to sum the matrices (s)")
-    words = f"cost model: {1e3 * cost.latency_s:g} ms a message, {cost.bandwidth_bytes_per_s / 1e6:g} MB/s a link"
-    return figure, f"{words}; processes: median of {REPEATS} sums"
+    return (
+        figure,
+        f"cost model: {1e3 * cost.latency_s:g} ms a message, {cost.bandwidth_bytes_per_s / 1e6:g} MB/s a link",
+    )
 
 
 def over_samples(by_key: dict[Key, FinishedRun]) -> Drawn:
