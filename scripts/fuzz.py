@@ -13,7 +13,6 @@ import gc
 import gzip
 import hashlib
 import io
-import json
 import lzma
 import re
 import sys
@@ -21,7 +20,6 @@ import tempfile
 import traceback
 from collections.abc import Callable
 from copy import copy
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -36,7 +34,6 @@ from fkl.basics.random_streams import Role, shared_generator
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.config.yaml_file import read_mapping, read_text
-from fkl.data import seals
 from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
 from fkl.data.store import Store
@@ -144,7 +141,6 @@ beside: [alone, mean]
 judge: {seeds: 10, margin: 0.02, looks: [5, 10]}
 set: [kernels.D=8]
 limit_s: 60
-sealed: null
 """
 
 
@@ -272,10 +268,6 @@ TARGETS = {
     ),
     "checkpoint": Target(_checkpoints, _read_checkpoint),
     "model": Target(_models, _read_model),
-    "seal": Target(
-        lambda: [json.dumps(asdict(seals.Seal("s", "f", 0.5, "l", "d"))).encode()],
-        lambda folder, content: seals.read(_written(folder, "seal.json", content)),
-    ),
     "packets": Target(_packets, _read_packets, _broken),
     "memory": Target(_memories, _read_memory),
 }

@@ -84,8 +84,7 @@ class Answer(NamedTuple):
 
 @pytest.fixture(scope="session", autouse=True)
 def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Nothing is kept in, or taken from, the user's own cache and seals."""
-    os.environ["FKL_SEALS"] = str(tmp_path_factory.mktemp("seals"))
+    """Nothing is kept in, or taken from, the user's own cache."""
     os.environ["FKL_CACHE"] = str(tmp_path_factory.mktemp("cache"))
 
 

@@ -274,7 +274,7 @@ def main() -> None:
     given = parser.parse_args()
     cases, draw = KILLED if given.kills else CASES, random.Random(0)
     with tempfile.TemporaryDirectory() as scratch, published() as address:
-        os.environ |= {"FKL_CACHE": f"{scratch}/cache", "FKL_SEALS": f"{scratch}/seals"}
+        os.environ |= {"FKL_CACHE": f"{scratch}/cache"}
         disk = FaultyDisk(Path(scratch) / "disk")
 
         def told(name: str, what: str, said: list[str]) -> bool:

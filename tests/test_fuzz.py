@@ -114,8 +114,6 @@ FOUND = {
         )
         for name in ("parquet", "feather")
     },
-    "a nested seal": ("seal", lambda: b"[" * 100_000),
-    "a seal of other types": ("seal", lambda: fuzz.TARGETS["seal"].seeds()[0].replace(b"0.5", b"null")),
     "a list in a list": ("study", lambda: fuzz.STUDY.replace(b"[alone, mean]", b"[[]]")),
 }
 """What was found, and ended in a traceback."""

@@ -69,11 +69,6 @@ class Run:
         return {"code": _hash([source.of_fkl(), self._modules]), "data": _hash(self._checksums)}
 
     @property
-    def data_digest(self) -> str:
-        """Hash of the data set's files, whatever the keys for reading; of its name if it has no files."""
-        return _hash(self._checksums_of({"dataset": self.dataset}) or [self.dataset.name])
-
-    @property
     def _modules(self) -> list[str | None]:
         """Hash of the source of each node's class and of each metric; None for fkl's own."""
         targets = [str(node["_target_"]) for name in (*NODES, *OPTIONAL_NODES) if (node := self.resolved.get(name))]

@@ -78,11 +78,9 @@ class Settings:
         Which of the data set's rows there are: all; even or odd, every other block of 50 in their order; early or late,
         the first half of each site's rows and the others; tune_N or judge_N, half of the blocks, with a new split for
         each number N; tune_N_of_G or judge_N_of_G, the same of portion N of G; judge_N_one_in_2.5, one in 2.5 of these
-        blocks; sealed_0.3, three tenths of the blocks, the same in every run, open_0.3, the others, and tune_N_but_0.3
-        or judge_N_but_0.3, half of these others. A
-        choice made on one half does not depend on the other half, not even on its scale. A partition's default rounds
-        (of by_site, own and other) are then half as many, and of a portion a G-th of that, of sealed rows their share;
-        your own values are used unchanged. With judge and sealed, ``losses.npz`` keeps the loss of each row.
+        blocks. A choice made on one half does not depend on the other half, not even on its scale. A partition's
+        default rounds (of by_site, own and other) are then half as many, and of a portion a G-th of that; your own
+        values are used unchanged. With judge, ``losses.npz`` keeps the loss of each row.
     learners : {"federated", "alone", "pooled"}
         Whether clients learn together as in the method, each by itself, or one learner has all samples. A comparison
         with the last two shows the benefit of federation. They send nothing, so conditions of the network have no

@@ -18,12 +18,9 @@ BLOCK = 50
 LEAST_BLOCKS = 4
 """Minimum number of blocks in a group; with few rows, they are shorter than `BLOCK`."""
 FIXED = ("all", "even", "odd", "early", "late")
-DEALT_BY_NUMBER = "tune_0, judge_0, tune_0_of_10, judge_0_of_10, judge_0_one_in_2.5, tune_0_but_0.3"
-ALLOWED = f"{', '.join(FIXED)}, open_0.3, sealed_0.3, or dealt by number: {DEALT_BY_NUMBER}"
-DEALT = re.compile(
-    r"(tune|judge|open|sealed)(?:_(0\.[1-9]))?(?:_(\d{1,9})(?:_of_(\d{1,9}))?(?:_one_in_(\d{1,9}(?:\.\d{1,9})?))?)?"
-    r"(?:_but_(0\.[1-9]))?"
-)
+DEALT_BY_NUMBER = "tune_0, judge_0, tune_0_of_10, judge_0_of_10, judge_0_one_in_2.5"
+ALLOWED = f"{', '.join(FIXED)}, or dealt by number: {DEALT_BY_NUMBER}"
+DEALT = re.compile(r"(tune|judge)_(\d{1,9})(?:_of_(\d{1,9}))?(?:_one_in_(\d{1,9}(?:\.\d{1,9})?))?")
 
 
 class _Dealt(NamedTuple):
@@ -33,18 +30,14 @@ class _Dealt(NamedTuple):
     number: int = 0
     portions: int = 1
     one_in: Fraction = Fraction(1)
-    share: Fraction = Fraction(0)
 
 
 def _dealt(rows: str) -> _Dealt | None:
-    """The fields of a part's name; None for a name without a number or a sealed share."""
+    """The fields of a part's name; None for a name without a number."""
     if (found := DEALT.fullmatch(rows)) is None:
         return None
-    side, share, number, portions, one_in, but = found.groups()
-    half = side in ("tune", "judge")
-    if (half and (share or number is None)) or (not half and (but or not share)):
-        return None
-    return _Dealt(side, int(number or 0), int(portions or 1), Fraction(one_in or 1), Fraction(but or share or 0))
+    side, number, portions, one_in = found.groups()
+    return _Dealt(side, int(number), int(portions or 1), Fraction(one_in or 1))
 
 
 def require_part(rows: str) -> None:
@@ -57,7 +50,7 @@ def require_part(rows: str) -> None:
 
 def is_judged(rows: str) -> bool:
     """Whether these rows are for judging: a run then stores the loss of each."""
-    return rows.startswith(("judge_", "sealed_"))
+    return rows.startswith("judge_")
 
 
 def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -76,10 +69,6 @@ def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
             The same for portion N of G disjoint portions.
         ``judge_N_one_in_2.5``, ``tune_N_of_G_one_in_2.5``
             One in 2.5 of the blocks of the part before ``_one_in_``, drawn anew for each number N.
-        ``sealed_0.3``, ``open_0.3``
-            Three tenths of the blocks of each group, always the same, and the others. Fewer tenths are among them.
-        ``tune_N_but_0.3``, ``judge_N_of_G_but_0.3``, ``sealed_0.3_N_of_G``
-            As above, of the open blocks or of the sealed ones.
     group : (n,) int64
         Group of each row: its site, and whether the data set marks it as a test row.
 
@@ -91,15 +80,12 @@ def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
         return np.ones(len(group), np.bool_)
     if rows in ("even", "odd"):
         return np.arange(len(group)) // BLOCK % 2 == ("even", "odd").index(rows)
-    side, number, portions, one_in, share = _dealt(rows) or _Dealt(rows)
-    of_seal = np.random.default_rng([BLOCK, 0])
+    side, number, portions, one_in = _dealt(rows) or _Dealt(rows)
     of_portions = np.random.default_rng([BLOCK, portions])
     anew = np.random.default_rng([BLOCK, portions, number])
     chosen = np.zeros(len(group), np.bool_)
     for one in np.unique(group):
         mine = np.flatnonzero(group == one)
-        if share:
-            mine = mine[_sealed(len(mine), share, of_seal) == (side == "sealed")]
         blocks = np.arange(_blocks(len(mine), portions))
         block = np.arange(len(mine)) * len(blocks) // len(mine)
         if side in ("early", "late"):
@@ -107,25 +93,15 @@ def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
             chosen[mine] = block < middle if side == "early" else block > middle
             continue
         portion = of_portions.permutation(blocks)[number % portions :: portions] if portions > 1 else blocks
-        if side not in ("open", "sealed") or one_in > 1:
-            portion = anew.permutation(portion)
-        if side in ("tune", "judge"):
-            portion = portion[(side == "judge") :: 2]
+        portion = anew.permutation(portion)[(side == "judge") :: 2]
         chosen[mine] = np.isin(block, portion[: math.ceil(len(portion) / one_in)])
     return chosen
 
 
-def _sealed(rows: int, share: Fraction, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Sealed rows of a group: the requested tenths of its blocks, the same at each call."""
-    blocks = max(rows // BLOCK // 10, 1) * 10
-    first = rng.permutation(blocks)[: int(share * blocks)]
-    return np.isin(np.arange(rows) * blocks // max(rows, 1), first)
-
-
 def parts_of_all(rows: object) -> Fraction:
     """Ratio of all rows to those of a part: 1 for all, 2 for a half, 2 G for half of a portion."""
-    side, _, portions, one_in, share = _dealt(str(rows)) or _Dealt(str(rows))
-    return portions * one_in / {"all": Fraction(1), "sealed": share, "open": 1 - share}.get(side, (1 - share) / 2)
+    side, _, portions, one_in = _dealt(str(rows)) or _Dealt(str(rows))
+    return portions * one_in * (1 if side == "all" else 2)
 
 
 def one_in(rows: str, group: NDArray[np.int64], needed: int | NDArray[np.int64]) -> str:
@@ -141,25 +117,19 @@ def one_in(rows: str, group: NDArray[np.int64], needed: int | NDArray[np.int64])
         Number of rows that a run reads, in all or of each group.
     """
     dealt = _dealt(rows) or _Dealt(rows)
-    sides = 1 if dealt.side == "sealed" else 2
-    of_seal = np.random.default_rng([BLOCK, 0])
     blocks, size = np.zeros((2, group.max() + 1), np.int64)  # of each group's part: how many, and their least size
     for one in np.unique(group):
         count = int(np.sum(group == one))
-        if dealt.share:
-            sealed = _sealed(count, dealt.share, of_seal)
-            count = int(np.sum(sealed == (dealt.side == "sealed")))
         whole = _blocks(count, dealt.portions)
-        blocks[one], size[one] = whole // dealt.portions // sides, count // whole
+        blocks[one], size[one] = whole // dealt.portions // 2, count // whole
     if isinstance(needed, int):  # a share of each group's
         needed = np.ceil(needed * blocks * size / max(blocks @ size, 1)).astype(np.int64)
     least = np.where(size > 0, np.minimum(-(-needed // np.maximum(size, 1)), blocks), blocks)
     ratio = np.min(blocks / np.maximum(least, 1), where=least > 0, initial=np.max(blocks))
     up, down = np.ceil(1e4 * ratio) / 1e4, np.floor(1e4 * ratio) / 1e4  # up: not one block more where it is exact
     enough = (np.ceil(blocks / up) >= least).all()
-    before, but, share = rows.partition("_but_")
     told = f"{up if enough else down:.4f}".rstrip("0").rstrip(".")
-    return f"{before}_one_in_{told}{but}{share}" if down > 1 else rows
+    return f"{rows}_one_in_{told}" if down > 1 else rows
 
 
 def _blocks(rows: int, portions: int) -> int:

@@ -62,18 +62,17 @@ class Answer:
     def sentences(self) -> list[str]:
         """The answer: planned pairs, or the first method against the others and against itself alone and pooled."""
         plan = self.plan
-        sealed = "the sealed rows of " * bool(plan.before)
         said = []
         for a, b in plan.pairs if plan.planned else [pair for pair in plan.pairs if pair[0] == plan.methods[0].name]:
             over = next((one for one in self.over if (one.a, one.b) == (a, b)), None)
             each = {name: one for name, some in self.verdicts.items() for one in some if (one.a, one.b) == (a, b)}
             if over is not None:
-                said.append(f"Over {sealed}{plural(over.difference.n, 'data set')}, {over.words}.")
+                said.append(f"Over {plural(over.difference.n, 'data set')}, {over.words}.")
             elif len(each) == 1:
                 [(name, one)] = each.items()
-                said.append(f"On {sealed}{name}, {one.words}.")
+                said.append(f"On {name}, {one.words}.")
             elif each:
-                said.append(f"{a} against {b}{' on sealed rows' * bool(sealed)}: {_on_each(a, each)}.")
+                said.append(f"{a} against {b}: {_on_each(a, each)}.")
         return said or ["No two methods have been judged yet."]
 
     @property
@@ -123,8 +122,6 @@ class Answer:
         many = f"five per cent for the pairs of each data set ({'Bonferroni' if plan.looks else 'Holm'})"
         over = f", and for those over {LEAST_DATA_SETS} or more data sets" if self.over else ""
         search = "one search for all" if plan.once else "each with its own search"
-        if plan.before:
-            how = f"on the sealed {100 * (plan.sealed or 0):g} % of the blocks of rows, read once; {how}"
         return f"Claim: {claim}. {plan.seeds} seeds, {search}; {how}. Level: {many}{over}, not for all."
 
 

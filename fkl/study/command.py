@@ -33,13 +33,11 @@ def command(
     with requires_extra("study", "fkl study"):
         import jinja2  # noqa: F401
         import optuna  # noqa: F401
-    from fkl.data.seals import lifted
-    from fkl.study import progress, registered, sealed
+    from fkl.study import progress, registered
     from fkl.study.play import play
 
     plan = Plan.read(file)
     if status:
-        plan = next((part for part in plan.parts if not Answer.of(part).finished), plan.parts[-1])
         say(*progress.status(plan), "")
         show(Answer.of(plan))
         return
@@ -53,18 +51,11 @@ def command(
         say("", *progress.seeds_wanted(Answer.of(trial)))
         return
     if register:
-        for part in plan.parts[1:]:
-            with lifted():  # checks whether its runs could begin
-                progress.check(part)
         say(*registered.register(plan))
         return
     registered.require_unchanged(plan)
-    for part in plan.parts:
-        if part.before:
-            progress.check(part)
-        play(part, words)
-        sealed.mark(part)
-    answer = Answer.of(plan.parts[-1])
+    play(plan, words)
+    answer = Answer.of(plan)
     files = write(answer)
     say("")
     show(answer)
@@ -99,11 +90,6 @@ def write(answer: Answer) -> list[Path]:
     plan, folder = answer.plan, answer.plan.folder
     frame = tables.errors(answer.judged)
     named = tables.all_tables(answer, frame)
-    if plan.before:
-        earlier = Answer.of(plan.before)
-        for name, (table, caption) in tables.all_tables(earlier, tables.errors(earlier.judged)).items():
-            if name.startswith(("results", "tests-")):
-                named[f"open-{name}"] = table, f"Judged before, on open rows. {caption}"
     contents: dict[str, str] = {}
     for name, (table, caption) in named.items():
         contents |= tables.written(table, caption, name)

@@ -75,8 +75,7 @@ class Job:
     @property
     def file(self) -> Path:
         """Its note; a display name has no part in it: it may change, and may have any letters."""
-        judged = "sealed" if self.plan.before else "judged"
-        stage = judged if self.wave is None else f"search{self.wave}"
+        stage = "judged" if self.wave is None else f"search{self.wave}"
         words = self.plan.words_of(self.dataset, self.method)
         which = hashlib.sha256(json.dumps(words).encode()).hexdigest()[:10]
         choices = (word.partition("=")[2] for word in words if word.startswith(("algo=", "dataset=")))
@@ -92,7 +91,7 @@ class Job:
         elif are_drawn(plan, self.dataset):
             rows = "all"  # only for this seed, with other rows in its search
         else:
-            rows = rows_of(plan, self.dataset, "tune" if of_search else "sealed" if plan.before else "judge", number)
+            rows = rows_of(plan, self.dataset, "tune" if of_search else "judge", number)
         sizes = sizes_of_half(plan, self.dataset) if "_of_" in rows or "_one_in_" in rows else ()
         seed = self.seed + PILOT_SEEDS * plan.pilot + SEARCH_SEEDS * of_search
         ours = ("replicates=1", f"seed={seed}", f"rows={rows}", "figures=none", f"{OUTPUTS}{plan.folder}")
@@ -242,8 +241,7 @@ def code_and_data(plan: Plan, dataset: Part, method: Part) -> tuple[str, ...]:
 @cache
 def are_drawn(plan: Plan, dataset: Part) -> bool:
     """Whether each seed draws its own rows, as with simulated data: seeds then share no rows."""
-    rows = f"rows=open_{plan.sealed:g}" if plan.sealed else "rows=all"
-    run = plan.run((*words_to_try(plan, dataset), rows))
+    run = plan.run((*words_to_try(plan, dataset), "rows=all"))
     if not has_drawn_samples(run):
         return False
     with quiet():
@@ -260,25 +258,20 @@ def portions_of(plan: Plan, dataset: Part) -> int:
     """
     if plan.claim != "rows" or plan.once or plan.seeds < PORTIONS or are_drawn(plan, dataset):
         return 0
-    run = plan.run((*words_to_try(plan, dataset), "replicates=1", f"rows=judge_0{_but(plan)}"))
+    run = plan.run((*words_to_try(plan, dataset), "replicates=1", "rows=judge_0"))
     with quiet():
         left_out = getattr(prepare(run).problem, "rows_left_out", 0)
         rows = len(read_table(run, np.random.default_rng(0)).y)
-    there = rows
-    if plan.sealed:  # portions of the sealed rows must be equally large
-        there = min(rows, int(rows * 2 * plan.sealed / (1 - plan.sealed)))
-    return plan.seeds if left_out and there // plan.seeds >= rows - left_out else 0
+    return plan.seeds if left_out and rows // plan.seeds >= rows - left_out else 0
 
 
 def rows_of(plan: Plan, dataset: Part, side: str, number: int) -> str:
-    """Name of the rows that a seed reads: "tune", "judge" or "sealed" ones.
+    """Name of the rows that a seed reads: "tune" or "judge" ones.
 
     They are blocks drawn from all of these if the partition would read the same of them in every seed.
     """
     portion = f"{number}_of_{portions}" if (portions := portions_of(plan, dataset)) else f"{number}"
-    rows = f"{side}_{portion}{_but(plan)}" if side != "sealed" else f"sealed_{plan.sealed:g}"
-    if side == "sealed" and (portions or _always_read(plan, dataset)):
-        rows += f"_{portion}"
+    rows = f"{side}_{portion}"
     return rows if (read := _always_read(plan, dataset)) is None else one_in(rows, *read)
 
 
@@ -295,7 +288,7 @@ def _always_read(plan: Plan, dataset: Part) -> tuple[NDArray[np.int64], int | ND
     """
     read = []
     for seed in (0, 1):
-        words = (*words_to_try(plan, dataset), "replicates=1", f"seed={seed}", f"rows=judge_0{_but(plan)}")
+        words = (*words_to_try(plan, dataset), "replicates=1", f"seed={seed}", "rows=judge_0")
         run = plan.run(words)
         with quiet():
             problem = prepare(run).problem
@@ -314,10 +307,5 @@ def sizes_of_half(plan: Plan, dataset: Part) -> tuple[str, ...]:
     """Words that give a run on a portion the same clients and rounds as one on half of the rows."""
     words = words_to_try(plan, dataset)
     partition = plan.config(words)["partition"]
-    half = plan.run((*words, f"rows=judge_0{_but(plan)}")).resolved["partition"]
+    half = plan.run((*words, "rows=judge_0")).resolved["partition"]
     return tuple(f"partition.{key}={half[key]}" for key, value in partition.items() if "full_or_half" in str(value))
-
-
-def _but(plan: Plan) -> str:
-    """Suffix of the names of rows if other rows are sealed."""
-    return f"_but_{plan.sealed:g}" if plan.sealed else ""

@@ -69,12 +69,6 @@ def methods_paragraph(answer: Answer) -> str:
         said.append(f"On {', '.join(portions)}, each seed had a portion of the rows that no other seed had.")
     if drawing := [escaped(one.dataset.name) for one in judged if draws_blocks(plan, one.dataset)]:
         said.append(f"On {', '.join(drawing)}, a run read as many blocks as it needed, drawn at random from its half.")
-    if plan.before:
-        share = f"{100 * (plan.sealed or 0):g}\\,\\%"
-        said.append(
-            f"Of the blocks of rows, {share} were sealed before the first run, and read once, when all other runs had"
-            " ended; verdicts are of these rows."
-        )
     which = "one search" if plan.once else "a search of its own in each seed"
     said.append(
         f"Every method had {which}, of {plan.trials_each} trials of Optuna's tree-structured Parzen estimator"

@@ -24,9 +24,8 @@ from fkl.tasks.learners import why_not
 
 KEYS = (
     "question", "methods", "datasets", "claim", "pairs", "tune", "budget", "beside", "judge", "set", "limit_s",
-    "config_dir", "sealed",
+    "config_dir",
 )  # fmt: skip
-TENTHS = tuple(number / 10 for number in range(1, 10))
 CLAIMS = ("rows", "seeds", "clients", "time")
 BESIDE = ("alone", "pooled", "mean")
 TRIALS_PER_KEY, LEAST_TRIALS = 12, 24
@@ -97,10 +96,6 @@ class Plan:
         Folders with the user's own choices, as ``--config-dir`` of `fkl run`.
     pilot : bool
         Whether this is the pilot, with five own seeds, which are not judged.
-    sealed : float or None
-        Share of the blocks of rows that is not read until everything else is judged.
-    before : Plan or None
-        In the last stage, on the sealed rows: the plan whose judged runs come before it.
     """
 
     file: Path
@@ -121,8 +116,6 @@ class Plan:
     limit_s: float | None = None
     folders: tuple[Path, ...] = ()
     pilot: bool = False
-    sealed: float | None = None
-    before: "Plan | None" = field(default=None, repr=False)
 
     @classmethod
     def read(cls, file: Path) -> "Plan":
@@ -181,10 +174,6 @@ class Plan:
         require(_positive(margin) and margin < 1, "judge.margin", margin, "a number between 0 and 1, such as 0.02")
         budget = {key: _number(f"budget.{key}", value) for key, value in inner["budget"].items()}
         limit_s = None if given.get("limit_s") is None else _number("limit_s", given["limit_s"])
-        sealed = given.get("sealed")
-        require(sealed is None or sealed in TENTHS, "sealed", sealed, "a share in tenths: 0.1, 0.2, ..., 0.9")
-        allowed = "left out with claim: time, whose rows have an order, and with judge.looks"
-        require(sealed is None or (claim != "time" and not looks), "sealed", sealed, allowed)
         words = given.get("set") or []
         require(isinstance(words, list), "set", words, "a list of KEY=VALUE words")
         words = tuple(map(str, words))
@@ -207,7 +196,6 @@ class Plan:
             words=words,
             limit_s=limit_s,
             folders=folders,
-            sealed=sealed,
         )
 
     @cached_property
@@ -239,17 +227,6 @@ class Plan:
     def as_pilot(self) -> "Plan":
         """The same plan with a few seeds, to find how many are needed."""
         return replace(self, seeds=PILOT, looks=(), pilot=True)
-
-    @cached_property
-    def last_stage(self) -> "Plan":
-        """The same plan on the sealed rows, with the values found by its searches."""
-        return replace(self, before=self)
-
-    @property
-    def parts(self) -> tuple["Plan", ...]:
-        """Judged stages in order: the plan and, with sealed rows, its last stage."""
-        first = self.before or self
-        return (first, first.last_stage) if self.sealed and not self.pilot else (first,)
 
     def config(self, words: Sequence[str]) -> dict[str, Any]:
         """The configuration of a run."""

@@ -51,7 +51,7 @@ def do_job(config: DictConfig, lost: FklError | None = None) -> None:
     """Do one job, in this process or in a launcher's worker; if that has been lost, say which and why."""
     os.chdir(str(config.cwd))
     file = Path(str(config.study))
-    plan = _plan(file, read_text(file), bool(config.pilot), bool(config.last))
+    plan = _plan(file, read_text(file), bool(config.pilot))
     dataset, method = plan.datasets[int(config.dataset)], plan.all_methods[int(config.method)]
     wave = None if config.wave is None else int(config.wave)
     job = Job(plan, dataset, method, int(config.seed), wave)
@@ -65,10 +65,10 @@ def do_job(config: DictConfig, lost: FklError | None = None) -> None:
 
 
 @lru_cache(maxsize=1)
-def _plan(file: Path, _text: str, pilot: bool, last: bool) -> Plan:
+def _plan(file: Path, _text: str, pilot: bool) -> Plan:
     """The plan of a job; the same object for a process's next job, for which data need not be read again."""
     plan = Plan.read(file)
-    return plan.as_pilot() if pilot else plan.last_stage if last else plan
+    return plan.as_pilot() if pilot else plan
 
 
 def play(plan: Plan, hydra_words: Sequence[str] = ()) -> None:
@@ -113,9 +113,8 @@ def _as_overrides(job: Job) -> list[str]:
         "seed": job.seed,
         "wave": "null" if job.wave is None else job.wave,
     }
-    which = {"pilot": plan.pilot, "last": bool(plan.before)}
     paths = {"study": quoted(f"={plan.file}")[1:], "cwd": quoted(f"={Path.cwd()}")[1:]}
-    return [f"{key}={value}" for key, value in {**numbers, **which, **paths}.items()]
+    return [f"{key}={value}" for key, value in {**numbers, "pilot": plan.pilot, **paths}.items()]
 
 
 def _launcher(plan: Plan, words: Sequence[str]) -> Launcher:
@@ -181,4 +180,4 @@ def write_jobs(plan: Plan) -> None:
                 if "folder" in note:
                     cells["folder"] = plan.folder / "runs" / note["folder"]
                 writer.writerow([cells.get(name, "") for name in COLUMNS])
-    write_text(plan.folder / ("sealed-" * bool(plan.before) + JOBS), stream.getvalue())
+    write_text(plan.folder / JOBS, stream.getvalue())

@@ -46,7 +46,7 @@ def check(plan: Plan) -> None:
 def dry_run(plan: Plan) -> list[str]:
     """Lines with the forecast of a study: its runs, hours and disk, and its search space."""
     found = [_forecast(plan, dataset, method) for dataset in plan.datasets for method in plan.all_methods]
-    searches, judged = len(plan.searches), plan.seeds * len(plan.parts)
+    searches, judged = len(plan.searches), plan.seeds
     trials = searches * plan.trials_each
     pairs = len(plan.all_methods) * len(plan.datasets)
     total = sum(one.seconds * (trials + judged) for one in found)
@@ -54,7 +54,7 @@ def dry_run(plan: Plan) -> list[str]:
         f"{plan.file.name}: {pairs * (trials + judged):,} runs",
         f"  searches  {pairs * searches} of {plan.trials_each} trials: {len(plan.all_methods)} methods on"
         f" {plural(len(plan.datasets), 'data set')}, " + ("one each" if plan.once else f"anew in {searches} seeds"),
-        f"  judged    {pairs * judged} runs, {plan.seeds} seeds each" + ", also on sealed rows" * bool(plan.sealed),
+        f"  judged    {pairs * judged} runs, {plan.seeds} seeds each",
         f"  time      about {seconds(total)} one after another, {MOST_WAVES} times that where ranges are too narrow",
         f"  disk      about {bytes_of(sum(one.disk * judged for one in found))}",
         *(f"  rows      {dataset.name}: {_rows(plan, dataset)}" for dataset in plan.datasets),

@@ -6,14 +6,13 @@ import time
 from typing import Any
 
 from fkl import __version__
-from fkl.basics.errors import FklError, require
+from fkl.basics.errors import FklError
 from fkl.basics.files import write_text
 from fkl.config import source_digest
 from fkl.results.finished_runs import entries
 from fkl.results.folder import damage, provenance
 from fkl.study.jobs import Job, judged_jobs, words_to_try
 from fkl.study.plan import Plan
-from fkl.study.sealed import seal, troubles
 
 REGISTERED = "registered.json"
 JUDGEMENTS = "judgements.txt"
@@ -45,7 +44,6 @@ def register(plan: Plan) -> list[str]:
     begun = [job for dataset in plan.datasets for job in judged_jobs(plan, dataset) if job.file.exists()]
     if begun:
         raise FklError(f"{plan.file}: cannot be registered any more: {len(begun)} judged runs have ended")
-    seal(plan)
     told: dict[str, Any] = {"date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "fkl": __version__}
     told |= {"facts": facts(plan), "text": plan.file.read_text(encoding="utf-8")}
     write_text(plan.folder / REGISTERED, json.dumps(told, indent=1) + "\n")
@@ -75,8 +73,6 @@ def require_unchanged(plan: Plan) -> None:
     """
     told = read(plan)
     if told is None:
-        allowed = f"registered before the first run: fkl study {plan.file} --register"
-        require(plan.sealed is None, "sealed", plan.sealed, allowed)
         return
     now = facts(plan)
     changed = [name for name in {**told["facts"], **now} if told["facts"].get(name) != now.get(name)]
@@ -88,8 +84,6 @@ def require_unchanged(plan: Plan) -> None:
                 "or copy the file to another name, which is another study",
             ],
         )
-    for trouble in troubles(plan):
-        raise FklError(f"{trouble}; {plan.file} sealed rows by it, which others may have read")
 
 
 def stamp(plan: Plan) -> str:
@@ -115,7 +109,7 @@ def deviations(plan: Plan) -> list[str]:
     """Runs of a registered study that deviate from its plan: judged twice, edited later, or outside the plan."""
     if read(plan) is None:
         return []
-    said = troubles(plan)
+    said: list[str] = []
     file = plan.folder / JUDGEMENTS
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     judged: dict[str, list[str]] = {}
@@ -124,7 +118,7 @@ def deviations(plan: Plan) -> list[str]:
         judged.setdefault(name, []).append(rest)
     said += [f"{name} was judged {len(several)} times" for name, several in judged.items() if len(several) > 1]
     planned = set()
-    for job in (job for part in plan.parts for dataset in plan.datasets for job in judged_jobs(part, dataset)):
+    for job in (job for dataset in plan.datasets for job in judged_jobs(plan, dataset)):
         note = job.note
         if note is None:
             continue

@@ -240,14 +240,14 @@ def stages(plan: Plan, dataset: Part) -> Iterator[tuple[str, list[Job]]]:
     begin = 0
     for end in plan.stops:
         searches = plan.searches[begin:end]
-        for wave in range(0 if plan.before else MOST_WAVES):
+        for wave in range(MOST_WAVES):
             # Later seeds are searched once, in the ranges found by the first ones
             last = {one: last_wave(plan, dataset, one) for one in plan.all_methods}
             methods = [one for one, its in last.items() if (its == wave if begin else wave == 0 or its >= wave)]
             if methods and searches:
                 about = "searches" if wave == 0 else "searches in wider ranges"
                 yield about, [Job(plan, dataset, one, number, wave) for number in searches for one in methods]
-        yield "runs on sealed rows" if plan.before else "judged runs", judged_jobs(plan, dataset, range(begin, end))
+        yield "judged runs", judged_jobs(plan, dataset, range(begin, end))
         now = judged_on(plan, dataset)
         if now is None or now.seeds <= end:
             return

@@ -11,7 +11,6 @@ from fkl.basics.errors import BadValue, FklError, in_one_line, key_prefix, requi
 from fkl.basics.large_arrays import by_block
 from fkl.basics.random_streams import Role, Streams
 from fkl.config import Run
-from fkl.data import seals
 from fkl.data.dealt_rows import is_judged
 from fkl.data.encoder import WORDS_SHOWN, Encoder
 from fkl.data.normalise import normalise
@@ -69,15 +68,8 @@ def require_rounds(run: Run, of_rounds: bool) -> None:
 
 
 def read_table(run: Run, generator: np.random.Generator) -> Table:
-    """The requested part of the data set's table, scaled.
-
-    Raises
-    ------
-    fkl.basics.errors.FklError
-        For example for rows that a study has sealed.
-    """
+    """The requested part of the data set's table, scaled."""
     table = whole_table(run, generator)
-    seals.require_open(run.data_digest, run.settings.rows, table.group, Path(run.paths.outputs))
     if is_judged(run.settings.rows):
         table = replace(table, row=np.arange(len(table.y)))
     table = table.part(run.settings.rows)
@@ -108,7 +100,7 @@ def require_number(run: Run, encoder: Encoder | None) -> None:
 
 
 def whole_table(run: Run, generator: np.random.Generator) -> Table:
-    """The complete table of the data set, including sealed rows; runs never use it."""
+    """The complete table of the data set."""
     with key_prefix("dataset"):
         store = Store(Path(run.paths.data), cache=Path(run.paths.cache).expanduser())
         table = run.dataset.load(store, generator)

@@ -346,7 +346,7 @@ def test_portions_count_the_samples_of_a_batch_and_simulated_data_are_not_dealt(
 
 @pytest.mark.parametrize(
     ("partition", "more"),
-    [("iid", "claim: seeds"), ("iid", "tune: {once: true}"), ("iid", "sealed: 0.3"), ("iid", ""), ("by_site", "")],
+    [("iid", "claim: seeds"), ("iid", "tune: {once: true}"), ("iid", ""), ("by_site", "")],
 )
 def test_seeds_read_the_whole_source_where_a_partition_takes_its_first_rows(
     tmp_path: Path, partition: str, more: str

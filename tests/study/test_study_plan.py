@@ -77,9 +77,6 @@ def test_data_sets_of_one_source_are_no_two_data_sets(tmp_path: Path) -> None:
         (GOOD + "budget: {uplink_bytes: much}", "budget.uplink_bytes"),
         (GOOD + "set: [seed=3]", "which the study sets"),
         (GOOD + "beside: [together]", "beside"),
-        (GOOD + "sealed: 0.33", "sealed=0.33: must be a share in tenths"),
-        (GOOD + "sealed: 0.3\nclaim: time", "left out with claim: time"),
-        (GOOD + "sealed: 0.3\njudge: {looks: [5, 10]}", "and with judge.looks"),
         ("methods: [pof_mlk, vm_kofl]\ndatasets: [diabetes]", "pof_mlk"),
     ],
 )
