@@ -243,7 +243,7 @@ class Placed(Canaries):
         ends = np.unique(np.rint(np.geomspace(1, T, POINTS)).astype(int))
         for end, following in zip(ends, (*ends[1:], T + 1), strict=True):
             of_some = [] if end == T else self._scored(seen, end * numbers // T)
-            bounds = [(one.at_least(ALPHA)[0], one.guessed(ALPHA)) for one in of_some]
+            bounds = [(one.at_least(ALPHA), one.guessed(ALPHA)) for one in of_some]
             found = np.array(bounds).T if bounds else [summary[name] for name in CURVES[1:]]
             for name, values in zip(CURVES[1:], found, strict=True):
                 by_round[name][end - 1 : following - 1] = values
@@ -308,16 +308,15 @@ class Placed(Canaries):
         told = {"epsilon_upper": float(upper)}
         if self.view == "sums":
             upper = told["epsilon_upper_sums"] = accountant.epsilon_of(scores.mu, self.privacy.delta)
-        contradicts, who = scores.at_least(CONTRADICTION)
+        contradicts = scores.at_least(CONTRADICTION)
         if contradicts > upper * (1 + 1e-6):
             text = (
                 f"audit: CONTRADICTED: epsilon of a {self.level} is at least {contradicts:.4g} (99.99 %), stated is "
-                f"{upper:.4g}; seen in {who}. Look for noise that is too small or used twice, for clipping that is "
+                f"{upper:.4g}. Look for noise that is too small or used twice, for clipping that is "
                 "missing or comes after the noise, and for a message that moves by 2 C where C is stated"
             )
             raise FklError(text)
-        told |= {"epsilon_lower": scores.at_least(ALPHA)[0], "epsilon_lower_guesses": scores.guessed(ALPHA)}
-        told["epsilon_lower_any"] = scores.guessed_of_any(ALPHA)
+        told |= {"epsilon_lower": scores.at_least(ALPHA), "epsilon_lower_guesses": scores.guessed(ALPHA)}
         return told | dict(zip(MOMENTS, scores.moments(self._noise(clients)), strict=True)) | {"scores_p": scores.p}
 
     def _canaries(self, common: Common, message: Any, turn: Turn) -> tuple[Any, Any, Any, Any]:

@@ -6,13 +6,13 @@ bound of `guesses` needs no normal noise: Mahloujifar, Melis and Chaudhuri, Audi
 """
 
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import nctdtr, ndtr, ndtri
-from scipy.stats import binom, chi2, norm, normaltest
+from scipy.stats import chi2, norm, normaltest
 from scipy.stats import f as f_distribution
 
 Array = NDArray[np.float64]
@@ -77,19 +77,6 @@ def of_replicates(moments: Sequence[Array], alpha: float) -> tuple[float, float,
     return float(np.sqrt(squares / df)), float(low), float(high), mu
 
 
-def of_one_alone(scores: Array, inside: NDArray[np.bool_], alpha: float) -> Array:
-    """Lower bounds on the mu of each canary that is in, for normal scores (m,), all with probability 1 - alpha.
-
-    A score minus the mean of those out, in units of their deviation and of the root of 1 + 1/n_out, is noncentral t.
-    """
-    out, count = scores[~inside], int(inside.sum())
-    if len(out) < FEWEST or count == 0:
-        return np.zeros(count)
-    deviation, width = max(float(out.std(ddof=1)), NO_NOISE), np.sqrt(1 + 1 / len(out))
-    t = (scores[inside] - out.mean()) / (deviation * width)
-    return np.maximum(width * noncentrality(t, np.int64(len(out) - 1), alpha / count), 0)
-
-
 def noncentrality(t: Array, df: NDArray[np.integer] | np.integer, alpha: float) -> Array:
     """The noncentrality at which a noncentral t is at most `t` with probability 1 - alpha; 0 for a negative one.
 
@@ -120,29 +107,6 @@ def guesses(canaries: int, made: int, right: int, alpha: float) -> float:
     return low
 
 
-def guesses_any(canaries: int, made: int, right: int, alpha: float, delta: float) -> float:
-    """The largest epsilon that so many right guesses reject, for any mechanism; 0 for none.
-
-    Steinke, Nasr and Jagielski (2023), theorem 3.1 with delta: it assumes only that coins are independent.
-    """
-    below = np.arange(right)  # fewer right guesses than these, by i = 1, 2, ...
-
-    def chance(epsilon: float) -> float:
-        """Probability of so many right guesses, at most."""
-        q = 1 / (1 + np.exp(-epsilon))
-        fewer = np.append(binom.cdf(below[::-1], made, q), 0.0)
-        most = ((fewer[0] - fewer[1:]) / np.arange(1, right + 1)).max() if right else 0.0
-        return float(binom.sf(right - 1, made, q) + 2 * canaries * delta * most)
-
-    low, high = 0.0, 30.0
-    if chance(low) >= alpha:
-        return low
-    for _ in range(STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if chance(middle) < alpha else (low, middle)
-    return low
-
-
 def _rejected(mu: Array, canaries: int, made: int, right: int, alpha: float) -> NDArray[np.bool_]:
     """Whether these guesses contradict the trade-off function of mu: the recursion of the paper's algorithm."""
     r = np.full(mu.shape, alpha * right / canaries)
@@ -161,12 +125,8 @@ def right_of(scores: Array, inside: NDArray[np.bool_], made: int) -> int:
 
 
 @cache  # the same for all replicates
-def guesses_to_make(canaries: int, mu: float, alpha: float, delta: float | None = None) -> int:
-    """The number of guesses with the largest bound, at the 30 % quantile of 24 simulated audits of the stated mu.
-
-    The bound is that of `guesses`, or of `guesses_any` with a delta.
-    """
-    bound = guesses if delta is None else partial(guesses_any, delta=delta)
+def guesses_to_make(canaries: int, mu: float, alpha: float) -> int:
+    """The number of guesses with the largest bound, at the 30 % quantile of 24 simulated audits of the stated mu."""
     rng = np.random.default_rng(0)
     inside = rng.random((24, canaries)) < 0.5
     scores = mu * inside + rng.normal(size=inside.shape)
@@ -174,7 +134,7 @@ def guesses_to_make(canaries: int, mu: float, alpha: float, delta: float | None 
     for share in SHARES:
         made = max(2, 2 * int(share * canaries / 2))
         right = [right_of(*one, made) for one in zip(scores, inside, strict=True)]
-        best = max(best, (bound(canaries, made, int(np.quantile(right, 0.3)), alpha), made))
+        best = max(best, (guesses(canaries, made, int(np.quantile(right, 0.3)), alpha), made))
     return best[1]
 
 

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from fkl.conditions import accountant, audit_bounds
 
-BY_CLIENT = 0.2
-"""Part of the probability of an error for the bounds of single clients; the rest is for the bound of all together."""
 OBJECTION = 0.001
 """p-value of the checks below which the bound is that of guesses."""
 
@@ -58,36 +56,19 @@ class Scores:
         one_group = (-1, self.scores.shape[1] if self.once else 1)  # a client with one score has no mean of its own
         return audit_bounds.checked(self.scores.reshape(one_group), self.inside.reshape(one_group))
 
-    def at_least(self, alpha: float) -> tuple[float, str]:
-        """Epsilon is at least this, with probability 1 - alpha, and who shows it."""
+    def at_least(self, alpha: float) -> float:
+        """Epsilon is at least this, with probability 1 - alpha."""
         if self.p < OBJECTION:
-            return self.guessed(alpha), "all clients"
-        by = np.zeros(self.scores.shape[1])
-        if self.once:
-            by = audit_bounds.gaussian(self.scores.T, self.inside.T, BY_CLIENT * alpha / len(by))
-        else:
-            by[self.inside[0] & ~np.isnan(self.scores[0])] = audit_bounds.of_one_alone(
-                self.known, self.coins, BY_CLIENT * alpha
-            )
-        pooled = float(audit_bounds.gaussian(self.known, self.coins, (1 - BY_CLIENT) * alpha))
-        who = f"client {int(by.argmax())}" if by.max() > pooled else "all clients"
-        return accountant.epsilon_of(max(pooled, float(by.max())), self.delta), who
+            return self.guessed(alpha)
+        return accountant.epsilon_of(float(audit_bounds.gaussian(self.known, self.coins, alpha)), self.delta)
 
     def guessed(self, alpha: float) -> float:
-        """The same by guesses which canaries are in, for Gaussian mechanisms."""
+        """The same by guesses which canaries are in."""
         if not self.enough:
             return 0.0
         count, made = len(self.known), audit_bounds.guesses_to_make(len(self.known), self.mu, alpha)
         right = audit_bounds.right_of(self.known, self.coins, made)
         return accountant.epsilon_of(audit_bounds.guesses(count, made, right, alpha), self.delta)
-
-    def guessed_of_any(self, alpha: float) -> float:
-        """The same by guesses, for mechanisms of any kind."""
-        if not self.enough:
-            return 0.0
-        count, made = len(self.known), audit_bounds.guesses_to_make(len(self.known), self.mu, alpha, self.delta)
-        right = audit_bounds.right_of(self.known, self.coins, made)
-        return audit_bounds.guesses_any(count, made, right, alpha, self.delta)
 
     def moments(self, noise: float) -> tuple[float, ...]:
         """Canaries, those in, mean scores in and out, and deviation of the scores, in units of the stated noise."""

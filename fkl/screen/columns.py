@@ -54,7 +54,6 @@ COLUMNS = {
     "epsilon_upper": "what an audit tries to contradict: the stated epsilon of audit.level after the last round",
     "epsilon_lower": "epsilon is at least this, as the audit's canaries show with 95 % confidence",
     "epsilon_lower_guesses": "the same from guesses which canaries are in, for any scores and a claim of normal noise",
-    "epsilon_lower_any": "the same from guesses, for mechanisms of any kind, Gaussian or not",
     "epsilon_upper_sums": "the stated epsilon against an adversary who sees secure sums of all clients' messages alone",
     "canaries": "canaries that the audit scores, each in or out by a coin",
     "canaries_in": "canaries that are in",
