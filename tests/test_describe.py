@@ -144,7 +144,7 @@ def test_the_command_tells_and_imports_nothing_heavy(fkl: Callable) -> None:
     assert "algo.M=1" in fkl("describe", "pof_mkl").out
     assert fkl("describe", "nope").code == fkl("describe").code == 2
     assert "--fail-fast" in fkl("run", "--help").out and "replicates=20" in fkl("run", "--help").out
-    for words in (("describe", "pof_mkl"), ("run", "--help"), ("completion", "bash", "--line", "fkl run ")):
+    for words in (("describe", "pof_mkl"), ("run", "--help")):
         code = f"import sys; sys.argv = ['fkl', *{words!r}]; from fkl.cli import main; main(); "
         code += "assert not {'numpy', 'numba', 'hydra'} & set(sys.modules)"
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -1,17 +1,12 @@
 """What is told of a slip of the pen, and what the Tab key offers."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
-from shutil import which
 
 import pytest
 
 from fkl.basics.errors import FklError
-from fkl.cli.commands import commands
-from fkl.cli.completion import SCRIPTS, offered
 from fkl.config import choices
 from fkl.config.compose import compose, keys_of
 
@@ -72,46 +67,12 @@ def test_a_slip_costs_no_library(words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("fkl da", ["data"]),
-        ("fkl data ", ["list", "describe", "fetch", "verify", "clear"]),
-        ("fkl data fetch wav", ["wave_farm"]),
-        ("fkl run algo=pof", ["algo=pof_mkl"]),
-        ("fkl run topology=s", ["topology=star"]),
-        ("fkl run -m algo=coke,dk", ["algo=coke,dkla", "algo=coke,dkrr_ny_cm"]),
-        ("fkl run algo=coke algo.ce", ["algo.censored="]),
-        ("fkl run algo.xi=1 see", ["seed="]),
-        ("fkl run algo.b", ["algo.bins_by="]),
-        ("fkl run algo=nope algo.", []),
-        ("fkl run +as_published=of", ["+as_published=ofmkl_avg", "+as_published=ofskl"]),
-        ("fkl run +pof_mkl/row=vm", ["+pof_mkl/row=vm_kofl"]),
-        ("fkl run ~", []),
-        ("fkl run seed=", []),
-        ("fkl completion f", ["fish"]),
-    ],
+    ("words", "offered"), [("fkl da", "data"), ("fkl data fe", "fetch"), ("fkl plan --mul", "--multirun")]
 )
-def test_completion_offers_what_there_is(line: str, words: list[str]) -> None:
-    assert offered(line, commands) == words
-
-
-@pytest.mark.parametrize("shell", SCRIPTS)
-def test_each_shell_completes(fkl: Callable, tmp_path: Path, shell: str) -> None:
-    """A shell that is not installed is left out; what its Tab key does is asked of its own machinery."""
-    if which(shell) is None:
-        pytest.skip(f"there is no {shell}")
-    command = tmp_path / "fkl"
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m fkl "$@"\n')
-    command.chmod(0o755)
-    source = fkl("completion", shell).out
-    ask = {
-        "bash": "compopt() { :; }; COMP_WORDBREAKS='='; COMP_LINE='fkl run algo=pof'; COMP_POINT=16\n"
-        '_fkl_completion fkl; echo "algo=${COMPREPLY[@]}"',
-        "zsh": 'compadd() { [[ $@[-1] == -- ]] || echo "$@[-1]"; }; words=(fkl run algo=pof); CURRENT=3\n'
-        "_fkl_completion",
-        "fish": "complete -C 'fkl run algo=pof'",
-    }[shell]
-    source = source.replace("compdef _fkl_completion fkl", "")  # outside an interactive shell there is none
-    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
-    ended = subprocess.run([shell, "-c", source + ask], env=environment, capture_output=True, text=True, check=True)
-    assert ended.stdout.split() == ["algo=pof_mkl"]
+def test_click_completes_commands_and_options(
+    fkl: Callable, monkeypatch: pytest.MonkeyPatch, words: str, offered: str
+) -> None:
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    monkeypatch.setenv("_FKL_COMPLETE", "bash_complete")
+    assert fkl().out.split(",")[1].strip() == offered

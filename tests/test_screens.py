@@ -102,7 +102,6 @@ EVERY_COMMAND = COMMANDS | {
     "site": ("reproduce", "pof_mkl", "--site"),
     "flower": ("flower", "init", "größe", "--sites", "2"),
     "bench": ("bench", "größe"),
-    "completion": ("completion", "bash"),
 }
 NOT_DONE = REFUSED | {"not there", "verify", "flower", "bench", "predict"}
 RECORDER = f"""

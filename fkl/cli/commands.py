@@ -5,6 +5,7 @@ A command is a short function below. It imports what it needs inside, so help an
 
 import gc
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import shell_complete
 
 from fkl import __version__
 from fkl.basics.environment import require_address_space, variable
@@ -32,11 +34,11 @@ SECTIONS = {
     "Run": ["run", "study", "plan", "list", "describe", "data"],
     "Look": ["compare", "report", "predict", "bound", "audit", "bench"],
     "Reproduce": ["reproduce", "replay", "table", "figure"],
-    "Deploy": ["flower", "completion"],
+    "Deploy": ["flower"],
 }
 """Commands in the order of the help."""
 LIBRARIES_MIB = {
-    **dict.fromkeys(("fkl list", "fkl describe", "fkl completion"), 0),
+    **dict.fromkeys(("fkl list", "fkl describe"), 0),
     **dict.fromkeys((f"fkl {name}" for name in ("run", "study", "plan", "bound", "audit", "bench", "replay")), 1536),
     **dict.fromkeys(("fkl reproduce", "fkl flower try", "fkl flower site"), 1536),
 }
@@ -53,6 +55,8 @@ def main() -> None:
     with streams():
         try:
             _require_text(sys.argv)
+            if (instruction := os.environ.get("_FKL_COMPLETE")) is not None:
+                sys.exit(shell_complete(commands, {}, "fkl", "_FKL_COMPLETE", instruction))
             with suppress(click.exceptions.Exit), commands.make_context("fkl", _words(*sys.argv[1:])) as context:
                 commands.invoke(context)
             require_written()
@@ -277,21 +281,18 @@ def run(
     run_single(config, words, verbose, quiet)
 
 
-@commands.command(options_metavar="[-m] [--engines]")
+@commands.command(options_metavar="[-m]")
 @click.argument("words", nargs=-1, metavar="[KEY=VALUE ...]")
 @click.option("-m", "--multirun", is_flag=True, help="Of every combination of comma-separated values.")
-@click.option("--engines", is_flag=True, help="Measure all engines; takes a minute where JAX compiles.")
-def plan(words: tuple[str, ...], multirun: bool, engines: bool) -> None:
+def plan(words: tuple[str, ...], multirun: bool) -> None:
     """What a run would take, by its first rounds, or with -m a sweep: time, memory, disk, messages."""
     from fkl.screen.messages import say
 
     if not multirun:
         from fkl.runs.forecast import plan
 
-        say(*plan(words, engines))
+        say(*plan(words))
         return
-    if engines:
-        raise FklError("--engines and -m: must be one of these")
     from fkl.screen.tables import show_table
     from fkl.sweeps.plan import plan_sweep
 
@@ -693,16 +694,6 @@ def bench_command(
     else:
         note(machine)
     show_table(HEADINGS, rows, format, numbers=range(2, 7))
-
-
-@commands.command()
-@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
-@click.option("--line", hidden=True, help="Print the words that may end this line instead.")
-def completion(shell: str, line: str | None) -> None:
-    """Print what lets the Tab key complete words: in ~/.bashrc, eval "$(fkl completion bash)"."""
-    from fkl.cli.completion import SCRIPTS, offered
-
-    print(SCRIPTS[shell] if line is None else "\n".join(offered(line, commands)))
 
 
 def _store() -> "Store":

@@ -28,8 +28,6 @@ class Engine:
 
     name: ClassVar[str]
     """Value of the key `engine`."""
-    library: ClassVar[str] = "fkl"
-    """The package that the engine needs."""
     bank: ClassVar[str] = "numba"
     """The bank of random features, a key of `fkl.kernels.BANKS`."""
     threads: ClassVar[int | None] = None

@@ -23,7 +23,6 @@ class Jax(Engine):
     """A device, with a scan of the method's own rounds compiled by XLA."""
 
     name: ClassVar[str] = "jax"
-    library: ClassVar[str] = "jax"
 
     def can_play(self, run: Run) -> str | None:
         """It plays methods and conditions that JAX can trace."""

@@ -3,7 +3,6 @@
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.util import find_spec
 from io import StringIO
 from time import perf_counter
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 
 from fkl.basics.errors import key_prefix, plural
 from fkl.basics.memory import limited_to_free_memory, peak_bytes
-from fkl.config import ENGINES, Run, engine, load
+from fkl.config import Run, engine, load
 from fkl.config.compose import compose
 from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.memory_fit import rehearse
@@ -82,8 +81,11 @@ class Forecast:
     ----------
     name, size : str
         Its method and data set, and its size.
-    engines : dict of str to (float, str)
-        Seconds of all replicates on each engine, and a remark on them.
+    engine : str
+    seconds : float
+        Seconds of all replicates on this engine.
+    remark : str
+        Follows the seconds in a sentence.
     replicates, together : int
         Number of replicates, and how many run at once.
     memory : int
@@ -98,7 +100,9 @@ class Forecast:
 
     name: str
     size: str
-    engines: dict[str, tuple[float, str]]
+    engine: str
+    seconds: float
+    remark: str
     replicates: int
     together: int
     memory: int
@@ -109,50 +113,32 @@ class Forecast:
     disk: float
     said: str
 
-    @property
-    def seconds(self) -> float:
-        """Seconds on the first measured engine, the run's own."""
-        return next(iter(self.engines.values()))[0]
-
     def of(self, replicates: int) -> "Forecast":
         """The same forecast for another number of replicates."""
         share = replicates / self.replicates
-        engines = {name: (share * expected, how) for name, (expected, how) in self.engines.items()}
-        return replace(self, engines=engines, replicates=replicates, disk=share * self.disk)
+        return replace(self, seconds=share * self.seconds, replicates=replicates, disk=share * self.disk)
 
     def lines(self) -> list[str]:
         """Output of `fkl plan`."""
-        times = [f"about {seconds(expected)} with engine={name}{how}" for name, (expected, how) in self.engines.items()]
-        if len(times) > 1:
-            quickest = min(self.engines, key=lambda name: self.engines[name][0])
-            times.append(f"quickest: engine={quickest}")
         rows = {
-            "size": [self.size],
-            "time": times,
-            "memory": [f"{bytes_of(self.memory)} a replicate at most, besides the data; {self.together} at once"],
-            "disk": [f"about {bytes_of(self.disk)}"],
-            "sent": [f"{_amount(self.messages)} messages, {bytes_of(self.sent)}"],
-            "features": [f"{_amount(self.operations)} operations for {_amount(self.angles)} cosines and sines"],
+            "size": self.size,
+            "time": f"about {seconds(self.seconds)} with engine={self.engine}{self.remark}",
+            "memory": f"{bytes_of(self.memory)} a replicate at most, besides the data; {self.together} at once",
+            "disk": f"about {bytes_of(self.disk)}",
+            "sent": f"{_amount(self.messages)} messages, {bytes_of(self.sent)}",
+            "features": f"{_amount(self.operations)} operations for {_amount(self.angles)} cosines and sines",
         }
-        return [self.name, *(
-            f"  {label * (at == 0):9} {words}" for label, several in rows.items() for at, words in enumerate(several)
-        )]  # fmt: skip
+        return [self.name, *(f"  {label:9} {words}" for label, words in rows.items())]
 
 
-def plan(words: tuple[str, ...], every_engine: bool = False) -> list[str]:
-    """Lines with the forecast for ``fkl run`` with these words; parameters and errors as for `forecast`."""
-    found = forecast(load(compose(*words)), every_engine)
+def plan(words: tuple[str, ...]) -> list[str]:
+    """Lines with the forecast for ``fkl run`` with these words; errors as for `forecast`."""
+    found = forecast(load(compose(*words)))
     return [*found.said.splitlines(), *found.lines()]
 
 
-def forecast(run: Run, every_engine: bool = False) -> Forecast:
+def forecast(run: Run) -> Forecast:
     """Measure the first rounds of a run.
-
-    Parameters
-    ----------
-    run : Run
-    every_engine : bool
-        Whether to measure all installed engines, instead of only the run's own.
 
     Raises
     ------
@@ -172,17 +158,15 @@ def forecast(run: Run, every_engine: bool = False) -> Forecast:
         samples.append(sample := first_rounds(experiment, threads))
         return experiment.replicates * (sample.start + experiment.problem.rounds * sample.round)
 
-    own = run.settings.engine
-    names = [own, *(name for name in ENGINES if every_engine and name != own)]
-    with engine(own).opened(), limited_to_free_memory(), key_prefix("algo"), redirect_stdout(said):
+    own = engine(run.settings.engine)
+    with own.opened(), limited_to_free_memory(), key_prefix("algo"), redirect_stdout(said):
         experiment = prepare(run)
         together = experiment.task.replicates_at_once(measured)
         peak = peaks[0] if peaks else peak_bytes(partial(first_rounds, experiment, 1))
-        able = [one for one in map(engine, names) if one.can_play(run) is None and find_spec(one.library)]
-        told = {one.name: one.forecast(experiment, run.settings.threads, sampled) for one in able}
+        told = own.forecast(experiment, run.settings.threads, sampled)
         known = samples[0] if samples else first_rounds(experiment, run.settings.threads)
         # An engine without its own estimate takes as long as these rounds
-        told[own] = told[own] or (sampled(experiment, run.settings.threads), "")
+        expected, remark = told or (sampled(experiment, run.settings.threads), "")
         cells = cells_written(experiment)
     problem = experiment.problem
     times = problem.rounds / known.rounds * experiment.replicates
@@ -192,7 +176,9 @@ def forecast(run: Run, every_engine: bool = False) -> Forecast:
             plural(problem.clients, "client"), plural(problem.rounds, "round"),
             plural(problem.dimension, "feature"), plural(experiment.replicates, "replicate"),
         ]),
-        engines={name: expected for name, expected in told.items() if expected is not None},
+        engine=own.name,
+        seconds=expected,
+        remark=remark,
         replicates=experiment.replicates,
         together=min(run.settings.chunk or together, experiment.replicates),
         memory=peak,

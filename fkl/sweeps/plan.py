@@ -53,7 +53,7 @@ def plan_sweep(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str, st
     more = len(found) - ROWS
     lines = [
         plural(jobs, "run"),
-        f"  time      about {seconds(_total(every))} one after another, with engine={next(iter(every[0].engines))}",
+        f"  time      about {seconds(_total(every))} one after another, with engine={every[0].engine}",
         f"  disk      about {bytes_of(sum(one.disk for one in every))}",
         f"  memory    {bytes_of(max(one.memory for one in every))} a replicate at most, besides the data",
     ]

@@ -70,7 +70,7 @@ def test_a_limit_on_the_process_is_told_before_it_is_reached(tmp_path: Path) -> 
     )
 
 
-@pytest.mark.parametrize("command", sorted({*commands.commands} - {"list", "describe", "completion"}))
+@pytest.mark.parametrize("command", sorted({*commands.commands} - {"list", "describe"}))
 def test_no_command_begins_without_room_for_its_libraries(
     fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
