@@ -67,10 +67,10 @@ docs: $(VENV)/ready
 	$(BIN)/python docs/pages.py build/docs
 	$(BIN)/python -m sphinx -q -W --keep-going -c docs build/docs build/site
 
-# `fkl bench`, then how many times longer literal transcriptions of the papers take.
+# Times beside the floor of their arithmetic, then how many times longer literal transcriptions of the papers take.
 bench: $(VENV)/ready
-	$(BIN)/fkl bench
-	PYTHONPATH=tests $(BIN)/python scripts/bench_literal.py
+	$(BIN)/python -m benchmarks
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.literal
 
 reproduce-tables: $(VENV)/ready
 	$(BIN)/fkl reproduce $(if $(READINGS),--readings) $(PAPER)

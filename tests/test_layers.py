@@ -30,7 +30,7 @@ LAYERS = {
     "conformance": ("fkl.conformance",),
     "papers": ("fkl.papers",),
     "page": ("fkl.report.page", "fkl.report.site", "fkl.report.run_rows", "fkl.report.markdown"),
-    "tools": ("fkl.sweeps", "fkl.bench", "fkl.estimators", "fkl.sites", "fkl.theory"),
+    "tools": ("fkl.sweeps", "fkl.estimators", "fkl.sites", "fkl.theory"),
     "study": ("fkl.study",),
     "commands": ("fkl.cli", "fkl.__main__", "fkl.conformance.__main__"),
 }

@@ -101,9 +101,8 @@ EVERY_COMMAND = COMMANDS | {
     "schema": ("describe", "--format", "schema"),
     "site": ("reproduce", "pof_mkl", "--site"),
     "flower": ("flower", "init", "größe", "--sites", "2"),
-    "bench": ("bench", "größe"),
 }
-NOT_DONE = REFUSED | {"not there", "verify", "flower", "bench", "predict"}
+NOT_DONE = REFUSED | {"not there", "verify", "flower", "predict"}
 RECORDER = f"""
 {BEGIN}
 import os

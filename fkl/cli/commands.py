@@ -32,14 +32,14 @@ AS_GIVEN = {"ignore_unknown_options": True}
 
 SECTIONS = {
     "Run": ["run", "study", "plan", "list", "describe", "data"],
-    "Look": ["compare", "report", "predict", "bound", "audit", "bench"],
+    "Look": ["compare", "report", "predict", "bound", "audit"],
     "Reproduce": ["reproduce", "replay", "table", "figure"],
     "Deploy": ["flower"],
 }
 """Commands in the order of the help."""
 LIBRARIES_MIB = {
     **dict.fromkeys(("fkl list", "fkl describe"), 0),
-    **dict.fromkeys((f"fkl {name}" for name in ("run", "study", "plan", "bound", "audit", "bench", "replay")), 1536),
+    **dict.fromkeys((f"fkl {name}" for name in ("run", "study", "plan", "bound", "audit", "replay")), 1536),
     **dict.fromkeys(("fkl reproduce", "fkl flower try", "fkl flower site"), 1536),
 }
 """Address space that the libraries of a command need, where it is not that of tables: none, or that of a run."""
@@ -650,50 +650,6 @@ def audit(words: tuple[str, ...], verbose: bool, format: str) -> None:
     from fkl.papers.fdskl.audit import write_audit
 
     write_audit([*words], Path("outputs"), verbose, format)
-
-
-@commands.command("bench")
-@click.argument("names", nargs=-1, metavar="[NAME ...]")
-@click.option("--environments", metavar="FOLDER", help="Where frameworks makes an environment for each framework.")
-@click.option("--against", metavar="COMMIT", help="Compare with this commit; exit code 1 if a benchmark is slower.")
-@click.option("--store", metavar="FILE.csv", help="Append the ratios to this table.")
-@_format
-def bench_command(
-    names: tuple[str, ...], environments: str | None, against: str | None, store: str | None, format: str
-) -> None:
-    """Time methods beside the floor of their arithmetic; some minutes, on a machine that does nothing else.
-
-    NAME is pof_mkl, federated, graph_omkl, coke, fdskl, parsimonious or rf_gp, all of them if there is none; or gpu,
-    engine=jax; or frameworks, which plays one round in fkl and in other frameworks.
-    """
-    from fkl.bench import FRAMEWORKS, HEADINGS, bench, checked, frameworks, series, this_machine
-    from fkl.bench import against as commits
-    from fkl.screen.messages import note, say
-    from fkl.screen.tables import show_table
-
-    if store is not None and (against is not None or names == (FRAMEWORKS,)):
-        raise FklError("bench --store: keeps ratios to the floor, which neither --against nor frameworks measures")
-    if against is not None:
-        rows = commits.compared(checked(names), against)
-        note(this_machine())
-        show_table(commits.HEADINGS, rows, format, numbers=(2, 3))
-        sys.exit(int(any(commits.SLOWER in row[-1] for row in rows)))
-    if names == (FRAMEWORKS,):
-        if environments is None:
-            raise FklError("bench frameworks: say where environments are made, --environments FOLDER")
-        rows = frameworks.compared(Path(environments))
-        note(this_machine())
-        return show_table(frameworks.HEADINGS, rows, format, numbers=range(1, 5))
-    if store is not None:
-        series.read(Path(store))  # refused before minutes of measuring
-    machine, rows = bench(names)
-    if store is not None:
-        series.append(Path(store), rows)
-    if format == "table":
-        say(machine, "")
-    else:
-        note(machine)
-    show_table(HEADINGS, rows, format, numbers=range(2, 7))
 
 
 def _store() -> "Store":

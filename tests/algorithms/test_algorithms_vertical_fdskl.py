@@ -7,7 +7,6 @@ from math import ceil, log2
 
 import numpy as np
 import pytest
-from fkl.network.settings import CostModel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal import fdskl as literal
@@ -45,6 +44,7 @@ from fkl.engines.experiment import Experiment, make_world
 from fkl.kernels import Dictionary
 from fkl.kernels.pointwise_losses import LOSSES
 from fkl.network import Network
+from fkl.network.settings import CostModel
 from fkl.papers.fdskl.attack import Heard, listen
 
 Array = NDArray[np.float64]

@@ -1,18 +1,33 @@
-"""`fkl bench`: what it prints, of a case made small."""
+"""`python -m benchmarks`: what it prints, of a case made small."""
 
-import runpy
 import subprocess
-from collections.abc import Callable
+import sys
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 
 import fkl
 from fkl.basics.errors import FklError
-from fkl.bench import BENCHES, ON_REQUEST, against, bench, federated, frameworks, pof_mkl, series
-from fkl.bench.case import Case
-from fkl.bench.frameworks import PEERS
 from fkl.kernels import Dictionary
+
+# The repository's root is not on the path of the tests: an installed fkl would lose to the one there.
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+spec = spec_from_file_location("benchmarks", FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)])
+sys.modules["benchmarks"] = module_from_spec(spec)
+spec.loader.exec_module(sys.modules["benchmarks"])
+from benchmarks import BENCHES, ON_REQUEST, against, bench, federated, frameworks, pof_mkl, series  # noqa: E402
+from benchmarks.__main__ import command  # noqa: E402
+from benchmarks.case import Case  # noqa: E402
+from benchmarks.frameworks import PEERS  # noqa: E402
+
+
+def refused(*words: str) -> str:
+    """How the command refuses these words."""
+    with pytest.raises(FklError) as error:
+        command([*words], standalone_mode=False)
+    return str(error.value)
 
 
 def test_a_case_is_a_line_with_the_median_of_its_ratios(
@@ -40,12 +55,8 @@ def test_pof_mkl_is_run_beside_its_floor(monkeypatch: pytest.MonkeyPatch) -> Non
     assert all(ours > 0 and floor > 0 for ours, floor in case.turns())
 
 
-def test_a_name_that_there_is_not_is_refused(fkl: Callable) -> None:
-    answer = fkl("bench", "cook")
-    assert (answer.code, answer.out) == (2, "")
-    assert answer.err.strip().endswith(
-        f"bench cook: must be one of {', '.join((*BENCHES, *ON_REQUEST))}, or frameworks by itself"
-    )
+def test_a_name_that_there_is_not_is_refused() -> None:
+    assert refused("cook") == f"cook: must be one of {', '.join((*BENCHES, *ON_REQUEST))}, or frameworks by itself"
 
 
 def test_other_frameworks_play_the_same_round(
@@ -72,10 +83,8 @@ def test_every_framework_has_its_script() -> None:
     }
 
 
-def test_frameworks_need_a_folder(fkl: Callable) -> None:
-    answer = fkl("bench", "frameworks")
-    assert answer.code == 2
-    assert "bench frameworks: say where environments are made, --environments FOLDER" in answer.err
+def test_frameworks_need_a_folder() -> None:
+    assert "say where environments are made, --environments FOLDER" in refused("frameworks")
 
 
 FAKE = """
@@ -91,11 +100,10 @@ def cases():
 
 @pytest.fixture
 def two_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository whose fkl has benchmarks with fixed times: 2 s in its commit, 3 s and a new benchmark after it."""
-    benches = tmp_path / "fkl" / "bench"
-    benches.mkdir(parents=True)
-    for file in (benches / "__init__.py", benches.parent / "__init__.py"):
-        file.touch()
+    """A repository with benchmarks with fixed times: 2 s in its commit, 3 s and a new benchmark after it."""
+    benches = tmp_path / "benchmarks"
+    benches.mkdir()
+    (benches / "__init__.py").touch()
     (benches / "mine.py").write_text(FAKE.format(seconds=2.0, more=""))
     for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"]):
         subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
@@ -117,7 +125,7 @@ def test_a_tree_is_compared_with_a_commit(two_commits: Path, capsys: pytest.Capt
 
 def test_a_commit_that_there_is_not_is_refused(two_commits: Path) -> None:
     for wrong in ("nowhere", "--output=x"):
-        with pytest.raises(FklError, match=f"bench --against {wrong}: git finds no such commit"):
+        with pytest.raises(FklError, match=f"--against {wrong}: git finds no such commit"):
             against.compared(["mine"], wrong)
 
 
@@ -133,22 +141,20 @@ def test_a_change_counts_beyond_noise() -> None:
     assert answer(1.1, *[0.8] * 8) == "faster"
 
 
-def test_ratios_are_appended_to_a_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fkl: Callable) -> None:
+def test_ratios_are_appended_to_a_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "series.csv"
     monkeypatch.setattr(pof_mkl, "cases", lambda: [Case("mine", "K=2, T=3", "products", lambda: 3.0, lambda: 2.0)])
     for _ in range(2):
-        assert fkl("bench", "pof_mkl", "--store", str(file)).code == 0
+        command(["pof_mkl", "--store", str(file)], standalone_mode=False)
     stored = series.read(file)
     assert [*stored.columns] == series.COLUMNS and len(stored) == 2
     assert stored[["benchmark", "ratio"]].to_numpy().tolist() == [["mine, K=2, T=3", "1.50"]] * 2
     assert set(stored["commit"]) == {series._commit()}
     file.write_text("a,b\n1,2\n")
-    answer = fkl("bench", "pof_mkl", "--store", str(file))
-    assert answer.code == 2 and "must be a new file, or a table with the columns commit, date" in answer.err
+    assert "must be a new file, or a table with the columns commit, date" in refused("pof_mkl", "--store", str(file))
     assert file.read_text() == "a,b\n1,2\n"
     for other in (("frameworks",), ("pof_mkl", "--against", "HEAD")):
-        answer = fkl("bench", *other, "--store", str(file))
-        assert answer.code == 2 and "bench --store: keeps ratios to the floor" in answer.err
+        assert "--store: keeps ratios to the floor" in refused(*other, "--store", str(file))
 
 
 def test_federated_methods_are_run_beside_their_floors(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,9 +167,9 @@ def test_federated_methods_are_run_beside_their_floors(monkeypatch: pytest.Monke
 
 
 def test_growth_is_measured_of_each_method() -> None:
-    """docs/figures/growth.py plays them at their smallest sizes, and fits an exponent to each of two decades."""
-    growth = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "figures" / "growth.py"))
-    for made, usual, numbers in growth["METHODS"].values():
+    """Played at their smallest sizes; and an exponent is fitted to each of two decades."""
+    growth = import_module("benchmarks.growth")
+    for made, usual, numbers in growth.METHODS.values():
         smallest = {letter: number[0] for letter, number in numbers.items()}
-        assert growth["play"](made(**usual | smallest | {"T": 10})) > 0
-    assert growth["exponents"]([1, 3, 10, 30, 100], [1.0, 3.0, 10.0, 90.0, 1000.0]) == "1.00, 2.00"
+        assert growth.play(made(**usual | smallest | {"T": 10})) > 0
+    assert growth.exponents([1, 3, 10, 30, 100], [1.0, 3.0, 10.0, 90.0, 1000.0]) == "1.00, 2.00"

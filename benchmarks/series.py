@@ -1,4 +1,4 @@
-"""`fkl bench --store FILE.csv`: ratios to the floor, appended to those of earlier commits."""
+"""`python -m benchmarks --store FILE.csv`: ratios to the floor, appended to those of earlier commits."""
 
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -25,11 +25,11 @@ def read(file: Path) -> pd.DataFrame:
         found = pd.read_csv(file, dtype=str, keep_default_na=False)
         if [*found] == COLUMNS:
             return found
-    raise FklError(f"bench --store {file}: must be a new file, or a table with the columns {', '.join(COLUMNS)}")
+    raise FklError(f"--store {file}: must be a new file, or a table with the columns {', '.join(COLUMNS)}")
 
 
 def append(file: Path, rows: Iterable[Sequence[str]]) -> None:
-    """Add rows of `fkl.bench.bench`."""
+    """Add rows of `benchmarks.bench`."""
     told = _commit(), datetime.now(UTC).strftime("%Y-%m-%d"), processor_name() or ""
     new = pd.DataFrame([[*told, f"{row[0]}, {row[1]}", row[4]] for row in rows], columns=COLUMNS)
     write_text(file, pd.concat([read(file), new]).to_csv(index=False, lineterminator="\n"))

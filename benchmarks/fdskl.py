@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.case import Case
+from benchmarks.floor import parts_seconds, replicate_bytes, run_seconds, sincos_seconds
 from fkl.algorithms.vertical.dsg import BLOCK, TILE
 from fkl.algorithms.vertical.fdskl import Fdskl
-from fkl.bench.case import Case
-from fkl.bench.floor import parts_seconds, replicate_bytes, run_seconds, sincos_seconds
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.engines.experiment import Experiment

@@ -1,4 +1,4 @@
-"""`fkl bench`: time of a run compared with the floor of its arithmetic, measured together on this machine.
+"""`python -m benchmarks`: time of a run compared with the floor of its arithmetic, measured together on this machine.
 
 The floor is the indispensable arithmetic of a method in its own libraries: products, sines and cosines. A module for
 each paper defines the run and its floor (`Case`). The ratio of both times can be compared between machines; the times
@@ -14,9 +14,9 @@ from importlib import import_module, metadata
 
 import numpy as np
 
+from benchmarks.case import Case
 from fkl import __version__
 from fkl.basics.errors import FklError, requires_extra
-from fkl.bench.case import Case
 from fkl.results.folder import processor_name
 from fkl.screen.units import bytes_of
 
@@ -24,7 +24,7 @@ BENCHES = ("pof_mkl", "federated", "graph_omkl", "coke", "fdskl", "rf_gp")
 ON_REQUEST = ("gpu",)
 """Benchmarks that run only when they are named; they need JAX."""
 FRAMEWORKS = "frameworks"
-"""The benchmark of `fkl.bench.frameworks`, which has a table of its own."""
+"""The benchmark of `benchmarks.frameworks`, which has a table of its own."""
 HEADINGS = ("method", "what is run", "time, s", "floor, s", "time / floor", "goal", "memory", "the floor")
 LIBRARIES = ("numpy", "scipy", "numba")
 
@@ -35,9 +35,9 @@ def checked(names: Iterable[str]) -> tuple[str, ...]:
     for name in wanted:
         if name not in (*BENCHES, *ON_REQUEST):
             known = ", ".join((*BENCHES, *ON_REQUEST))
-            raise FklError(f"bench {name}: must be one of {known}, or {FRAMEWORKS} by itself")
+            raise FklError(f"{name}: must be one of {known}, or {FRAMEWORKS} by itself")
     if {*ON_REQUEST} & {*wanted}:
-        with requires_extra("jax", "bench gpu"):
+        with requires_extra("jax", "benchmarks gpu"):
             import jax  # noqa: F401
     return wanted
 
@@ -45,7 +45,7 @@ def checked(names: Iterable[str]) -> tuple[str, ...]:
 def bench(names: Iterable[str]) -> tuple[str, list[tuple[str, ...]]]:
     """Measure, and return a line about the machine and the rows of a table, with `HEADINGS`; names as in `checked`."""
     return this_machine(), [
-        _row(case) for name in checked(names) for case in import_module(f"fkl.bench.{name}").cases()
+        _row(case) for name in checked(names) for case in import_module(f"benchmarks.{name}").cases()
     ]
 
 

@@ -1,8 +1,8 @@
 """Time of literal transcriptions of the papers relative to fkl: the speedup by arrays and compiled loops.
 
-    PYTHONPATH=tests python scripts/bench_literal.py
+    PYTHONPATH=tests python -m benchmarks.literal
 
-Each case of `fkl bench` here runs in turn with its transcription in tests/literal, in this one process. A transcription
+Each case runs in turn with its transcription in tests/literal, in this one process. A transcription
 plays a few rounds of one replicate, and the time is scaled up. Figures are medians of several turns.
 """
 
@@ -13,12 +13,12 @@ from literal import decentralized, omkl_gf, pof_mkl, raker
 from literal.common import frequencies
 from tabulate import tabulate
 
+from benchmarks import coke, graph_omkl
+from benchmarks import pof_mkl as bench_pof_mkl
+from benchmarks.case import Case
+from benchmarks.floor import random_stream, seconds
 from fkl.algorithms.decentralized.consensus import Dkla
 from fkl.basics.random_streams import Role, Streams
-from fkl.bench import coke, graph_omkl
-from fkl.bench import pof_mkl as bench_pof_mkl
-from fkl.bench.case import Case
-from fkl.bench.floor import random_stream, seconds
 from fkl.engines.experiment import make_world
 
 Timed = tuple[Case, Callable[[], float]]

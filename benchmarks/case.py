@@ -1,4 +1,4 @@
-"""One line of `fkl bench`."""
+"""One line of `python -m benchmarks`."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

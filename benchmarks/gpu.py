@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from benchmarks.case import Case
+from benchmarks.floor import seconds
 from fkl.algorithms.federated.pof_mkl import PofMkl
-from fkl.bench.case import Case
-from fkl.bench.floor import seconds
 from fkl.config import engine
 from fkl.data.problem import Problem
 from fkl.engines.experiment import Experiment, make_world

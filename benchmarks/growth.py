@@ -1,4 +1,4 @@
-"""`python docs/figures/growth.py`: how time and memory grow; the table of docs/bench.md, in a quarter of an hour.
+"""`python -m benchmarks.growth`: how time and memory grow; the table of docs/bench.md, in a quarter of an hour.
 
 Each row changes one number over two decades. Time is processor time of all rounds in one thread, because other
 processes change it least: the median of several runs. Memory is the peak of what a run allocates besides its data.
@@ -13,12 +13,12 @@ import networkx as nx
 import numpy as np
 from tabulate import tabulate
 
+from benchmarks.floor import random_stream
 from fkl.algorithms.decentralized.consensus import Dkla
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.algorithms.vertical.fdskl import Fdskl
 from fkl.basics.memory import peak_bytes
-from fkl.bench.floor import random_stream
 from fkl.data.problem import Batch, Table
 from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.engines.experiment import Experiment, make_world

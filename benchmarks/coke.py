@@ -12,10 +12,10 @@ import networkx as nx
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks.case import Case
+from benchmarks.floor import replicate_bytes, run_seconds, seconds
 from fkl.algorithms.decentralized.coke import Coke
 from fkl.algorithms.decentralized.consensus import Cta, Dkla
-from fkl.bench.case import Case
-from fkl.bench.floor import replicate_bytes, run_seconds, seconds
 from fkl.data.problem import Batch, Problem
 from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary

@@ -1,4 +1,4 @@
-"""Plays turns of benchmarks for `fkl.bench.against`, with the fkl that PYTHONPATH names: this one or an older one.
+"""Plays turns of benchmarks for `benchmarks.against`, with the fkl that PYTHONPATH names: this one or an older one.
 
 It reads lines from stdin and answers each with a line of JSON. A name of a benchmark is answered with the methods and
 shapes of its cases; the number of a case is played, and answered with its seconds and with those of the processor.
@@ -23,8 +23,8 @@ def main() -> None:
             seconds = cases[int(asked)].ours()
             answer = [seconds, time.process_time() - before]
         else:
-            module = f"fkl.bench.{asked}"
-            cases = import_module(module).cases() if find_spec(module) else []
+            there = find_spec("benchmarks") and find_spec(f"benchmarks.{asked}")
+            cases = import_module(f"benchmarks.{asked}").cases() if there else []
             answer = [[case.name, case.shape] for case in cases]
         print(json.dumps(answer), flush=True)
 

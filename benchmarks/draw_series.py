@@ -1,12 +1,12 @@
-"""`python docs/figures/bench.py`: draw docs/bench.png, the ratios that `fkl bench --store docs/bench.csv` appended."""
+"""`python -m benchmarks.draw_series`: draw docs/bench.png, the ratios of `--store docs/bench.csv`."""
 
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from fkl.bench import series
+from benchmarks import series
 
-DOCS = Path(__file__).parents[1]
+DOCS = Path(__file__).parents[1] / "docs"
 COLUMNS = 3
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
 
@@ -18,10 +18,10 @@ def main() -> None:
     colours = dict(zip(table["processor"].unique(), COLOURS, strict=False))
     commits = {commit: place for place, commit in enumerate(table["commit"].unique())}
     ticks = [f"{commit}\n{table['date'][table['commit'] == commit].iloc[0][5:]}" for commit in commits]
-    benchmarks = table["benchmark"].unique()
-    figure = Figure(figsize=(9, 2 * -(-len(benchmarks) // COLUMNS)), layout="constrained")
-    panels = figure.subplots(-(-len(benchmarks) // COLUMNS), COLUMNS, sharex=True, squeeze=False).flat
-    for benchmark, panel in zip(benchmarks, panels, strict=False):
+    cases = table["benchmark"].unique()
+    figure = Figure(figsize=(9, 2 * -(-len(cases) // COLUMNS)), layout="constrained")
+    panels = figure.subplots(-(-len(cases) // COLUMNS), COLUMNS, sharex=True, squeeze=False).flat
+    for benchmark, panel in zip(cases, panels, strict=False):
         for processor, colour in colours.items():
             mine = table[(table["benchmark"] == benchmark) & (table["processor"] == processor)]
             panel.plot(mine["commit"].map(commits), mine["ratio"], color=colour, marker="o", ms=4, label=processor)

@@ -1,7 +1,7 @@
 """vM-KOFL, eM-KOFL, Fed-POE and FOMD-OMS on POF-MKL's shape, with fewer rounds.
 
 Their floors have, as POF-MKL's, one projection of every sample on every frequency (BLAS), and one sine and one cosine
-of every projection. They also have, with the same threads (`fkl.bench.floor.round_seconds`):
+of every projection. They also have, with the same threads (`benchmarks.floor.round_seconds`):
 
 - vM-KOFL: the inner products with theta, and the sums over clients of residual times features, for the gradients.
 - eM-KOFL: a step of every client's own theta of every kernel, in memory: inner products, norms and steps.
@@ -12,12 +12,12 @@ of every projection. They also have, with the same threads (`fkl.bench.floor.rou
 from functools import partial
 from typing import Any
 
+from benchmarks.case import Case
+from benchmarks.floor import projections_seconds, random_stream, replicate_bytes, round_seconds, run_seconds
 from fkl.algorithms.federated.descent import EmKofl, VmKofl
 from fkl.algorithms.federated.fed_poe import FedPoe
 from fkl.algorithms.federated.fomd_oms import FomdOms
 from fkl.basics.random_streams import Streams
-from fkl.bench.case import Case
-from fkl.bench.floor import projections_seconds, random_stream, replicate_bytes, round_seconds, run_seconds
 from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network

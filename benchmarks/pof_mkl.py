@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.case import Case
+from benchmarks.floor import projections_seconds, random_stream, replicate_bytes, run_seconds, sincos_seconds
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.basics.random_streams import Streams
-from fkl.bench.case import Case
-from fkl.bench.floor import projections_seconds, random_stream, replicate_bytes, run_seconds, sincos_seconds
 from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network

@@ -1,6 +1,6 @@
-"""`fkl bench frameworks`: one round in fkl and in other frameworks, each in an environment of its own.
+"""`python -m benchmarks frameworks`: one round in fkl and in other frameworks, each in an environment of its own.
 
-The round is a step of descent of one kernel's random features, one sample a client (`fkl.bench.peers.work`), which
+The round is a step of descent of one kernel's random features, one sample a client (`benchmarks.peers.work`), which
 every framework can play. What is compared is processor time, since other work on a machine changes it least, and the
 weights, which tell that all have played the same.
 """
@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import peers
+from benchmarks.floor import random_stream
 from fkl.algorithms.federated.descent import Ofskl
 from fkl.basics.random_streams import Streams
-from fkl.bench import peers
-from fkl.bench.floor import random_stream
 from fkl.data.problem import Problem
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import simulate
@@ -43,7 +43,7 @@ class Peer:
     Parameters
     ----------
     script : str
-        Name of its module in `fkl.bench.peers`.
+        Name of its module in `benchmarks.peers`.
     package : str
         What pip installs for it, in an environment of its own; empty for what fkl's own environment has.
     rounds : dict of int to int

@@ -1,4 +1,4 @@
-"""`fkl bench --against COMMIT`: time of this tree's benchmarks relative to those of another commit.
+"""`python -m benchmarks --against COMMIT`: time of this tree's benchmarks relative to those of another commit.
 
 Each of both trees has a process, which imports the fkl and the benchmarks of its own tree and compiles them anew. They
 take turns, and the order changes from turn to turn, because the speed of a machine changes within minutes. A ratio is
@@ -23,7 +23,7 @@ import numpy as np
 from fkl.basics.errors import FklError
 from fkl.screen.messages import note
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 WORKER = Path(__file__).with_name("worker.py")
 TURNS = 9
 THRESHOLD = 1.1
@@ -37,7 +37,7 @@ class Tree:
     Parameters
     ----------
     folder : Path
-        Contains fkl.
+        Contains fkl and benchmarks.
     cache : Path
         For compiled code.
     """
@@ -45,7 +45,7 @@ class Tree:
     def __init__(self, folder: Path, cache: Path) -> None:
         self.folder = folder
         environment = os.environ | {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(cache)}
-        command = [sys.executable, "-P", str(WORKER)]  # -P: the folder of the worker has another fkl
+        command = [sys.executable, "-P", str(WORKER)]  # -P: the worker's own folder comes first otherwise
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen(command, env=environment, **pipes)
 
@@ -56,12 +56,12 @@ class Tree:
         self.process.__exit__(kind, error, at)
 
     def ask(self, words: object) -> list[Any]:
-        """The answer of the worker, see `fkl.bench.worker`."""
+        """The answer of the worker, see `benchmarks.worker`."""
         assert self.process.stdin is not None and self.process.stdout is not None
         print(words, file=self.process.stdin, flush=True)
         answer = self.process.stdout.readline()
         if not answer:
-            raise FklError(f"bench --against: the benchmarks of {self.folder} failed, see above")
+            raise FklError(f"--against: the benchmarks of {self.folder} failed, see above")
         return json.loads(answer)
 
 
@@ -86,9 +86,9 @@ def compared(names: Iterable[str], commit: str) -> list[tuple[str, ...]]:
 
 
 def _export(commit: str, folder: Path) -> None:
-    """Write the code of a commit to a folder."""
+    """Write the files of a commit to a folder."""
     name = _git("rev-parse", "--verify", "--end-of-options", f"{commit}^{{commit}}", commit=commit).decode().strip()
-    packed = _git("archive", "--format=tar", name, "fkl", commit=commit)
+    packed = _git("archive", "--format=tar", name, commit=commit)
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         archive.extractall(folder, filter="data")
 
@@ -98,10 +98,10 @@ def _git(*words: str, commit: str) -> bytes:
     try:
         done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, check=False)
     except OSError as error:
-        raise FklError(f"bench --against {commit}: git cannot be run: {error.strerror}") from error
+        raise FklError(f"--against {commit}: git cannot be run: {error.strerror}") from error
     if done.returncode:
         reason = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise FklError(f"bench --against {commit}: git finds no such commit in {ROOT}: {' '.join(reason)}")
+        raise FklError(f"--against {commit}: git finds no such commit in {ROOT}: {' '.join(reason)}")
     return done.stdout
 
 

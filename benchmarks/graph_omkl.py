@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.case import Case
+from benchmarks.floor import parts_seconds, random_stream, replicate_bytes, run_seconds, sincos_seconds
 from fkl.algorithms.online.learners import Raker
 from fkl.algorithms.online.omkl_gf import OmklGf
 from fkl.basics.random_streams import Streams
-from fkl.bench.case import Case
-from fkl.bench.floor import parts_seconds, random_stream, replicate_bytes, run_seconds, sincos_seconds
 from fkl.engines.experiment import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network

@@ -161,6 +161,3 @@ def _learn(theta, sines, cosines):
         for j in range(theta.shape[1]):
             theta[0, j] -= step * sines[b, j]
             theta[1, j] -= step * cosines[b, j]
-
-
-# Compiled with parts of other modules: ac793df2, see tests/test_compiled.py
