@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.case import Case
 from fkl import __version__
 from fkl.basics.errors import FklError, requires_extra
-from fkl.results.folder import processor_name
+from fkl.runs.folder import processor_name
 from fkl.screen.units import bytes_of
 
 BENCHES = ("pof_mkl", "federated", "graph_omkl", "coke", "fdskl", "rf_gp")

@@ -11,7 +11,7 @@ import pandas as pd
 from fkl import __version__
 from fkl.basics.errors import FklError
 from fkl.basics.files import write_text
-from fkl.results.folder import processor_name
+from fkl.runs.folder import processor_name
 
 COLUMNS = ["commit", "date", "processor", "benchmark", "ratio"]
 """Columns of the series; `ratio` is the time divided by the floor."""

@@ -26,8 +26,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from fkl.results.folder import damage
-from fkl.results.tables import TIMING_COLUMNS
+from fkl.runs.folder import damage
+from fkl.runs.tables import TIMING_COLUMNS
 
 RUN = ("run", "dataset=diabetes", "kernels.N=5", "kernels.D=200", "replicates=12", "chunk=2", "checkpoint_s=0.01")
 COMMANDS = {

@@ -22,8 +22,8 @@ from fkl.config.choices import Choices
 from fkl.conformance import scenario
 from fkl.engines.base import why_not_at_sites
 from fkl.engines.rounds import simulate
-from fkl.results.tables import TIMING_COLUMNS
 from fkl.runs.prepare import prepare
+from fkl.runs.tables import TIMING_COLUMNS
 
 NOTES: list[str] = []
 """Why engines cannot play methods: the footnotes of the table."""

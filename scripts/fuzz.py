@@ -43,7 +43,7 @@ from fkl.engines.rounds import Learned
 from fkl.kernels.functions import Linear
 from fkl.network.graphs import EdgeList
 from fkl.network.participation import Trace
-from fkl.results import model
+from fkl.runs import model
 from fkl.study.plan import Plan
 
 SECONDS, MEMORY, LONGEST = 10, 10**9, 10**6

@@ -29,8 +29,8 @@ from pathlib import Path
 import pandas as pd
 from faulty_disk import NONE, Ended, Fault, FaultyDisk, lose_power
 
-from fkl.results.folder import FINISHED, damage, provenance
-from fkl.results.tables import TIMING_COLUMNS
+from fkl.runs.folder import FINISHED, damage, provenance
+from fkl.runs.tables import TIMING_COLUMNS
 
 FAULTS = {
     "ENOSPC once": Fault(errno.ENOSPC),

@@ -16,8 +16,8 @@ from fkl.basics.random_streams import Role, shared_generator
 from fkl.config import instantiate
 from fkl.conformance import scenario
 from fkl.engines.rounds import simulate
-from fkl.results.tables import make_records
 from fkl.runs.prepare import prepare
+from fkl.runs.tables import make_records
 
 ALGORITHMS: dict[str, dict[str, float] | str] = {
     "ada_raker": {"mse": 0.06478788, "regret_hindsight": 5.8243843},

@@ -22,11 +22,8 @@ LAYERS = {
     "conditions": ("fkl.conditions",),
     "algorithms": ("fkl.algorithms",),
     "engines": ("fkl.engines",),
-    "results": ("fkl.results",),
-    "shown": ("fkl.screen.run", "fkl.screen.sweep"),
-    "loggers": ("fkl.loggers",),
+    "runs": ("fkl.runs", "fkl.report.figures", "fkl.report.colours", "fkl.screen.run", "fkl.screen.sweep"),
     "report": ("fkl.report",),
-    "runs": ("fkl.runs",),
     "conformance": ("fkl.conformance",),
     "papers": ("fkl.papers",),
     "page": ("fkl.report.page", "fkl.report.site", "fkl.report.run_rows", "fkl.report.markdown"),
@@ -100,10 +97,10 @@ def test_what_is_a_layer_is_there() -> None:
 @pytest.mark.parametrize(
     ("source", "found"),
     [
-        ("from fkl.results import files", "fkl.results"),
-        ("from fkl.results.tables import Tables", "fkl.results.tables"),
+        ("from fkl.runs import files", "fkl.runs"),
+        ("from fkl.runs.tables import Tables", "fkl.runs.tables"),
         ("def f():\n    import fkl.cli", "fkl.cli"),
-        ("if TYPE_CHECKING:\n    from fkl.runs import execute", "fkl.runs.execute"),
+        ("if TYPE_CHECKING:\n    from fkl.runs import play", "fkl.runs.play"),
     ],
 )
 def test_imports_are_found_wherever_they_are(source: str, found: str, tmp_path: Path) -> None:

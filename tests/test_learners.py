@@ -14,8 +14,8 @@ from fkl.config.compose import compose
 from fkl.data.problem import Batch
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.rounds import simulate
-from fkl.results.tables import make_records
 from fkl.runs.prepare import prepare
+from fkl.runs.tables import make_records
 from fkl.tasks.learners import BY_ITSELF
 
 DIABETES = ("dataset=diabetes", "kernels.D=8", "replicates=2", "figures=none")

@@ -11,8 +11,8 @@ from fkl.algorithms.vertical.fdskl_letters import LETTERS
 from fkl.cli.describe import explained
 from fkl.conformance.promises import scenario
 from fkl.engines.rounds import simulate
-from fkl.results.tables import TABLES, make_records
 from fkl.runs.prepare import prepare
+from fkl.runs.tables import TABLES, make_records
 from fkl.screen.columns import COLUMNS, KINDS, kind_meaning, meaning
 
 RUNS = {

@@ -14,8 +14,8 @@ from fkl.config import load
 from fkl.config.compose import compose
 from fkl.engines.rounds import simulate
 from fkl.report.colours import look_of
-from fkl.results.tables import make_records
 from fkl.runs.prepare import prepare
+from fkl.runs.tables import make_records
 
 COMMON = ("dataset=naval", "partition=iid", "partition.clients=10", "partition.rounds=150", "kernels.D=20")
 COMMON += ("replicates=5", "algo.lam=0")  # no fit in hindsight, which would take longer than everything else

@@ -522,7 +522,7 @@ def predict(
     skip_bad_rows: bool,
 ) -> None:
     """Predictions of a run with save_model=true for the rows of a file, as CSV."""
-    from fkl.results.prediction import write_predictions
+    from fkl.runs.prediction import write_predictions
 
     write_predictions(Path(run), Path(rows), client, replicate, out, across, keep, skip_bad_rows)
 

@@ -13,10 +13,10 @@ from fkl.basics.environment import variable
 from fkl.basics.errors import FklError, in_one_line
 from fkl.config import load
 from fkl.engines.divergence import DivergedError
-from fkl.results.finished_runs import CONFIG_FILE, FinishedRun, read_run
-from fkl.results.folder import provenance
-from fkl.results.tables import TABLES, TIMING_COLUMNS
-from fkl.runs.execute import execute
+from fkl.runs.finished_runs import CONFIG_FILE, FinishedRun, read_run
+from fkl.runs.folder import provenance
+from fkl.runs.play import execute
+from fkl.runs.tables import TABLES, TIMING_COLUMNS
 from fkl.screen.messages import say
 
 DIGEST = re.compile("[0-9a-f]{12}")

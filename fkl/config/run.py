@@ -32,7 +32,7 @@ class Run:
     intervals : object or None
         Intervals around predictions, see `fkl.tasks.intervals`.
     loggers : dict of str to object
-        Loggers that follow the run, `fkl.loggers.logger.Logger`, by name.
+        Loggers that follow the run, `fkl.runs.loggers.Logger`, by name.
     words : tuple of str
         The user's settings, as KEY=VALUE words.
     """

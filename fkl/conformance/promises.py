@@ -38,8 +38,8 @@ from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.rounds import Chunk, simulate
 from fkl.kernels import threads
-from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
+from fkl.runs.tables import TIMING_COLUMNS, make_records
 from fkl.screen.messages import showing
 from fkl.tasks import task_of
 from fkl.wire import Channel

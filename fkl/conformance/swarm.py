@@ -32,8 +32,8 @@ from fkl.config.choices import CONDITIONS, Choices
 from fkl.config.compose import compose
 from fkl.conformance.promises import PROMISES, Conformance, scenario, words_of_scenario
 from fkl.engines.rounds import simulate
-from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
+from fkl.runs.tables import TIMING_COLUMNS, make_records
 
 Rng = np.random.Generator
 Words = tuple[str, ...]

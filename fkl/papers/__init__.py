@@ -18,7 +18,7 @@ from fkl.papers.shown import show_grids
 from fkl.papers.verdicts import Judged
 from fkl.report.figures import STYLES, rendered, styled
 from fkl.report.tables import Table
-from fkl.results.finished_runs import Collected, FinishedRun, collect
+from fkl.runs.finished_runs import Collected, FinishedRun, collect
 from fkl.screen.messages import say
 from fkl.screen.similar import did_you_mean
 

@@ -23,7 +23,7 @@ from fkl.config import identity
 from fkl.config.experiments import experiments, variants
 from fkl.papers.jobs import Job, jobs
 from fkl.papers.published import AS_STATED, Answer, Cell
-from fkl.results.finished_runs import EndedRun, FinishedRun
+from fkl.runs.finished_runs import EndedRun, FinishedRun
 
 if TYPE_CHECKING:
     import pandas as pd

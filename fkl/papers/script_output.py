@@ -7,7 +7,7 @@ import pandas as pd
 
 from fkl.config.experiments import experiments
 from fkl.papers.our_runs import find, require_found
-from fkl.results.finished_runs import FinishedRun
+from fkl.runs.finished_runs import FinishedRun
 
 KEY = ["dataset", "algorithm", "setting", "metric"]
 METRICS = ("mse", "client_sd")

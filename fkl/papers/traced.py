@@ -12,7 +12,7 @@ from fkl.config.digest import NOT_RESULTS
 from fkl.papers.printed import metric_in_words, setting_in_words, with_decimals_of
 from fkl.papers.published import AS_STATED, KEY, PREVIEW
 from fkl.papers.verdicts import Cell, Judged, Mark
-from fkl.results.finished_runs import FinishedRun
+from fkl.runs.finished_runs import FinishedRun
 
 
 @dataclass(frozen=True)

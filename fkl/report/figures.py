@@ -30,7 +30,7 @@ from fkl.screen.messages import warning
 from fkl.screen.units import BYTES
 
 if TYPE_CHECKING:
-    from fkl.results.tables import Curves
+    from fkl.runs.tables import Curves
     from fkl.tasks.task import Panel
 
 Array = NDArray[Any]

@@ -27,8 +27,8 @@ from fkl.report.compare import Comparison, compare_runs
 from fkl.report.embedded_images import Picture, embedded
 from fkl.report.run_rows import DataSource, add_pictures, data_source, environments, failures, run_views
 from fkl.report.tables import Table, percent
-from fkl.results.finished_runs import Collected, DivergedRun, FinishedRun, collect, legible
-from fkl.results.metrics import main_metric
+from fkl.runs.finished_runs import Collected, DivergedRun, FinishedRun, collect, legible
+from fkl.runs.metrics import main_metric
 from fkl.screen import units
 from fkl.screen.messages import say, warning
 

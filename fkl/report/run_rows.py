@@ -17,8 +17,8 @@ from fkl.data.store import DataFile, Store
 from fkl.report.compare.labels import flat, key_values, varying
 from fkl.report.embedded_images import REDUCED, Picture, embedded
 from fkl.report.tables import Table, word
-from fkl.results.finished_runs import Collected, FinishedRun, entries
-from fkl.results.metrics import main_metric
+from fkl.runs.finished_runs import Collected, FinishedRun, entries
+from fkl.runs.metrics import main_metric
 from fkl.screen.run import SHORT, verdict
 from fkl.screen.units import with_spread
 

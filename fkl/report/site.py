@@ -13,7 +13,7 @@ from fkl.data.store import Store
 from fkl.papers.traced import TracedCell, command, traced
 from fkl.papers.verdicts import EARLY, MISSING, shares_table
 from fkl.report.page import HELPERS, MARKUP, PaperView, added_up, frame_of, paper_view, table_view
-from fkl.results.finished_runs import Collected, collect
+from fkl.runs.finished_runs import Collected, collect
 
 PAGE, CELLS = "index.html", "cells.csv"
 

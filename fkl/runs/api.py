@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError, in_one_line, require
 from fkl.config import load as checked
 from fkl.config.compose import compose
-from fkl.results.finished_runs import FinishedRun, read_run
-from fkl.results.model import Model
-from fkl.results.model import load as load_model
-from fkl.runs.execute import execute
+from fkl.runs.finished_runs import FinishedRun, read_run
+from fkl.runs.model import Model
+from fkl.runs.model import load as load_model
+from fkl.runs.play import execute
 from fkl.screen.messages import showing, warning
 from fkl.screen.run import blocks
 
@@ -43,7 +43,7 @@ class Result(FinishedRun):
     summary, rounds, clients : DataFrame
         One row per replicate; per replicate and round; per replicate and client.
     figures : dict of str to Path
-    model : fkl.results.model.Model
+    model : fkl.runs.model.Model
     """
 
     def __fspath__(self) -> str:
@@ -55,7 +55,7 @@ class Result(FinishedRun):
         return load_model(self.folder)
 
     def predict(self, rows: Any, client: Any = None, replicate: int | None = None) -> NDArray[Any]:
-        """Predict with the learned model; see `fkl.results.model.Model.predict`."""
+        """Predict with the learned model; see `fkl.runs.model.Model.predict`."""
         return self.model.predict(rows, client, replicate)
 
     @cached_property

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fkl.basics.errors import in_one_line, key_prefix, plural
+from fkl.basics.errors import in_one_line, plural
 from fkl.basics.files import writing
-from fkl.basics.memory import limited_to_free_memory
 from fkl.conditions import Wrapped
 from fkl.config import Run
 from fkl.data.baselines import not_beaten
@@ -16,16 +15,11 @@ from fkl.data.problem import COMPLETE
 from fkl.data.table_file import TableFile
 from fkl.engines.divergence import worse_than_zero
 from fkl.engines.experiment import Experiment
-from fkl.engines.rounds import simulate
 from fkl.kernels.dictionary import AroundMedian
-from fkl.results import folder as results
-from fkl.results.model import FILE as MODEL
-from fkl.results.model import Model
-from fkl.results.tables import LOSSES, Tables
-from fkl.runs.desk import about, title_of
-from fkl.runs.prepare import prepare
-from fkl.runs.progress import Progress
-from fkl.screen.messages import say, warning
+from fkl.runs import folder as results
+from fkl.runs.model import FILE as MODEL
+from fkl.runs.model import Model
+from fkl.runs.tables import LOSSES, Tables
 
 SAMPLES = 1000
 """Samples that tell whether a feature hides the others."""
@@ -80,7 +74,7 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
     if run.settings.save_model and len(tables.learned) == run.settings.replicates:
         model = Model.from_experiment(experiment, run.dataset, tables.learned)
         model.save(folder / MODEL)
-        warnings = [*_of_clients_gone(experiment, model), *warnings]
+        warnings = [*of_clients_gone(experiment, model), *warnings]
     if tables.row_losses:
         tables.write_row_losses(folder / LOSSES)
     if warnings:
@@ -110,25 +104,7 @@ def _hidden_by_one_feature(experiment: Experiment) -> list[str]:
     ]
 
 
-def add_model(run: Run, progress: bool = True) -> None:
-    """Play a finished run again, only for its model: its digest guarantees that it learns the same."""
-    say(f"{run.folder} has no {MODEL}: it is played again for it")
-    settings = run.settings
-    with limited_to_free_memory():
-        experiment = prepare(run)
-    title, rounds = title_of(run), settings.replicates * experiment.problem.rounds
-    with Progress(title, rounds, progress) as bar, key_prefix("algo"):
-        how = settings.threads, settings.chunk, bar.advance
-        chunks = simulate(experiment, *how, keep_functions=True)
-        learned = [one for chunk in chunks for one in chunk.learned]
-    if len(learned) == settings.replicates:
-        model = Model.from_experiment(experiment, run.dataset, learned)
-        results.add_file(run, MODEL, model.save)
-        for text in _of_clients_gone(experiment, model):
-            warning(f"{title}: {text}")
-
-
-def _of_clients_gone(experiment: Experiment, model: Model) -> Iterator[str]:
+def of_clients_gone(experiment: Experiment, model: Model) -> Iterator[str]:
     """Warning about functions of clients that were absent at the end, while the others continued to learn."""
     if not model.personal:
         return
@@ -142,3 +118,13 @@ def _of_clients_gone(experiment: Experiment, model: Model) -> Iterator[str]:
             f"{gone} of {plural(experiment.problem.clients, 'client')} had no sample in the last round: in the model "
             "their own part is of the last round they had, what all share of the run's, and the two may not fit"
         )
+
+
+def title_of(run: Run) -> str:
+    """Names of a run on a terminal, and in its figures."""
+    return f"{run.algo.label} on {run.dataset.name}"
+
+
+def about(run: Run) -> dict[str, Any]:
+    """Name a run: its data set, its method, and the user's settings."""
+    return {"dataset": run.dataset.name, "algorithm": run.algo.label, "words": [*run.words]}

@@ -16,8 +16,8 @@ from fkl.config.compose import compose
 from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.memory_fit import rehearse
 from fkl.kernels.threads import at_most
-from fkl.results.tables import cells_written
 from fkl.runs.prepare import prepare
+from fkl.runs.tables import cells_written
 from fkl.screen.units import bytes_of, number, seconds
 from fkl.wire.ledger import ON_WIRES
 

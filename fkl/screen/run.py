@@ -8,7 +8,7 @@ import pandas as pd
 from fkl.basics.errors import plural
 from fkl.config.interpolation import OWN_TABLE
 from fkl.data.baselines import CONSTANTS, not_beaten
-from fkl.results.metrics import MAIN, main_metric
+from fkl.runs.metrics import MAIN, main_metric
 from fkl.screen.units import bytes_of, number, percent_apart, seconds, with_spread
 
 SHORT = {

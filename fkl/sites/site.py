@@ -20,7 +20,7 @@ from fkl.basics.files import write_sealed, write_text
 from fkl.data.encoder import Encoder
 from fkl.data.problem import Table
 from fkl.engines.rounds import Learned
-from fkl.results.model import About, Model
+from fkl.runs.model import About, Model
 from fkl.screen.messages import refuse
 from fkl.sites.clients import StreamClients, ends_of, kind_of
 from fkl.sites.configuration import Known, in_order, noise_of, own_table, run_of

@@ -7,7 +7,7 @@ import numpy as np
 
 from fkl.report.colours import looks_of
 from fkl.report.figures import AT_POINT, Bytes, Plain, baseline, canvas, rendered, share_costs, spread, styled
-from fkl.results.metrics import WORDS
+from fkl.runs.metrics import WORDS
 from fkl.study.answer import Answer
 from fkl.study.results import Judged
 from fkl.study.tables import BASELINES, SENT

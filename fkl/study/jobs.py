@@ -24,9 +24,9 @@ from fkl.config import Run, source_digest
 from fkl.data.baselines import blown_up
 from fkl.data.dealt_rows import in_part, one_in
 from fkl.engines.divergence import worse_than_zero
-from fkl.results.folder import read_summary
-from fkl.results.metrics import main_metric
-from fkl.runs.execute import execute
+from fkl.runs.folder import read_summary
+from fkl.runs.metrics import main_metric
+from fkl.runs.play import execute
 from fkl.runs.prepare import prepare
 from fkl.study.plan import Part, Plan
 from fkl.study.search import as_words, best_of, limited_to, quiet, require_within, search

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from fkl.basics.errors import FklError, plural, require
-from fkl.results.tables import summary_columns
 from fkl.runs.forecast import Forecast, forecast
 from fkl.runs.prepare import prepare
+from fkl.runs.tables import summary_columns
 from fkl.screen.units import bytes_of, seconds
 from fkl.study.answer import Answer
 from fkl.study.jobs import MOST_WAVES, Job, are_drawn, draws_blocks, portions_of

@@ -9,8 +9,8 @@ from fkl import __version__
 from fkl.basics.errors import FklError
 from fkl.basics.files import write_text
 from fkl.config import source_digest
-from fkl.results.finished_runs import entries
-from fkl.results.folder import damage, provenance
+from fkl.runs.finished_runs import entries
+from fkl.runs.folder import damage, provenance
 from fkl.study.jobs import Job, judged_jobs, words_to_try
 from fkl.study.plan import Plan
 

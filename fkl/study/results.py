@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
 from fkl.basics.files import read_arrays
-from fkl.results.finished_runs import read_run
-from fkl.results.folder import damage
-from fkl.results.tables import LOSSES
+from fkl.runs.finished_runs import read_run
+from fkl.runs.folder import damage
+from fkl.runs.tables import LOSSES
 from fkl.study.differences import Difference, from_clients, from_rows, from_seeds, from_time
 from fkl.study.jobs import MOST_WAVES, Job, are_drawn, ends_of, judged_jobs, last_wave, portions_of
 from fkl.study.plan import Part, Plan

@@ -13,9 +13,9 @@ from fkl.basics.errors import FklError
 from fkl.basics.files import CannotWriteError
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import Chunk, simulate
-from fkl.results.metrics import main_metric
-from fkl.results.tables import rounds_so_far, summary_without_comparison
+from fkl.runs.metrics import main_metric
 from fkl.runs.prepare import prepare
+from fkl.runs.tables import rounds_so_far, summary_without_comparison
 from fkl.study.plan import Plan
 from fkl.study.space import Range
 

@@ -10,9 +10,9 @@ import pandas as pd
 from fkl.basics.files import read_arrays
 from fkl.report.latex import Column, Float, escaped
 from fkl.report.tables import Table
-from fkl.results.finished_runs import read_run
-from fkl.results.folder import provenance
-from fkl.results.tables import LOSSES
+from fkl.runs.finished_runs import read_run
+from fkl.runs.folder import provenance
+from fkl.runs.tables import LOSSES
 from fkl.screen.units import bytes_of, number, seconds
 from fkl.study.answer import Answer
 from fkl.study.jobs import Job, last_wave, slug

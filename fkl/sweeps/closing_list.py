@@ -89,7 +89,7 @@ def _folder_of_notes(folder: Path) -> Iterator[Path]:
         If the folder belongs to another running sweep, or has the user's files that a sweep would overwrite.
     """
     notes, table, composed = folder / NOTES, folder / LIST, folder / COMPOSED
-    from fkl.results.folder import created, release
+    from fkl.runs.folder import created, release
 
     with created(folder), writing(folder):
         ours = not table.exists() or table.read_text(encoding="utf-8", errors="replace").startswith(

@@ -77,8 +77,8 @@ def _show_own_lines(error: BaseException) -> bool:
 
 def _show(run: Run, waited: float | None, verbose: bool, quiet: bool) -> None:
     """Print the result of a finished run; `waited` seconds, None if it was already finished."""
-    from fkl.results.folder import provenance, read_summary
-    from fkl.results.tables import TIMING_COLUMNS
+    from fkl.runs.folder import provenance, read_summary
+    from fkl.runs.tables import TIMING_COLUMNS
     from fkl.screen.messages import say, warning
     from fkl.screen.run import all_columns, blocks, other_warnings
 
@@ -95,7 +95,7 @@ def _execute(run: Run, progress: bool = True) -> bool:
     if run.settings.objective is not None and hasattr(run.algo, "fold"):
         allowed = "a fold of the training samples, since a search must not see the samples tested on"
         require(run.algo.fold is not None, "algo.fold", None, allowed)
-    from fkl.runs.execute import execute
+    from fkl.runs.play import execute
 
     return execute(run, progress)
 
@@ -105,7 +105,7 @@ def _objective(run: Run) -> float | None:
     name = run.settings.objective
     if name is None:
         return None
-    from fkl.results.folder import read_summary
+    from fkl.runs.folder import read_summary
 
     summary = read_summary(run.folder)
     require(name in summary, "objective", name, f"one of {', '.join(summary.columns[1:])}")
@@ -115,8 +115,8 @@ def _objective(run: Run) -> float | None:
 def _metric_and_mean(run: Run) -> dict[str, Any]:
     """The metric of a finished run (that of a search, or else its main one), its mean, and whether it diverged."""
     from fkl.data.baselines import BLOWN_UP, blown_up
-    from fkl.results.folder import read_summary
-    from fkl.results.metrics import main_metric
+    from fkl.runs.folder import read_summary
+    from fkl.runs.metrics import main_metric
 
     summary = read_summary(run.folder)
     name = run.settings.objective or main_metric(summary)
@@ -187,7 +187,7 @@ def run_job(config: DictConfig, lost: FklError | None = None) -> float | None:
 
 def _show_job(plan: dict[str, Any], note: dict[str, Any], run: Run | None, ended: list[dict[str, Any]]) -> None:
     """Print a line about a job that has ended."""
-    from fkl.results.folder import provenance, read_summary
+    from fkl.runs.folder import provenance, read_summary
     from fkl.screen.messages import say, warning
     from fkl.screen.run import other_warnings, verdict
     from fkl.screen.sweep import job_line, time_left
@@ -206,7 +206,7 @@ def _show_job(plan: dict[str, Any], note: dict[str, Any], run: Run | None, ended
 
 def write_traceback(error: Exception, folder: Path, config: dict[str, Any], digest: str) -> Path:
     """Write a failed run's traceback to its own folder, and return its path."""
-    from fkl.results.folder import write_failed
+    from fkl.runs.folder import write_failed
 
     if isinstance(error, DivergedError) and error.folder is not None:
         return error.folder  # this folder has its rows

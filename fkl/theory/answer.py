@@ -15,7 +15,7 @@ from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.local import Numba
 from fkl.engines.memory_fit import within_memory
 from fkl.kernels.threads import at_most
-from fkl.results.finished_runs import FinishedRun
+from fkl.runs.finished_runs import FinishedRun
 from fkl.runs.prepare import prepare
 from fkl.screen.messages import note, say
 from fkl.screen.tables import show_table

@@ -29,10 +29,10 @@ from fkl.conformance.promises import scenario
 from fkl.contract.star import Turn
 from fkl.engines.rounds import simulate
 from fkl.kernels.traceable import normal_quantile
-from fkl.results.folder import provenance, read_summary
-from fkl.results.tables import summary_without_comparison
-from fkl.runs.execute import execute
+from fkl.runs.folder import provenance, read_summary
+from fkl.runs.play import execute
 from fkl.runs.prepare import prepare
+from fkl.runs.tables import summary_without_comparison
 from fkl.screen.run import verdict
 from fkl.wire.payloads import PerClient
 

@@ -13,8 +13,8 @@ from fkl.config.compose import compose
 from fkl.conformance import Conformance, scenario
 from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.rounds import simulate
-from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
+from fkl.runs.tables import TIMING_COLUMNS, make_records
 
 STAR = ("em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl")
 STAR += tuple(LOCAL_TRAINING)

@@ -15,8 +15,8 @@ from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.rounds import simulate
 from fkl.network import Network
 from fkl.network.settings import Times, around_one
-from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
+from fkl.runs.tables import TIMING_COLUMNS, make_records
 from fkl.wire import Channel, Ledger
 from fkl.wire.payloads import PerClient
 

@@ -12,7 +12,7 @@ from fkl.basics.errors import BadValue, FklError
 from fkl.data.encoder import Encoder
 from fkl.data.store import Store
 from fkl.data.table_file import TableFile
-from fkl.results import model as fkl_model
+from fkl.runs import model as fkl_model
 
 FILES = {
     "east.csv": "age;ward;admitted;crp;stay\n41;icu;01.02.2024;1,5;3,5\n;Café;28.02.2024;20;4\n"

@@ -16,9 +16,9 @@ from fkl.basics.files import CannotWriteError
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.engines import disk
-from fkl.results.tables import TIMING_COLUMNS
-from fkl.runs.execute import execute
 from fkl.runs.forecast import forecast
+from fkl.runs.play import execute
+from fkl.runs.tables import TIMING_COLUMNS
 
 IID = ("dataset=synthetic", "dataset.rows=9000", "partition.clients=700", "partition.rounds=8", "kernels.D=6")
 IID += ("kernels.N=5", "replicates=2")

@@ -19,7 +19,7 @@ from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.divergence import DivergedError
 from fkl.engines.rounds import Chunk, simulate
 from fkl.kernels import Dictionary
-from fkl.results.folder import provenance
+from fkl.runs.folder import provenance
 from fkl.runs.prepare import prepare
 
 jax = pytest.importorskip("jax", reason="needs the extra jax")
@@ -320,7 +320,7 @@ def test_eight_devices_show_what_the_reference_does() -> None:
 
 
 def test_nobody_else_imports_jax() -> None:
-    program = "import sys, fkl.runs.api, fkl.cli, fkl.runs.execute; sys.exit('jax' in sys.modules)"
+    program = "import sys, fkl.runs.api, fkl.cli, fkl.runs.play; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

@@ -16,7 +16,7 @@ from fkl.data import readers
 from fkl.data.store import DataFile
 from fkl.data.wisdm import Wisdm
 from fkl.papers import paper_module
-from fkl.results.finished_runs import collect
+from fkl.runs.finished_runs import collect
 
 
 @pytest.fixture(scope="session")

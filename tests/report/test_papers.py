@@ -19,7 +19,7 @@ from fkl.papers.pof_mkl import __file__ as pof_mkl
 from fkl.papers.published import AS_PUBLISHED, AS_STATED, COLUMNS, Answer, beside, published
 from fkl.papers.shown import verdict
 from fkl.papers.verdicts import Judged
-from fkl.results.finished_runs import FinishedRun, collect
+from fkl.runs.finished_runs import FinishedRun, collect
 
 BUDGET = "network.uplink_budget=1000"
 NAVAL = ("dataset=naval", "replicates=2", BUDGET)

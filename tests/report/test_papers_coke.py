@@ -16,7 +16,7 @@ from fkl.papers.coke import AS_FAR, EVERY_ITERATION, RATIO, TWO_CELLS, largest_p
 from fkl.papers.coke import __file__ as coke
 from fkl.papers.published import AS_PUBLISHED, AS_STATED, COLUMNS, HIDDEN, published
 from fkl.papers.verdicts import FOLLOWS, MISSING, cells
-from fkl.results.finished_runs import collect
+from fkl.runs.finished_runs import collect
 
 SYNTHETIC = ("dataset.rows=2000", "partition.rounds=80")
 SWEEPS = (

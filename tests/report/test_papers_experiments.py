@@ -15,7 +15,7 @@ from fkl.papers import our_runs as found
 from fkl.papers.jobs import Job, count, jobs
 from fkl.papers.our_runs import find
 from fkl.papers.published import AS_STATED, published
-from fkl.results.finished_runs import FinishedRun
+from fkl.runs.finished_runs import FinishedRun
 
 EXPERIMENTS = [name for paper in PAPERS for name, node in experiments.experiments(paper).items() if "sweep" in node]
 UNOBTAINABLE = {"wec", "twitter_large", "houses"}

@@ -13,7 +13,7 @@ from broken.runs import sign
 from fkl.papers.graph_omkl import __file__ as graph_omkl
 from fkl.papers.graph_omkl import figure, table
 from fkl.papers.published import COLUMNS, published
-from fkl.results.finished_runs import collect
+from fkl.runs.finished_runs import collect
 
 AIRFOIL, TWO = ("+graph_omkl/data=airfoil",), "replicates=2"
 SWEEPS = {

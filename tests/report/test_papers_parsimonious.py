@@ -16,7 +16,7 @@ from fkl.papers import our_runs as found
 from fkl.papers.parsimonious import __file__ as parsimonious
 from fkl.papers.parsimonious import figure
 from fkl.papers.published import COLUMNS, published
-from fkl.results.finished_runs import collect
+from fkl.runs.finished_runs import collect
 
 MACHINES = ("replicates=3", "algo=pooled_svm,cascade_svm", "+parsimonious/machines=walking_jogging")
 COMMON = (

@@ -9,7 +9,7 @@ import pytest
 from fkl.basics.errors import FklError
 from fkl.papers import fed_poe, fomd_oms, paper_module
 from fkl.papers.jobs import jobs
-from fkl.results.finished_runs import FinishedRun
+from fkl.runs.finished_runs import FinishedRun
 
 EXPERIMENTS = {"fed_poe": ("fed_poe/air", "1"), "fomd_oms": ("fomd_oms/kernels", "4")}
 

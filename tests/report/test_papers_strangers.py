@@ -11,7 +11,7 @@ from fkl.basics.errors import FklError
 from fkl.config import NODES
 from fkl.papers import PAPERS, paper_module
 from fkl.papers.fdskl.chosen import DATASETS, FOLDERS
-from fkl.results.finished_runs import FinishedRun
+from fkl.runs.finished_runs import FinishedRun
 
 OTHERS = {
     "fdskl": (DATASETS, FOLDERS),

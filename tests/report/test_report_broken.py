@@ -18,7 +18,7 @@ from processes import Command
 from tinyhtml5.parser import HTMLParser
 
 from fkl import cli
-from fkl.results.finished_runs import Collected, FinishedRun, collect
+from fkl.runs.finished_runs import Collected, FinishedRun, collect
 
 RUN = ("dataset=diabetes", "kernels.D=4", "replicates=2", "algo=pof_mkl")
 PAGE = Path("outputs/report.html")

@@ -11,7 +11,7 @@ import pytest
 from conftest import small
 
 import fkl
-from fkl.runs.progress import Progress
+from fkl.runs.play import Progress
 
 
 def test_the_bar_says_compiling_until_the_next_round(capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,7 +88,7 @@ def test_no_damage_of_numba_s_cache_stops_a_process(tmp_path: Path) -> None:
 CODE = """
 import sys
 import numba
-from fkl.runs.progress import Progress
+from fkl.runs.play import Progress
 with Progress("A on b", 1) as progress:
     numba.njit(lambda x: x + 1)(1)
     progress.advance(1)

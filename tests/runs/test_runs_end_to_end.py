@@ -19,7 +19,7 @@ from conftest import (
     small,
 )
 
-from fkl.results.tables import TIMING_COLUMNS
+from fkl.runs.tables import TIMING_COLUMNS
 
 TABLES = {"clients.csv", "config.yaml", "provenance.json", "rounds.csv", "summary.csv"}
 TIMES = ["runtime_s", "runtime_per_client_s"]

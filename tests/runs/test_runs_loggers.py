@@ -20,8 +20,8 @@ from fkl.basics.errors import install_hint
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.engines import rounds as loop
-from fkl.loggers import telling as following
-from fkl.results.tables import TIMING_COLUMNS
+from fkl.runs import loggers as following
+from fkl.runs.tables import TIMING_COLUMNS
 
 RUN = ("run", *SMALL, "kernels.N=5", "partition.rounds=30", "replicates=3", "chunk=2")
 

@@ -16,8 +16,8 @@ from fkl.conformance import scenario
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.rounds import simulate
 from fkl.report.compare import compare
-from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
+from fkl.runs.tables import TIMING_COLUMNS, make_records
 
 OWN = """
 import numpy as np

@@ -25,8 +25,8 @@ from fkl.data.scale import Scale
 from fkl.data.store import Store
 from fkl.engines.rounds import Learned, simulate
 from fkl.kernels.functions import KINDS, Classes, Function, Gaussian, Linear, Network, OnFeatures, OnPoints, Trees
-from fkl.results.model import About, Model, load
-from fkl.results.prediction import predictions
+from fkl.runs.model import About, Model, load
+from fkl.runs.prediction import predictions
 from fkl.runs.prepare import prepare
 
 RNG = np.random.default_rng(5)

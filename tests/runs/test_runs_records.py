@@ -16,8 +16,8 @@ from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.rounds import simulate
 from fkl.kernels.hindsight import best_ridge_loss
 from fkl.network import Network
-from fkl.results import tables
-from fkl.results.tables import FLOATS, Records, cells_written, csv_rows, make_records
+from fkl.runs import tables
+from fkl.runs.tables import FLOATS, Records, cells_written, csv_rows, make_records
 from fkl.tasks.stream import StreamJudge
 
 LAM = 0.01

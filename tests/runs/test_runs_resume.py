@@ -23,8 +23,8 @@ from fkl.basics.files import SEAL, write_sealed
 from fkl.conformance import scenario
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.rounds import simulate
-from fkl.results.tables import FLOATS, TIMING_COLUMNS, Curves, csv_rows, make_records
 from fkl.runs.prepare import prepare
+from fkl.runs.tables import FLOATS, TIMING_COLUMNS, Curves, csv_rows, make_records
 
 KILLS = 5
 LONG = ("run", "dataset=synthetic", "partition.clients=3", "kernels.D=100", "replicates=12", "chunk=2")

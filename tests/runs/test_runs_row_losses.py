@@ -10,7 +10,7 @@ import fkl
 from fkl.basics.errors import FklError
 from fkl.basics.files import read_arrays
 from fkl.data.dealt_rows import in_part
-from fkl.results.tables import LOSSES
+from fkl.runs.tables import LOSSES
 
 ONE_OF_EACH_TASK = {
     "pof_mkl": ("mse", "dataset=diabetes", "partition=iid", "partition.clients=4", "partition.rounds=50"),

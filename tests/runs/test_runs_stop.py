@@ -14,8 +14,8 @@ from fkl.config.compose import compose
 from fkl.conformance import scenario
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.rounds import simulate
-from fkl.results.tables import TIMING_COLUMNS, make_records
 from fkl.runs.prepare import prepare
+from fkl.runs.tables import TIMING_COLUMNS, make_records
 
 STREAM = ("dataset=diabetes", "partition=iid", "partition.clients=4", "partition.rounds=50", "kernels.D=8")
 PARTIES = ("dataset=ellipses", "dataset.rows=90", "scaling=none", "partition=vertical", "partition.parties=2")

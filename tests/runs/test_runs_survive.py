@@ -16,8 +16,8 @@ from processes import Command
 
 from fkl.basics.files import CannotWriteError, whole_file
 from fkl.engines import rounds as rounds_module
-from fkl.results import folder as results_folder
-from fkl.results.folder import damage, forget_failed, write_failed
+from fkl.runs import folder as results_folder
+from fkl.runs.folder import damage, forget_failed, write_failed
 
 RUN = ("run", *SMALL, "kernels.N=5", "chunk=1", "out=here")
 HELD = """
@@ -101,7 +101,7 @@ def test_two_sweeps_that_share_jobs_both_end_well(tmp_path: Path) -> None:
 @pytest.mark.parametrize("moment", ["_write_provenance", "_move_to_place", "sha256_of"])
 def test_killed_while_writing_the_files_the_same_command_completes(tmp_path: Path, moment: str) -> None:
     """At the folder's mark, and on both sides of the last one: nothing looks finished, and then all is there."""
-    deadly = f"import os; from fkl.results import folder; folder.{moment} = lambda *_: os.kill(os.getpid(), 9)"
+    deadly = f"import os; from fkl.runs import folder; folder.{moment} = lambda *_: os.kill(os.getpid(), 9)"
     words = ("run", *SMALL, "kernels.N=5", "out=here")
     dead = Command(tmp_path, *words, before=deadly).wait()
     assert dead.code == -signal.SIGKILL, dead.err
@@ -160,7 +160,7 @@ def test_a_folder_that_another_made_meanwhile_is_kept(
     words = ("run", *SMALL, "kernels.N=5", "out=here")
     assert fkl(*words).code == 0
     before = contents(Path("here"))
-    monkeypatch.setattr("fkl.runs.execute.finished", lambda run: False)  # as it was when it began
+    monkeypatch.setattr("fkl.runs.play.finished", lambda run: False)  # as it was when it began
     assert fkl(*words).code == 0
     assert contents(Path("here")) == before
     answer = fkl(*words, "seed=1")
@@ -200,7 +200,7 @@ def test_a_failure_is_forgotten_by_the_same_run_only(
         raise RuntimeError("a bug")
 
     with monkeypatch.context() as patch:
-        patch.setattr("fkl.results.tables._tables_of_chunk", breaks)
+        patch.setattr("fkl.runs.tables._tables_of_chunk", breaks)
         for seed in ("seed=1", "seed=2"):
             assert "RuntimeError: a bug" in fkl(*words, seed).err
     assert sorted(path.name for path in Path().iterdir()) == ["a.failed", "a.failed-1"]

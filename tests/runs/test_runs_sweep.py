@@ -13,9 +13,9 @@ from omegaconf import OmegaConf
 from fkl.basics.errors import FklError
 from fkl.conformance import scenario
 from fkl.engines.rounds import simulate
-from fkl.results import tables as records
-from fkl.results.tables import TIMING_COLUMNS
+from fkl.runs import tables as records
 from fkl.runs.prepare import prepare
+from fkl.runs.tables import TIMING_COLUMNS
 from fkl.sweeps.launcher_keys import require_allowed
 
 SWEEP = ("run", "-m", *SMALL, "algo=pof_mkl,vm_kofl", "kernels.N=5")
@@ -323,7 +323,7 @@ def test_two_sweeps_do_not_share_a_folder(fkl, tmp_path):
 
 def test_a_sweep_that_is_interrupted_lists_what_ended(fkl, tmp_path, monkeypatch):
     """Ctrl-C in the second job: the first is in the list, and no notes are left."""
-    from fkl.runs import execute as module
+    from fkl.runs import play as module
 
     execute, calls = module.execute, []
 

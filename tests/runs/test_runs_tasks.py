@@ -12,8 +12,8 @@ from fkl.basics.errors import FklError
 from fkl.conformance import scenario
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import simulate
-from fkl.results.tables import Records, make_records
 from fkl.runs.prepare import prepare
+from fkl.runs.tables import Records, make_records
 from fkl.tasks import Task, task_of
 from fkl.tasks.batch import BatchTask
 from fkl.tasks.repeated import PerReplicateTask

@@ -24,7 +24,7 @@ from fkl.basics.random_streams import Role, Streams
 from fkl.conditions import accountant
 from fkl.config import load
 from fkl.config.compose import compose
-from fkl.results.model import load as load_model
+from fkl.runs.model import load as load_model
 from fkl.sites.configuration import OfSites, run_of
 from fkl.sites.masks import residues
 from fkl.sites.server import SitesServer

@@ -20,7 +20,7 @@ pytest.importorskip("flwr", reason="needs the extra flower")
 from sites.played import PER_SITE, ROWS, WORDS, compared, write_files
 
 from fkl.basics.errors import FklError
-from fkl.results.model import load
+from fkl.runs.model import load
 from fkl.sites import trial
 from fkl.sites.project import init
 from fkl.sites.states import SEALED

@@ -16,7 +16,7 @@ import fkl
 from fkl.basics.errors import FklError
 from fkl.basics.files import read_arrays
 from fkl.data.dealt_rows import in_part
-from fkl.results.tables import LOSSES
+from fkl.runs.tables import LOSSES
 from fkl.study import jobs
 from fkl.study.answer import Answer
 from fkl.study.command import command

@@ -23,7 +23,7 @@ from fkl.papers.published import (
 )
 from fkl.report.colours import look_of
 from fkl.report.figures import band, over, spread_over
-from fkl.results.finished_runs import FinishedRun
+from fkl.runs.finished_runs import FinishedRun
 
 TITLE = "COKE (Xu et al. 2021)"
 TABLES = {

@@ -9,7 +9,7 @@ from fkl.papers.panels import dataset_panels
 from fkl.papers.published import AS_STATED, beside, published
 from fkl.report.colours import look_of
 from fkl.report.figures import crosses, spread_over, sweep
-from fkl.results.finished_runs import FinishedRun
+from fkl.runs.finished_runs import FinishedRun
 
 TITLE = "DeKRR-DDRF (Yang et al. 2024)"
 TABLES = {"1": "relative squared error of the test samples"}

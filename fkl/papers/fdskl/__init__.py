@@ -11,7 +11,7 @@ from fkl.papers.fdskl.chosen import SHARE, Key, answering
 from fkl.papers.fdskl.errors import errors_table
 from fkl.papers.our_runs import require_found
 from fkl.papers.published import Answer, Cell, beside, published
-from fkl.results.finished_runs import FinishedRun
+from fkl.runs.finished_runs import FinishedRun
 
 TITLE = "FDSKL (Gu et al. 2020)"
 TABLES = {

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from fkl.config.experiments import experiments
 from fkl.papers.our_runs import Found, find
-from fkl.results.finished_runs import FinishedRun
+from fkl.runs.finished_runs import FinishedRun
 
 DATASETS = ("phishing", "a9a", "ijcnn1", "cod_rna", "w8a", "default_credit", "give_me_credit")
 BANK = "FDSKL, bank"

@@ -9,7 +9,7 @@ from fkl.network.settings import CostModel
 from fkl.papers.fdskl.chosen import SHARE, Key, samples
 from fkl.papers.fdskl.errors import refusal
 from fkl.papers.fdskl.figures import SCALED, SUMMED, WORKERS, most_samples, training_seconds
-from fkl.results.finished_runs import FinishedRun
+from fkl.runs.finished_runs import FinishedRun
 
 KERNEL_METHODS = ("FDSKL", "DSG", "LIBSVM", "PP-SVMV")
 TOO_FEW = "too few systems were run to tell"

@@ -7,7 +7,7 @@ from fkl.algorithms.vertical.pp_svmv import PpSvmv
 from fkl.basics.errors import FklError
 from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, SHARE, Key, samples
 from fkl.report.compare.statistics import student_interval
-from fkl.results.finished_runs import FinishedRun
+from fkl.runs.finished_runs import FinishedRun
 
 LEVEL = 10.0
 """Per cent of LIBSVM's error within which a system is called level with it."""

@@ -19,7 +19,7 @@ from fkl.papers.our_runs import require_found
 from fkl.papers.panels import dataset_panels
 from fkl.report.colours import look_of
 from fkl.report.figures import COLOURS, HIGH, LOW, NAMED, canvas, curve, spread, spread_over
-from fkl.results.finished_runs import FinishedRun
+from fkl.runs.finished_runs import FinishedRun
 
 COLUMNS, BOXES_ACROSS = 4, 3
 SUMMED = ("phishing", "a9a", "ijcnn1", "cod_rna")

@@ -14,7 +14,7 @@ from fkl.papers.panels import dataset_panels
 from fkl.papers.published import Answer, Cell, beside, published
 from fkl.report.colours import look_of
 from fkl.report.figures import band, crosses, spread_over, sweep
-from fkl.results.finished_runs import FinishedRun
+from fkl.runs.finished_runs import FinishedRun
 
 TITLE = "Graph-aided OMKL (Ghari and Shen 2023)"
 TABLES = {

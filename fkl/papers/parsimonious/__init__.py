@@ -15,7 +15,7 @@ from fkl.papers.published import Answer, Cell, beside, published
 from fkl.report.colours import look_of
 from fkl.report.compare.statistics import student_interval
 from fkl.report.figures import COLOURS, canvas, crosses, spread_over, sweep
-from fkl.results.finished_runs import FinishedRun
+from fkl.runs.finished_runs import FinishedRun
 
 TITLE = "Parsimonious functions (Peifer and Ribeiro)"
 TABLES = {

@@ -12,7 +12,7 @@ from fkl.papers.panels import dataset_panels
 from fkl.papers.published import AS_PUBLISHED, AS_STATED, Answer, Cell, beside, published
 from fkl.report.colours import looks_of
 from fkl.report.figures import band, crosses, spread_over, sweep
-from fkl.results.finished_runs import FinishedRun
+from fkl.runs.finished_runs import FinishedRun
 
 TITLE = "POF-MKL (Ghari and Shen 2022)"
 TABLES = {

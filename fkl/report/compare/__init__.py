@@ -19,8 +19,8 @@ from fkl.report.compare.courses import course
 from fkl.report.compare.pivot import Pivot
 from fkl.report.compare.steps import about_steps
 from fkl.report.tables import Table
-from fkl.results.finished_runs import Collected
-from fkl.results.metrics import LARGER_IS_BETTER, main_metric, require_metric
+from fkl.runs.finished_runs import Collected
+from fkl.runs.metrics import LARGER_IS_BETTER, main_metric, require_metric
 from fkl.screen.messages import say, showing
 
 MOST_ROWS = 30

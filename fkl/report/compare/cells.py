@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError, require
 from fkl.data.baselines import CONSTANTS
 from fkl.report.compare.labels import Flat, by_hand, flat, key_values, varying
-from fkl.results.finished_runs import EndedRun, FinishedRun
+from fkl.runs.finished_runs import EndedRun, FinishedRun
 
 PAIR = ["seed", "replicate"]
 """Keys for pairing values."""

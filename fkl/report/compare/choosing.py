@@ -14,8 +14,8 @@ import yaml
 from fkl import conf_folder
 from fkl.basics.errors import FklError, in_one_line, require
 from fkl.report.compare.labels import CLASS, Flat, flat
-from fkl.results.finished_runs import CONFIG_FILE, Collected, DivergedRun, EndedRun, FinishedRun, entries
-from fkl.results.folder import LAST_FILE
+from fkl.runs.finished_runs import CONFIG_FILE, Collected, DivergedRun, EndedRun, FinishedRun, entries
+from fkl.runs.folder import LAST_FILE
 
 VERIFIED = (CONFIG_FILE, "summary.csv", "rounds.csv")
 """Files whose checksums are compared: those that a comparison reads."""

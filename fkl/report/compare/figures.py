@@ -20,7 +20,7 @@ from fkl.report.compare.pivot import Pivot
 from fkl.report.compare.statistics import LEVEL, pareto_front
 from fkl.report.figures import IN_LEGEND, SPREAD, Bytes, baseline, canvas, over, rendered, share_costs, spread, styled
 from fkl.report.process_pool import in_forks
-from fkl.results.metrics import WORDS
+from fkl.runs.metrics import WORDS
 
 MOST_METHODS, MOST_PANELS, ACROSS = 12, 6, 3
 """Maximum number of methods and data sets in a figure, and of panels in a row."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from fkl.config import NOT_RESULTS, WITHOUT_NULL
 from fkl.data.table_set import for_display
-from fkl.results.finished_runs import EndedRun
+from fkl.runs.finished_runs import EndedRun
 
 CLASS = "_target_"
 Flat = dict[str, Any]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError, in_one_line, require
 from fkl.config import MOST_REPLICATES, NODES, identity
 from fkl.data.baselines import blown_up
-from fkl.results.folder import DIVERGED, FAILED, LAST_FILE, damage, provenance, read_summary
+from fkl.runs.folder import DIVERGED, FAILED, LAST_FILE, damage, provenance, read_summary
 from fkl.screen.messages import warning
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the compiled loader, if it exists, is ten times faster

@@ -20,7 +20,7 @@ from fkl.data.scale import Scale
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import Learned
 from fkl.kernels.functions import KINDS, Classes, Function, Gaussian
-from fkl.results.folder import FINISHED, provenance
+from fkl.runs.folder import FINISHED, provenance
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -1,11 +1,13 @@
-"""An MLflow store, by mlflow-skinny."""
+"""Loggers that send a run to a service: MLflow, Trackio, Weights & Biases."""
 
 import logging
 import os
 import re
+import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from time import time
 from typing import Any
@@ -14,8 +16,8 @@ from filelock import FileLock
 
 from fkl.basics.errors import requires_extra
 from fkl.config import Run, decisive
-from fkl.loggers.logger import group
-from fkl.results.folder import created
+from fkl.runs.folder import created
+from fkl.runs.loggers import group, requires_library
 
 MOST_METRICS, MOST_PARAMETERS = 1000, 100
 """Limit of one call to MLflow."""
@@ -156,3 +158,125 @@ def _flat(node: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
             yield from _flat(value, f"{path}{key}.")
         else:
             yield f"{path}{key}", value
+
+
+@dataclass
+class Trackio:
+    """A Trackio run: the configuration, curves over rounds, and the means of the summary.
+
+    It is stored with Trackio's other runs (`TRACKIO_DIR`), and `trackio show` shows it. A resumed run is a second run
+    there, in the same group, with the rounds from that point.
+
+    Parameters
+    ----------
+    project : str
+        Name of the project that the run belongs to.
+    """
+
+    project: str = "fkl"
+
+    def __post_init__(self) -> None:
+        with requires_library("trackio"), redirect_stdout(StringIO()):
+            import trackio  # noqa: F401
+
+    def begin(self, run: Run) -> None:
+        """Make a run."""
+        import trackio
+
+        self._run = run
+        with redirect_stdout(StringIO()):  # Trackio's hint how to view the run
+            self._theirs: Any = trackio.init(
+                project=self.project,
+                name=run.folder.name,
+                group=run.folder.name,
+                config=decisive(run.resolved),
+                embed=False,
+                auto_log_cpu=False,
+                auto_log_gpu=False,
+            )
+
+    def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
+        """One point of every curve."""
+        of = group(replicates, self._run)
+        self._theirs.log({f"{name}/{of}" if of else name: value for name, value in metrics.items()}, step=t)
+
+    def end(self, folder: Path, summary: dict[str, float]) -> None:
+        """The summary."""
+        self._theirs.log({f"summary/{name}": value for name, value in summary.items()}, step=0)
+        self._finish()
+
+    def fail(self, why: str) -> None:
+        """Send the reason why the run ended."""
+        self._theirs.log({"fkl.error": why})
+        self._finish()
+
+    def _finish(self) -> None:
+        import trackio
+
+        with redirect_stdout(StringIO()):
+            trackio.finish()  # also forgets the run; otherwise the end of the process would end it a second time
+
+
+FILES = "fkl"
+"""Folder for the run's files within Weights & Biases' run."""
+
+
+@dataclass
+class WandB:
+    """A Weights & Biases run: the configuration, curves over rounds, the means of the summary, and all files.
+
+    A resumed run is a second run there, in the same group, with the rounds from that point.
+
+    Parameters
+    ----------
+    project : str
+        Name of the project that the run belongs to.
+    online : bool
+        Whether the run is sent to the server of `wandb login` while it runs. Otherwise it is stored in ``wandb`` in the
+        outputs, and nothing leaves this machine: `wandb sync outputs/wandb/offline-run-*` sends it.
+    """
+
+    project: str = "fkl"
+    online: bool = False
+
+    def __post_init__(self) -> None:
+        os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+        with requires_library("wandb"):
+            import wandb  # noqa: F401
+
+    def begin(self, run: Run) -> None:
+        """Make a run."""
+        import wandb
+
+        outputs = Path(run.paths.outputs).absolute()
+        outputs.mkdir(parents=True, exist_ok=True)
+        self._run = run
+        self._theirs: Any = wandb.init(
+            project=self.project,
+            name=run.folder.name,
+            group=run.folder.name,
+            config=decisive(run.resolved),
+            dir=outputs,
+            mode="online" if self.online else "offline",
+            reinit="create_new",  # independent of other runs of the calling program
+            settings=wandb.Settings(silent=True, init_timeout=20, console="off", disable_git=True, disable_code=True),
+        )
+        self._theirs.define_metric("*", step_metric="round")  # the rounds start again for other replicates
+
+    def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
+        """One point of every curve."""
+        of = group(replicates, self._run)
+        self._theirs.log({"round": t, **{f"{name}/{of}" if of else name: value for name, value in metrics.items()}})
+
+    def end(self, folder: Path, summary: dict[str, float]) -> None:
+        """The summary, and all files."""
+        self._theirs.summary.update({f"summary/{name}": value for name, value in summary.items()})
+        place = Path(self._theirs.dir)  # wandb has its own config.yaml
+        shutil.copytree(folder, place / FILES)
+        self._theirs.save(str(place / FILES / "*"), base_path=str(place), policy="now")
+        self._theirs.finish(exit_code=0)
+
+    def fail(self, why: str) -> None:
+        """Send the reason why the run ended."""
+        self._theirs.summary["fkl.error"] = why
+        self._theirs.finish(exit_code=1)

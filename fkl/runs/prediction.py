@@ -11,8 +11,8 @@ from fkl.basics.errors import FklError, plural, require
 from fkl.basics.files import write_text
 from fkl.data import csv_file, own_file, typed_file
 from fkl.data.encoder import Encoder
-from fkl.results.model import CLIENT, Model, load
-from fkl.results.tables import FLOATS
+from fkl.runs.model import CLIENT, Model, load
+from fkl.runs.tables import FLOATS
 from fkl.screen.messages import note, warning
 
 if TYPE_CHECKING:

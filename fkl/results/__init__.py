@@ -1,1 +1,0 @@
-"""Results of runs: metrics, tidy tables, folders, and finding finished runs."""

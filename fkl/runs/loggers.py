@@ -1,0 +1,315 @@
+"""Loggers that follow a run: their interface, those that write files, and how they are called at little cost."""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from time import monotonic
+from typing import Any, Protocol
+
+import numpy as np
+import yaml
+
+from fkl.basics.errors import FklError, requires_extra, with_own_line
+from fkl.basics.files import CannotWriteError, writing
+from fkl.config import Run, decisive
+from fkl.engines.experiment import Experiment
+from fkl.engines.rounds import Chunk
+from fkl.runs.folder import read_summary
+from fkl.runs.tables import Tables, rounds_so_far
+from fkl.screen.messages import warning
+
+
+class Logger(Protocol):
+    """Logs a run: a dataclass whose fields are the keys of its node.
+
+    An exception in a logger is reported in one line and does not stop the run; this logger is not called again. A
+    `CannotWriteError` of `fkl.basics.files.writing` ends the run, which resumes from its checkpoint when it is started
+    again.
+    """
+
+    def begin(self, run: Run) -> None:
+        """A run begins, or resumes from its checkpoint."""
+        ...
+
+    def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
+        """Round t has ended: columns of rounds.csv, as means over the replicates that run together.
+
+        Empty columns are left out. The rounds of a group of replicates come in order; after an interruption they come
+        again from the first, with the same numbers.
+        """
+        ...
+
+    def end(self, folder: Path, summary: dict[str, float]) -> None:
+        """The run is finished: its folder, and the means over all replicates of the columns of summary.csv."""
+        ...
+
+    def fail(self, why: str) -> None:
+        """The run ended with an error, or was interrupted."""
+        ...
+
+
+@contextmanager
+def requires_library(name: str) -> Iterator[None]:
+    """Report how to install a logger's library that an import in this block does not find; no extra of fkl has it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise FklError(f"logger={name}: needs {error.name}", help=[f"pip install {name}"]) from None
+
+
+def group(replicates: Sequence[int], run: Run) -> str:
+    """Name of a group of replicates; empty if the group has all of the run's replicates."""
+    if len(replicates) == run.settings.replicates:
+        return ""
+    ends = dict.fromkeys((replicates[0], replicates[-1]))
+    return f"replicate{'s' * (len(ends) - 1)} {'-'.join(map(str, ends))}"
+
+
+@dataclass
+class JsonLines:
+    """One JSON object per line: one for the run, one per round, one for the end.
+
+    A resumed run continues its file; a repeated run starts a new one. If the file cannot be written, as on a full disk,
+    the run ends; the same command continues both. If only the last line could not be written, the run is finished, and
+    the line stays missing.
+
+    Parameters
+    ----------
+    file : str or None
+        None for a file in the folder ``logs`` of the outputs, named after the run's folder.
+    """
+
+    file: str | None = None
+
+    def begin(self, run: Run) -> None:
+        """Open the file, which may have this run's first part."""
+        path = Path(run.paths.outputs) / "logs" / f"{run.folder.name}.jsonl" if self.file is None else Path(self.file)
+        begun = {"event": "begin", "run": run.digest, "config": decisive(run.resolved)}
+        self._path = path
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("ab+") as stream:
+                stream.seek(0)
+                lines = stream.read().splitlines(keepends=True)
+                if lines and not _line(begun).startswith(lines[0]):  # the first line may be cut, too
+                    raise FklError(f"{path}: not a log of this run")
+                whole = [line for line in lines if line.endswith(b"\n")]  # all except one that was truncated
+                known = [json.loads(line) for line in whole]
+                if known and known[-1]["event"] == "end":
+                    whole, known = [], []
+                stream.truncate(sum(map(len, whole)))
+            self._stream = path.open("ab")
+        self._known = {(*event["replicates"], event["round"]) for event in known if event["event"] == "round"}
+        if not whole:
+            self._write(begun)
+
+    def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
+        """Write a line, unless the file already has it."""
+        ends = [replicates[0], replicates[-1]]
+        if (*ends, t) not in self._known:
+            self._write({"event": "round", "replicates": ends, "round": t, "metrics": metrics})
+
+    def end(self, folder: Path, summary: dict[str, float]) -> None:
+        """Write the last line."""
+        self._write({"event": "end", "folder": folder.name, "summary": summary})
+        self._stream.close()
+
+    def fail(self, why: str) -> None:
+        """Write the reason, and close."""
+        self._write({"event": "fail", "why": why})
+        self._stream.close()
+
+    def _write(self, event: dict[str, Any]) -> None:
+        with writing(self._path):
+            self._stream.write(_line(event))
+            self._stream.flush()
+
+
+def _line(event: dict[str, Any]) -> bytes:
+    return json.dumps(event).encode() + b"\n"
+
+
+@dataclass
+class TensorBoard:
+    """Curves of the rounds, the run's figures, and the means of its summary: ``tensorboard --logdir FOLDER``.
+
+    If not all replicates run together, each group of them has its own curve, in its own folder.
+
+    Parameters
+    ----------
+    folder : str or None
+        Parent of the run's folder; None for ``tensorboard`` in the outputs.
+    """
+
+    folder: str | None = None
+
+    def __post_init__(self) -> None:
+        with requires_extra("tensorboard", "logger=tensorboard"):
+            import tensorboardX  # noqa: F401
+
+    def begin(self, run: Run) -> None:
+        """Write the configuration."""
+        parent = Path(run.paths.outputs) / "tensorboard" if self.folder is None else Path(self.folder)
+        self._run, self._place = run, parent / run.folder.name
+        self._writers: dict[str, Any] = {}
+        self._writer("").add_text("config", f"```\n{yaml.safe_dump(decisive(run.resolved), sort_keys=False)}```")
+
+    def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
+        """One point of every curve."""
+        writer = self._writer(group(replicates, self._run))
+        for name, value in metrics.items():
+            writer.add_scalar(name, value, t)
+
+    def end(self, folder: Path, summary: dict[str, float]) -> None:
+        """The summary and the figures."""
+        from matplotlib.image import imread
+
+        for name, value in summary.items():
+            self._writer("").add_scalar(f"summary/{name}", value, 0)
+        for file in sorted(folder.glob("*.png")):
+            self._writer("").add_image(file.stem, imread(file), 0, dataformats="HWC")
+        self._close()
+
+    def fail(self, why: str) -> None:
+        """Write the reason."""
+        self._writer("").add_text("error", why)
+        self._close()
+
+    def _writer(self, name: str) -> Any:
+        """The writer of a folder.
+
+        TensorBoard hides the rounds of an interrupted run, because they are written again.
+        """
+        from tensorboardX import SummaryWriter
+
+        if name not in self._writers:
+            self._writers[name] = SummaryWriter(str(self._place / name), purge_step=0)
+        return self._writers[name]
+
+    def _close(self) -> None:
+        for writer in self._writers.values():
+            writer.close()
+
+
+EVERY_S = 2.0
+"""Minimum pause between two calls of the loggers, and the maximum share of a run's time that they may take."""
+SHARE = 0.1
+LIMIT_S = {"begin": 60.0, "round": 60.0, "end": 600.0, "fail": 600.0}
+"""Maximum duration of a call of a logger; at the end it may send all files."""
+
+
+class Following:
+    """The loggers of a run; one that raises is not called again.
+
+    Parameters
+    ----------
+    run : Run
+    experiment : Experiment
+    tables : Tables
+        Tables of the run.
+    """
+
+    def __init__(self, run: Run, experiment: Experiment, tables: Tables) -> None:
+        local = JsonLines, TensorBoard  # write files as the run does
+        self._loggers: dict[str, Any] = {
+            name: logger if isinstance(logger, local) else _InThread(logger) for name, logger in run.loggers.items()
+        }
+        self._experiment, self._tables = experiment, tables
+        self._first, self._told = -1, 0
+        self._next = monotonic() + EVERY_S
+
+    def watch(self, chunk: Chunk, done: int) -> None:
+        """Log the finished rounds of running replicates; their judge knows how many are booked."""
+        if self._loggers and monotonic() >= self._next:
+            self.tell(chunk, min(done, getattr(chunk.judge, "booked", 0)))
+
+    def tell(self, chunk: Chunk, done: int) -> None:
+        """Log everything new in the first rounds of some replicates."""
+        if chunk.first != self._first:
+            self._first, self._told = chunk.first, 0
+        start = monotonic()
+        if self._loggers and done > self._told:
+            replicates = range(chunk.first, chunk.first + chunk.ledger.shape[0])
+            with np.errstate(all="ignore"):  # of rounds that are not finished
+                table = rounds_so_far(self._experiment, chunk, done, self._tables.comparison)
+            for t, row in enumerate(table[self._told :].to_dict("records"), start=self._told + 1):
+                metrics = {str(name): float(value) for name, value in row.items() if math.isfinite(value)}
+                self.each("round", t, replicates, metrics)
+            self._told = done
+        end = monotonic()
+        self._next = end + max(EVERY_S, (end - start) / SHARE)
+
+    def end(self, folder: Path) -> None:
+        """Log the files of the finished run."""
+        if self._loggers:
+            means = read_summary(folder).drop(columns="replicate").mean()
+            self.each("end", folder, {str(name): float(value) for name, value in means.items() if math.isfinite(value)})
+
+    def each(self, method: str, *told: Any) -> None:
+        """Call a method of every logger."""
+        for name, logger in list(self._loggers.items()):
+            try:
+                getattr(logger, method)(*told)
+            except CannotWriteError:  # a gap that no one would notice
+                del self._loggers[name]
+                raise
+            except Exception as error:  # any error: the run is more important than a log
+                warning(f"logger.{name} gets no more of this run: {with_own_line(error)}")
+                del self._loggers[name]
+
+
+class _InThread:
+    """A logger that is called in a thread of its own, for which the run waits no longer than `LIMIT_S`."""
+
+    def __init__(self, logger: Any) -> None:
+        self._logger, self._works = logger, True
+        self._told: SimpleQueue[tuple[str, tuple[Any, ...]] | None] = SimpleQueue()
+        self._ended: SimpleQueue[BaseException | None] = SimpleQueue()
+        Thread(target=copy_context().run, args=(self._follow,), daemon=True).start()
+
+    def __getattr__(self, method: str) -> Callable[..., None]:
+        return partial(self._call, method)
+
+    def _call(self, method: str, *told: Any) -> None:
+        if not self._works:  # an interruption has come while the run waited for it
+            return
+        self._works = False
+        self._told.put((method, told))
+        try:
+            error = self._ended.get(timeout=LIMIT_S[method])
+        except Empty:
+            error = TimeoutError(f"no answer in {LIMIT_S[method]:g} s")
+        self._works = error is None and method not in ("end", "fail")
+        if not self._works:
+            self._told.put(None)
+        if error is not None:
+            raise error
+
+    def _follow(self) -> None:
+        while call := self._told.get():
+            method, told = call
+            try:
+                getattr(self._logger, method)(*told)
+                self._ended.put(None)
+            except BaseException as error:  # raised where the logger was called
+                self._ended.put(error)
+
+
+@contextmanager
+def following(run: Run, experiment: Experiment, tables: Tables) -> Iterator[Following]:
+    """Inform a run's loggers that it begins, and how it ended if the block raises."""
+    loggers = Following(run, experiment, tables)
+    loggers.each("begin", run)
+    try:
+        yield loggers
+    except BaseException as error:
+        with suppress(CannotWriteError):  # the error that ended the run is reported
+            loggers.each("fail", str(error) or type(error).__name__)
+        raise
