@@ -8,7 +8,7 @@ from typing import Any
 
 from fkl.config.choices import CONDITIONS
 from fkl.config.settings import Settings
-from fkl.data.table_set import deciding
+from fkl.data.table_layout import deciding
 
 NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective", "save_model", "figures", "logger")
 """Keys that change the place or speed of a run, but none of its numbers."""

@@ -289,3 +289,20 @@ def expanded(patterns: Iterable[str]) -> Iterator[str]:
             else:
                 choices.append(part.split(","))
         yield from map("".join, product(*choices))
+
+
+def deciding(node: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a node that decides numbers, without titles and addresses; omitted fields have their defaults."""
+    table = {key: value for key, value in {**vars(Layout()), **node["table"]}.items() if key in FIELDS}
+    if table["negative"] == -1 and table["format"] in LIBSVM:  # which 1.0.0rc1 did not write
+        table["negative"] = None
+    table["files"] = [{key: file.get(key) for key in ("name", "sha256", "site")} for file in table["files"]]
+    return {**node, "table": {key: value for key, value in table.items() if key not in ONLY_TOLD}}
+
+
+def for_display(node: Mapping[str, Any]) -> dict[str, Any]:
+    """A node with the data set's name instead of its class, and its keys without those for reading."""
+    if not isinstance(node.get("table"), dict):
+        return dict(node)
+    keys = {key: value for key, value in node.items() if key != "table"}
+    return keys | {"_target_": f"{node['_target_']}.{node['table']['name']}"}

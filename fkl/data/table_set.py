@@ -12,7 +12,7 @@ from fkl.basics.errors import require
 from fkl.data import readers
 from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
-from fkl.data.table_layout import FIELDS, LIBSVM, ONLY_TOLD, Layout, options
+from fkl.data.table_layout import ONLY_TOLD, Layout, options
 
 MOST_KEPT = 1 << 27
 """Bytes of the features of a table that is kept for the next run."""
@@ -90,20 +90,3 @@ class TableSet:
                 array.flags.writeable = False  # several runs share it
             _LAST[key] = table
         return _LAST[key]
-
-
-def deciding(node: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a node that decides numbers, without titles and addresses; omitted fields have their defaults."""
-    table = {key: value for key, value in {**vars(Layout()), **node["table"]}.items() if key in FIELDS}
-    if table["negative"] == -1 and table["format"] in LIBSVM:  # which 1.0.0rc1 did not write
-        table["negative"] = None
-    table["files"] = [{key: file.get(key) for key in ("name", "sha256", "site")} for file in table["files"]]
-    return {**node, "table": {key: value for key, value in table.items() if key not in ONLY_TOLD}}
-
-
-def for_display(node: Mapping[str, Any]) -> dict[str, Any]:
-    """A node with the data set's name instead of its class, and its keys without those for reading."""
-    if not isinstance(node.get("table"), dict):
-        return dict(node)
-    keys = {key: value for key, value in node.items() if key != "table"}
-    return keys | {"_target_": f"{node['_target_']}.{node['table']['name']}"}

@@ -12,7 +12,6 @@ from fkl.conditions import Wrapped
 from fkl.config import Run
 from fkl.data.baselines import not_beaten
 from fkl.data.problem import COMPLETE
-from fkl.data.table_file import TableFile
 from fkl.engines.divergence import worse_than_zero
 from fkl.engines.experiment import Experiment
 from fkl.kernels.dictionary import AroundMedian
@@ -30,7 +29,8 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
     """Complete the folder of a run after its rounds, and move it to its place."""
     title, summary = title_of(run), results.read_summary(folder)
     # Entries of provenance.json about the run itself
-    problem, own = experiment.problem, isinstance(run.dataset, TableFile)
+    problem = experiment.problem
+    own = hasattr(run.dataset, "reading")  # a table of the user's own
     notes: dict[str, Any] = {
         **about(run),
         "sizes": experiment.task.describe(),

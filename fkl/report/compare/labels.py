@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from fkl.config import NOT_RESULTS, WITHOUT_NULL
-from fkl.data.table_set import for_display
+from fkl.data.table_layout import for_display
 from fkl.runs.finished_runs import EndedRun
 
 CLASS = "_target_"
