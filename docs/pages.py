@@ -15,7 +15,8 @@ import pandas as pd
 import yaml
 from hydra.utils import get_class
 
-from fkl.cli.describe import Description, of_choice
+from fkl.cli.describe import Description, of_choice, source_of
+from fkl.cli.docstrings import found_class
 from fkl.cli.listing import by_family
 from fkl.config import choices
 from fkl.config.compose import keys_of
@@ -126,9 +127,10 @@ def _sentence(one: Description) -> str:
 
 def _method(title: str, one: Description) -> str:
     """A method's page: its description, its keys, and its equations as computed."""
-    module = str(keys_of("algo", one.name)["_target_"]).rpartition(".")[0]
-    file = f"{module.replace('.', '/')}.py"
-    source = (ROOT / file).read_text(encoding="utf-8")
+    module, _, name = str(keys_of("algo", one.name)["_target_"]).rpartition(".")
+    made = found_class(module, name)
+    assert made is not None
+    file, source = f"{module.replace('.', '/')}.py", source_of(made).rstrip("\n") + "\n"
     when = yaml.safe_load((ROOT / "docs" / "when.yaml").read_text(encoding="utf-8"))[one.name]
     told = [
         f"# {title}",

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from fkl.algorithms.base import Batched
 from fkl.config import Run, engine
 from fkl.config.choices import Choices
 from fkl.conformance import scenario
@@ -24,6 +23,8 @@ from fkl.engines.base import why_not_at_sites
 from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare
 from fkl.runs.tables import TIMING_COLUMNS
+from fkl.tasks import task_of
+from fkl.tasks.batch import BatchTask
 
 NOTES: list[str] = []
 """Why engines cannot play methods: the footnotes of the table."""
@@ -105,7 +106,7 @@ def in_float32(algo: str) -> str:
     kind = type(scenario(f"algo={algo}").algo)
     alone = getattr(kind, "alone", False)
     streams = ("partition=stream", "partition.clients=1", "partition.rounds=500") if alone else PARTITION
-    iterations = ("algo.iterations=500",) if issubclass(kind, Batched) else ()
+    iterations = ("algo.iterations=500",) if issubclass(task_of(kind), BatchTask) else ()
     words = (f"algo={algo}", *LONG, *streams, *iterations)
     found, expected = (shown(scenario(*words, f"engine={engine}")) for engine in ("jax", "numba"))
     return f"{apart(found, expected):.1e}"

@@ -28,7 +28,7 @@ from typing import Any
 from unittest import mock
 
 import pandas as pd
-from gate_scenarios import DIFFICULT, REPLICATES, SMALL, TABLES
+from gate_scenarios import DIFFICULT, ON_BATCHES, REPLICATES, SMALL, TABLES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 FILES = ("rounds.csv", "clients.csv", "summary.csv")
@@ -92,7 +92,7 @@ def scenarios(algorithms: set[str], small_only: bool) -> dict[str, tuple[str, ..
     """Words of `fkl run`, by scenario."""
     if missing := algorithms - SMALL.keys():
         sys.exit(f"gate.py: add a scenario to gate_scenarios.py for {', '.join(sorted(missing))}")
-    small = {name: (f"algo={name}", *SMALL[name]) for name in sorted(algorithms)} | DIFFICULT
+    small = {name: (f"algo={name}", *SMALL[name]) for name in sorted(algorithms | ON_BATCHES.keys())} | DIFFICULT
     played = {
         f"{name}, {precision}": (*words, REPLICATES, "chunk=3", f"precision={precision}")
         for precision in PRECISIONS
@@ -104,8 +104,16 @@ def scenarios(algorithms: set[str], small_only: bool) -> dict[str, tuple[str, ..
     return played
 
 
+def words_of(tree: Tree, words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words that a tree has for a scenario."""
+    name = words[0].removeprefix("algo=")
+    old = name not in ON_BATCHES or (tree.folder / "conf" / "algo" / f"{name}.yaml").exists()
+    return words if old else (*ON_BATCHES[name], *words[1:])
+
+
 def tables_folder(keep: Path, tree: Tree, words: tuple[str, ...]) -> Path:
     """Path of a scenario's stored tables, named after everything that decides them."""
+    words = words_of(tree, words)
     return keep / tree.digest / hashlib.sha256(json.dumps(words).encode()).hexdigest()[:12]
 
 
@@ -114,7 +122,10 @@ def play_missing(tree: Tree, played: dict[str, tuple[str, ...]], keep: Path) -> 
     missing = [words for words in played.values() if not (tables_folder(keep, tree, words) / "words.json").exists()]
     print(f"{tree.name}: {len(missing)} of {len(played)} scenarios to play", file=sys.stderr, flush=True)
     if missing:
-        jobs = [{"words": words, "folder": str(tables_folder(keep, tree, words).resolve())} for words in missing]
+        jobs = [
+            {"words": words_of(tree, words), "folder": str(tables_folder(keep, tree, words).resolve())}
+            for words in missing
+        ]
         environment = {**os.environ, "PYTHONPATH": f"{tree.folder}{os.pathsep}{Path(__file__).parent}"}
         # -P: the current folder, which may hold another fkl, would come before PYTHONPATH.
         worker = [sys.executable, "-P", "-c", "import gate; gate.play_jobs()"]

@@ -16,14 +16,16 @@ ABSENT = ("partition=quantity_skew", "partition.clients=5", "partition.rounds=60
 NEAREST = ("compression=uniform", "compression.rounding=nearest")
 LOSSY = ("network.loss=0.3", "topology=erdos_renyi", "topology.p=0.9")
 
+LOCAL = ("fedavg", "fedavgm", "fedadagrad", "fedadam", "fedyogi", "fedprox", "scaffold", "q_fedavg", "ditto", "pfedme")
+ON_BATCHES = {f"{name}_batches": (f"algo={name}", "kernels=coke", "algo.eta=0.5") for name in LOCAL}
+ON_BATCHES["pfedme_batches"] += ("algo.eta_k=0.3",)
+"""Methods with local steps on all samples of clients: their old names, and the words that replaced these."""
+
 SMALL: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("pof_mkl", "ofmkl_avg", "ofskl", "vm_kofl", "em_kofl", "perfedavg"), FEDERATED),
     **dict.fromkeys(("fomd_oms", "nco_oms", "fed_poe", "rf_gp"), FEDERATED),
-    **dict.fromkeys(("fedavg", "fedavgm", "fedadagrad", "fedadam", "fedyogi"), FEDERATED),
-    **dict.fromkeys(("fedprox", "scaffold", "q_fedavg", "ditto", "pfedme"), FEDERATED),
-    **dict.fromkeys(("fedavg_batches", "fedavgm_batches", "fedadagrad_batches", "fedadam_batches"), AGENTS),
-    **dict.fromkeys(("fedyogi_batches", "fedprox_batches", "scaffold_batches", "q_fedavg_batches"), AGENTS),
-    **dict.fromkeys(("ditto_batches", "pfedme_batches"), AGENTS),
+    **dict.fromkeys(LOCAL, FEDERATED),
+    **dict.fromkeys(ON_BATCHES, AGENTS),
     **dict.fromkeys(("pooled_raker", "pooled_ada_raker", "pooled_omkl_gf"), FEDERATED),
     **dict.fromkeys(("omkl_gf", "omkl_sfg", "omkl_sfg_r", "raker", "ada_raker", "rfomkr"), ALONE),
     **dict.fromkeys(("omkr", "rbf_1", "poly_2"), EXACT),

@@ -43,8 +43,13 @@ def _of(family: str) -> set[str]:
 
 ONLINE, DECENTRALIZED, PARSIMONIOUS = _of("online"), _of("decentralized"), _of("parsimonious")
 VERTICAL = _of("vertical")
-LOCAL_TRAINING = sorted(name for name in _of("local_training") if not name.endswith("_batches"))
-LOCAL_BATCHES = [f"{name}_batches" for name in LOCAL_TRAINING]
+LOCAL_TRAINING = sorted(_of("local_training"))
+LOCAL_BATCHES = {
+    f"{name}_batches": (f"algo={name}", "algo.iterations=100", "algo.eta=0.5", "kernels=coke", "partition.rounds=100")
+    for name in LOCAL_TRAINING
+}
+LOCAL_BATCHES["pfedme_batches"] += ("algo.eta_k=0.3",)
+"""Words of the same methods where clients use all their samples."""
 
 
 def _on_streams() -> set[str]:
@@ -64,8 +69,13 @@ def small(algo: str) -> tuple[str, ...]:
 
     from fkl import conformance
 
-    node = yaml.safe_load((conf_folder() / "algo" / f"{algo}.yaml").read_text())
-    return (*conformance.small(get_class(node["_target_"])), f"algo={algo}", "replicates=2")
+    node = yaml.safe_load((conf_folder() / "algo" / f"{algo.removesuffix('_batches')}.yaml").read_text())
+    return (*conformance.small(get_class(node["_target_"])), *words_of(algo), "replicates=2")
+
+
+def words_of(algo: str) -> tuple[str, ...]:
+    """Words that choose a method, also one of `LOCAL_BATCHES`."""
+    return LOCAL_BATCHES.get(algo, (f"algo={algo}",))
 
 
 def is_a_test(reference: str) -> bool:

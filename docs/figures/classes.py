@@ -13,7 +13,7 @@ WORDS = (
     "figures=none",
 )
 PARTITIONS = {"shuffled": ("partition=digits",), "by label": ("partition=dirichlet", "partition.alpha=0.1")}
-STEPS = ("algo=fedavg_batches", "algo.iterations=200")
+STEPS = ("algo=fedavg", "algo.iterations=200", "kernels=coke")
 METHODS = {
     "Fed3R": ("algo=fed3r",),
     "Fed3R, each client alone": ("algo=fed3r", "learners=alone"),

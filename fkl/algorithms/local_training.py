@@ -27,17 +27,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fkl.algorithms.base import Batched, namespace
 from fkl.algorithms.federated.descent import MOST_STEPS, Parameters, Server
 from fkl.algorithms.local_losses import LossOfAll, LossOfSample
 from fkl.basics.errors import require
-from fkl.contract.star import Federated, OnBatches, Star, Turn
+from fkl.contract.star import Federated, Star, Turn, all_samples
 from fkl.contract.world import Array, Common, World
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.losses import LOSSES
 from fkl.tasks.batch import StarTask
+from fkl.tasks.stream import StreamTask
 from fkl.tasks.task import Task
 from fkl.wire.payloads import FeatureGradients, PerClient, SameForAll
 
@@ -65,32 +67,31 @@ def zeros(common: Common, *clients: int) -> Array:
     return common.xp.zeros((bank.replicates, *clients, bank.kernels, bank.width))
 
 
-def mean_of_kernels(world: World, theta: Array) -> tuple[OnFeatures, ...]:
-    """The plain mean of all kernels with these theta, (R, K or 1, N, P)."""
-    return OnFeatures.of_replicates(world.bank, theta, np.full(theta.shape[:3], 1 / theta.shape[2]))
-
-
 @dataclass(frozen=True)
-class FedAvg(Federated):
-    """theta <- theta + eta_server mean_k (theta_k - theta), with theta_k from E = local_steps steps of client k.
+class LocalTraining(Batched, Federated):
+    """Clients that predict, take steps of their own, and send the change of theta; what F_k, their loss, is of.
 
-    A step is theta_k <- theta_k - eta grad F_k(theta_k), and begins at the server's theta. F_k is the loss of the
-    round's sample, (theta'z - y)^2 + lam |theta|^2 of each kernel. A client predicts with the plain mean of all
-    kernels, before it learns. With eta_server = 1 this is OFMKL-Avg with as many local steps.
+    A method writes `begin`, `broadcast`, `train` and `server`. `begin` and `train` are its `start` and `client`.
 
     Parameters
     ----------
+    iterations : int or None
+        None where clients see streams: F_k is the loss of the round's sample. A number of rounds where clients use all
+        their samples in each, and are tested on others: F_k is the mean loss of client k's samples + (lam / K)
+        |theta|^2, for one kernel, as with kernels=coke. The sum of all F_k is then that of COKE and DKLA (COKE's eq.
+        26). Clients predict with the theta that they had when their last round began.
     eta : float or None
-        Learning rate of the clients' steps; None for 1 / sqrt(T).
+        Learning rate of the clients' steps; None for 1 / sqrt(T). With iterations, 0.5 is a usual one.
     eta_server : float
         Learning rate of the server.
     local_steps : int
-        Steps E of a client in a round, all on the samples of the round.
+        Steps E of a client in a round, all on the same samples.
     lam : float
-        Regularisation lambda of the loss.
+        Regularisation lambda of the loss; with iterations, of the sum over all clients.
     """
 
-    label: ClassVar[str] = "FedAvg"
+    task: ClassVar[type[Task]] = StreamTask
+    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
     choices_reveal_data: ClassVar[bool] = False
     personal: ClassVar[bool] = False
     """Whether each client has a model of its own."""
@@ -98,34 +99,97 @@ class FedAvg(Federated):
     message_of_one_sample: ClassVar[bool] = True
     not_traceable: ClassVar[str] = ""
 
+    iterations: int | None = None  # type: ignore[assignment]
     eta: float | None = None
     eta_server: float = 1.0
     local_steps: int = 5
-    lam: float = 1e-3
 
     def __post_init__(self) -> None:
         require(self.eta is None or 0 < self.eta < np.inf, "eta", self.eta, "a number > 0, or null for 1/sqrt(T)")
         require(0 < self.eta_server < np.inf, "eta_server", self.eta_server, "a number > 0")
         require(1 <= self.local_steps <= MOST_STEPS, "local_steps", self.local_steps, f"1 to {MOST_STEPS}")
         require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
+        if self.iterations is not None:
+            super().__post_init__()
+            vars(self).update(task=StarTask, uses_sample_once=False, message_of_one_sample=False)
+        for key in ("loss", "test_share", "fold", "test_on"):
+            value = getattr(self, key)
+            used = self.iterations is not None or value == getattr(LocalTraining, key)
+            require(used, key, value, "left as it is without algo.iterations, where clients see streams")
+
+    def given(self, world: World, t: int) -> tuple[Any, NDArray[np.float64]]:
+        """The sample of the round and the clients' shares in a mean, or all samples and equal shares."""
+        return super().given(world, t) if self.iterations is None else all_samples(world, t)
+
+    def local_loss(self, common: Common, down: Any, samples: Any, own: Array | None = None) -> Loss:
+        """A client's loss F_k, where the server's theta is known and perhaps a vector of its own."""
+        if self.iterations is None:
+            return LossOfSample(common, samples, down.theta.values, self.lam, own)
+        return LossOfAll(common, samples, down.theta.values, self.lam / common.clients, own)
 
     def rate(self, common: Common) -> float:
         """Eta."""
         return self.eta if self.eta is not None else float(1 / np.sqrt(common.rounds))
 
+    def require_fits(self, kernels: Dictionary) -> None:
+        """One kernel, if clients use all their samples."""
+        allowed = f"1: from all samples of a client, {self.label} learns one kernel, for example kernels=coke"
+        require(self.iterations is None or kernels.N == 1, "kernels.N", kernels.N, allowed)
+
+    def begin(self, common: Common, clients: int) -> tuple[Any, Any]:
+        """States of the server and the clients before the first round."""
+        raise NotImplementedError
+
+    def train(self, common: Common, client: Any, down: Any, samples: Any, turn: Turn) -> tuple[Any, Any, Any]:
+        """A client's new state, its message, and its outcome on a stream, or the theta with which it predicts."""
+        raise NotImplementedError
+
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
+        """As `begin`; clients that use all their samples predict with theta = 0."""
+        self.require_fits(common.dictionary)
+        server, own = self.begin(common, clients)
+        return server, own if self.iterations is None else Kept(own, zeros(common, clients)[:, :, 0])
+
+    def client(self, common: Common, client: Any, down: Any, samples: Any, turn: Turn) -> tuple[Any, Any, Any]:
+        """As `train`; absent clients keep the theta with which they predict."""
+        if self.iterations is None:
+            return self.train(common, client, down, samples, turn)
+        own, up, theta = self.train(common, client.own, down, samples, turn)
+        theta = common.xp.where(samples.present[:, None], theta, client.theta)
+        return Kept(own, theta), up, theta
+
+    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+        """The mean of the server's kernels, as clients last received them if these keep theta, or of every client's."""
+        if self.iterations is None:
+            theta = state.client.theta if self.personal else state.server.theta[:, None]
+        else:
+            theta = state.client.theta[:, :, None]
+            if not self.personal and theta.shape[1] > 1:  # older copies are no models
+                last = [np.flatnonzero(here).max(initial=-1) for here in world.problem.present[:t].T]
+                theta = theta[:, [int(np.argmax(last))]]
+        return OnFeatures.of_replicates(world.bank, theta, np.full(theta.shape[:3], 1 / theta.shape[2]))
+
+
+@dataclass(frozen=True)
+class FedAvg(LocalTraining):
+    """theta <- theta + eta_server mean_k (theta_k - theta), with theta_k from E = local_steps steps of client k.
+
+    A step is theta_k <- theta_k - eta grad F_k(theta_k), and begins at the server's theta. On streams F_k is the loss
+    of the round's sample, (theta'z - y)^2 + lam |theta|^2 of each kernel. A client predicts with the plain mean of all
+    kernels, before it learns. With eta_server = 1 this is OFMKL-Avg with as many local steps.
+    """
+
+    label: ClassVar[str] = "FedAvg"
+
+    def begin(self, common: Common, clients: int) -> tuple[Any, Any]:
         """All theta are 0; clients hold nothing."""
         return Server(zeros(common)), None
-
-    def local_loss(self, common: Common, down: Any, samples: Any, own: Array | None = None) -> Loss:
-        """A client's loss, where the server's theta is known and perhaps a vector of its own."""
-        return LossOfSample(common, samples, down.theta.values, self.lam, own)
 
     def broadcast(self, common: Common, server: Any, turn: Turn) -> Any:
         """Theta to all clients."""
         return Parameters(SameForAll(server.theta))
 
-    def client(self, common: Common, client: Any, down: Any, samples: Any, turn: Turn) -> tuple[Any, Any, Any]:
+    def train(self, common: Common, client: Any, down: Any, samples: Any, turn: Turn) -> tuple[Any, Any, Any]:
         """Predict with the server's theta, take the steps, and send their sum."""
         loss = self.local_loss(common, down, samples)
         return client, Change(loss.message(self.change(common, loss))), loss.outcome(loss.at_server)
@@ -149,73 +213,6 @@ class FedAvg(Federated):
         """The server's rule: a step along the mean change (R, N, P)."""
         return Server(server.theta + self.eta_server * change)
 
-    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """The mean of the server's kernels."""
-        return mean_of_kernels(world, state.server.theta[:, None])
-
-
-@dataclass(frozen=True)
-class FullBatches(Batched, OnBatches):
-    """The same methods where clients have all their samples from the start: each step uses all of a client's samples.
-
-    There is one kernel, and F_k(theta) = mean loss of client k's samples + (lam / K) |theta|^2. The sum of all F_k is
-    that of COKE and DKLA (COKE's eq. 26). Clients predict with the theta that they had when their last round began.
-
-    Parameters
-    ----------
-    iterations : int
-        Rounds; in each, clients take `local_steps` steps.
-    """
-
-    task: ClassVar[type[Task]] = StarTask
-    personal: ClassVar[bool]
-    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
-    uses_sample_once: ClassVar[bool] = False
-    message_of_one_sample: ClassVar[bool] = False
-    not_traceable: ClassVar[str] = ""
-
-    eta: float | None = 0.5
-    iterations: int = 200
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        super(OnBatches, self).__post_init__()  # type: ignore[misc]  # of the method, which comes after this class
-
-    def require_fits(self, kernels: Dictionary) -> None:
-        """One kernel."""
-        require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
-
-    def start(self, common: Common, clients: int) -> tuple[Any, Any]:
-        """As the method's; clients predict with theta = 0."""
-        self.require_fits(common.dictionary)
-        server, own = super().start(common, clients)
-        return server, Kept(own, zeros(common, clients)[:, :, 0])
-
-    def client(self, common: Common, client: Any, down: Any, samples: Any, turn: Turn) -> tuple[Any, Any, Any]:
-        """As the method's; absent clients keep their theta."""
-        own, up, theta = super().client(common, client.own, down, samples, turn)
-        theta = common.xp.where(samples.present[:, None], theta, client.theta)
-        return Kept(own, theta), up, theta
-
-    def local_loss(self, common: Common, down: Any, samples: Any, own: Array | None = None) -> Loss:
-        """A client's mean loss, with its part of the regulariser."""
-        return LossOfAll(common, samples, down.theta.values, self.lam / common.clients, own)
-
-    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """The server's theta as its clients last received it, or every client's own of a personal method."""
-        theta = state.client.theta[:, :, None]
-        if not self.personal and theta.shape[1] > 1:  # older copies are no models
-            last = [np.flatnonzero(here).max(initial=-1) for here in world.problem.present[:t].T]
-            theta = theta[:, [int(np.argmax(last))]]
-        return mean_of_kernels(world, theta)
-
-
-@dataclass(frozen=True)
-class FedAvgOnBatches(FullBatches, FedAvg):
-    """The equations of algo=fedavg, where each step is on the mean loss of all samples of a client."""
-
-    label: ClassVar[str] = "FedAvg, batches"
-
 
 @dataclass
 class MomentumServer:
@@ -233,7 +230,6 @@ class FedAvgM(FedAvg):
     ----------
     beta : float
         Momentum of the server; 0 is FedAvg.
-    eta, eta_server, local_steps, lam : see `FedAvg`
     """
 
     label: ClassVar[str] = "FedAvgM"
@@ -244,7 +240,7 @@ class FedAvgM(FedAvg):
         super().__post_init__()
         require(0 <= self.beta < 1, "beta", self.beta, "a number >= 0 and < 1")
 
-    def start(self, common: Common, clients: int) -> tuple[MomentumServer, None]:
+    def begin(self, common: Common, clients: int) -> tuple[MomentumServer, None]:
         """All theta and v are 0."""
         return MomentumServer(zeros(common), zeros(common)), None
 
@@ -252,13 +248,6 @@ class FedAvgM(FedAvg):
         """A step along the momentum."""
         momentum = self.beta * server.momentum + change
         return MomentumServer(server.theta + self.eta_server * momentum, momentum)
-
-
-@dataclass(frozen=True)
-class FedAvgMOnBatches(FullBatches, FedAvgM):
-    """The equations of algo=fedavgm, where each step is on the mean loss of all samples of a client."""
-
-    label: ClassVar[str] = "FedAvgM, batches"
 
 
 @dataclass
@@ -283,7 +272,6 @@ class Adaptive(FedAvg):
         Decay of m.
     tau : float
         Added to the root of v: the smaller, the more adaptive.
-    eta, eta_server, local_steps, lam : see `FedAvg`
     """
 
     eta_server: float = 0.1
@@ -295,7 +283,7 @@ class Adaptive(FedAvg):
         require(0 <= self.beta_1 < 1, "beta_1", self.beta_1, "a number >= 0 and < 1")
         require(0 < self.tau < np.inf, "tau", self.tau, "a number > 0")
 
-    def start(self, common: Common, clients: int) -> tuple[AdaptiveServer, None]:
+    def begin(self, common: Common, clients: int) -> tuple[AdaptiveServer, None]:
         """All theta and m are 0, v = tau^2."""
         nothing = zeros(common)
         return AdaptiveServer(nothing, nothing, nothing + self.tau**2), None
@@ -313,13 +301,7 @@ class Adaptive(FedAvg):
 
 @dataclass(frozen=True)
 class FedAdagrad(Adaptive):
-    """v <- v + Delta^2.
-
-    Parameters
-    ----------
-    beta_1, tau : see `Adaptive`
-    eta, eta_server, local_steps, lam : see `FedAvg`
-    """
+    """v <- v + Delta^2."""
 
     label: ClassVar[str] = "FedAdagrad"
 
@@ -331,13 +313,6 @@ class FedAdagrad(Adaptive):
 
 
 @dataclass(frozen=True)
-class FedAdagradOnBatches(FullBatches, FedAdagrad):
-    """The equations of algo=fedadagrad, where each step is on the mean loss of all samples of a client."""
-
-    label: ClassVar[str] = "FedAdagrad, batches"
-
-
-@dataclass(frozen=True)
 class FedAdam(Adaptive):
     """v <- beta_2 v + (1 - beta_2) Delta^2.
 
@@ -345,8 +320,6 @@ class FedAdam(Adaptive):
     ----------
     beta_2 : float
         Decay of v.
-    beta_1, tau : see `Adaptive`
-    eta, eta_server, local_steps, lam : see `FedAvg`
     """
 
     label: ClassVar[str] = "FedAdam"
@@ -363,35 +336,14 @@ class FedAdam(Adaptive):
 
 
 @dataclass(frozen=True)
-class FedAdamOnBatches(FullBatches, FedAdam):
-    """The equations of algo=fedadam, where each step is on the mean loss of all samples of a client."""
-
-    label: ClassVar[str] = "FedAdam, batches"
-
-
-@dataclass(frozen=True)
 class FedYogi(FedAdam):
-    """v <- v - (1 - beta_2) Delta^2 sign(v - Delta^2).
-
-    Parameters
-    ----------
-    beta_2 : see `FedAdam`
-    beta_1, tau : see `Adaptive`
-    eta, eta_server, local_steps, lam : see `FedAvg`
-    """
+    """v <- v - (1 - beta_2) Delta^2 sign(v - Delta^2)."""
 
     label: ClassVar[str] = "FedYogi"
 
     def second_moment(self, v: Array, square: Array) -> Array:
         """A sum of signed squares, which changes slowly where v is large."""
         return v - (1 - self.beta_2) * square * namespace(v).sign(v - square)
-
-
-@dataclass(frozen=True)
-class FedYogiOnBatches(FullBatches, FedYogi):
-    """The equations of algo=fedyogi, where each step is on the mean loss of all samples of a client."""
-
-    label: ClassVar[str] = "FedYogi, batches"
 
 
 @dataclass(frozen=True)
@@ -404,7 +356,6 @@ class FedProx(FedAvg):
     ----------
     mu : float
         Weight of the proximal term; 0 is FedAvg.
-    eta, eta_server, local_steps, lam : see `FedAvg`
     """
 
     label: ClassVar[str] = "FedProx"
@@ -418,13 +369,6 @@ class FedProx(FedAvg):
     def correction(self, loss: Loss, point: Array) -> Array:
         """The gradient of the proximal term."""
         return self.mu * (point - loss.at_server)
-
-
-@dataclass(frozen=True)
-class FedProxOnBatches(FullBatches, FedProx):
-    """The equations of algo=fedprox, where each step is on the mean loss of all samples of a client."""
-
-    label: ClassVar[str] = "FedProx, batches"
 
 
 @dataclass(frozen=True)
@@ -465,17 +409,13 @@ class Scaffold(FedAvg):
     After E steps c_k <- c_k - c + (theta - theta_k) / (E eta), and clients send both changes. The server takes a step
     along the mean change of theta, and adds |S| / K times the mean change of the clients' control variates to c, where
     S are the clients of the round. All control variates are 0 at first. Absent clients keep theirs.
-
-    Parameters
-    ----------
-    eta, eta_server, local_steps, lam : see `FedAvg`
     """
 
     label: ClassVar[str] = "SCAFFOLD"
     uses_sample_once: ClassVar[bool] = False
     message_of_one_sample: ClassVar[bool] = False
 
-    def start(self, common: Common, clients: int) -> tuple[ScaffoldServer, ScaffoldClient]:
+    def begin(self, common: Common, clients: int) -> tuple[ScaffoldServer, ScaffoldClient]:
         """All theta, c and c_k are 0."""
         return ScaffoldServer(zeros(common), zeros(common)), ScaffoldClient(zeros(common, clients))
 
@@ -483,7 +423,7 @@ class Scaffold(FedAvg):
         """Theta and c to all clients."""
         return ScaffoldDown(SameForAll(server.theta), SameForAll(server.control))
 
-    def client(
+    def train(
         self, common: Common, client: ScaffoldClient, down: ScaffoldDown, samples: Any, turn: Turn
     ) -> tuple[ScaffoldClient, ScaffoldUp, Any]:
         """Predict with the server's theta, take the corrected steps, and send both changes."""
@@ -505,13 +445,6 @@ class Scaffold(FedAvg):
         """Learn from the mean changes of theta and of the control variates."""
         control = server.control + turn.together / common.clients * up.control.mean(share)
         return ScaffoldServer(server.theta + self.eta_server * up.theta.mean(share), control)
-
-
-@dataclass(frozen=True)
-class ScaffoldOnBatches(FullBatches, Scaffold):
-    """The equations of algo=scaffold, where each step is on the mean loss of all samples of a client."""
-
-    label: ClassVar[str] = "SCAFFOLD, batches"
 
 
 LEAST_LOSS = 1e-10
@@ -538,7 +471,6 @@ class QFedAvg(FedAvg):
     ----------
     q : float
         How much larger losses count; 0 is FedAvg.
-    eta, eta_server, local_steps, lam : see `FedAvg`
     """
 
     label: ClassVar[str] = "q-FedAvg"
@@ -549,7 +481,7 @@ class QFedAvg(FedAvg):
         super().__post_init__()
         require(0 <= self.q <= 100, "q", self.q, "a number from 0 to 100")
 
-    def client(self, common: Common, client: None, down: Any, samples: Any, turn: Turn) -> tuple[None, QFedAvgUp, Any]:
+    def train(self, common: Common, client: None, down: Any, samples: Any, turn: Turn) -> tuple[None, QFedAvgUp, Any]:
         """Predict with the server's theta, take the steps, and send their sum and the curvature."""
         loss = self.local_loss(common, down, samples)
         change, F = self.change(common, loss), loss.value(loss.at_server) + LEAST_LOSS
@@ -560,13 +492,6 @@ class QFedAvg(FedAvg):
     def server(self, common: Common, server: Server, up: QFedAvgUp, share: Array, turn: Turn) -> Server:
         """The ratio of two means."""
         return self.rule(server, up.theta.mean(share) / up.curvature.mean(share)[..., None])
-
-
-@dataclass(frozen=True)
-class QFedAvgOnBatches(FullBatches, QFedAvg):
-    """The equations of algo=q_fedavg, where each step is on the mean loss of all samples of a client."""
-
-    label: ClassVar[str] = "q-FedAvg, batches"
 
 
 @dataclass
@@ -584,7 +509,6 @@ class Personal(FedAvg):
     ----------
     lam_k : float
         The papers' lambda: weight of the distance between a client's own model and the model that it shares.
-    eta, eta_server, local_steps, lam : see `FedAvg`
     """
 
     personal: ClassVar[bool] = True
@@ -595,11 +519,11 @@ class Personal(FedAvg):
         super().__post_init__()
         require(0 <= self.lam_k < np.inf, "lam_k", self.lam_k, "a number >= 0")
 
-    def start(self, common: Common, clients: int) -> tuple[Server, Own]:
+    def begin(self, common: Common, clients: int) -> tuple[Server, Own]:
         """All theta are 0."""
         return Server(zeros(common)), Own(zeros(common, clients))
 
-    def client(self, common: Common, client: Own, down: Any, samples: Any, turn: Turn) -> tuple[Own, Change, Any]:
+    def train(self, common: Common, client: Own, down: Any, samples: Any, turn: Turn) -> tuple[Own, Change, Any]:
         """Predict with the own model, learn, and send the change of the shared one."""
         loss = self.local_loss(common, down, samples, client.theta)
         change, own = self.change_and_own(common, loss)
@@ -609,10 +533,6 @@ class Personal(FedAvg):
     def change_and_own(self, common: Common, loss: Loss) -> tuple[Array, Array]:
         """The change of the shared model, and the client's next own model."""
         raise NotImplementedError
-
-    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """The mean of every client's own kernels."""
-        return mean_of_kernels(world, state.client.theta)
 
 
 @dataclass(frozen=True)
@@ -625,7 +545,6 @@ class Ditto(Personal):
     ----------
     lam_k : float
         The paper's lambda: the larger, the nearer v_k is to the server's theta.
-    eta, eta_server, local_steps, lam : see `FedAvg`
     """
 
     label: ClassVar[str] = "Ditto"
@@ -636,13 +555,6 @@ class Ditto(Personal):
         for _ in range(self.local_steps):
             own = own - self.rate(common) * (loss.gradient(own) + self.lam_k * (own - loss.at_server))
         return self.change(common, loss), own
-
-
-@dataclass(frozen=True)
-class DittoOnBatches(FullBatches, Ditto):
-    """The equations of algo=ditto, where each step is on the mean loss of all samples of a client."""
-
-    label: ClassVar[str] = "Ditto, batches"
 
 
 @dataclass(frozen=True)
@@ -658,10 +570,9 @@ class PFedMe(Personal):
     lam_k : float
         The paper's lambda: the larger, the nearer v_k is to theta_k.
     eta_k : float or None
-        Learning rate of v_k; None for 1 / sqrt(T).
+        Learning rate of v_k; None for 1 / sqrt(T). With iterations, 0.3 is a usual one.
     own_steps : int
         The paper's K: steps of v_k before each step of theta_k.
-    eta, eta_server, local_steps, lam : see `FedAvg`
     """
 
     label: ClassVar[str] = "pFedMe"
@@ -684,12 +595,3 @@ class PFedMe(Personal):
                 own = own - eta_k * (loss.gradient(own) + self.lam_k * (own - shared))
             shared = shared - self.rate(common) * self.lam_k * (shared - own)
         return shared - loss.at_server, own
-
-
-@dataclass(frozen=True)
-class PFedMeOnBatches(FullBatches, PFedMe):
-    """The equations of algo=pfedme, where each step is on the mean loss of all samples of a client."""
-
-    label: ClassVar[str] = "pFedMe, batches"
-
-    eta_k: float | None = 0.3

@@ -325,7 +325,8 @@ def _paper(made: Class) -> str:
 
 def _equations(made: Class) -> str:
     """Equations and algorithms of the paper that the source of the class names, or of one that it extends."""
-    text = "".join(dict.fromkeys(_source(one) for one in made.family if ".algorithms." in one.module.name))
+    ours = [one for one in made.family if ".algorithms." in one.module.name]
+    text = "\n".join(dict.fromkeys(part for one in ours for part in (*_paragraphs(one), source_of(one))))
     parts = []
     for label, pattern in (("equations", EQUATION), ("algorithms", ALGORITHM)):
         numbers = {number for match in pattern.findall(text) for number in re.findall(r"\d+\w?", match)}
@@ -344,15 +345,15 @@ def _paragraphs(made: Class) -> list[str]:
     return own if own or label is None else paragraphs
 
 
-def _source(made: Class) -> str:
-    """Its module, or its own part of a module with several methods, and the functions that it calls."""
+def source_of(made: Class) -> str:
+    """Source of its module; of a module with several methods its own part, and the functions that it calls."""
     text = made.module.text
     if _methods(made) < 2:
         return text
-    found = "\n".join([*_paragraphs(made), str(ast.get_source_segment(text, made.tree))])
+    found = str(ast.get_source_segment(text, made.tree))
     for part in made.module.tree.body:
         if isinstance(part, ast.FunctionDef) and re.search(rf"\b{part.name}\b", found):
-            found += str(ast.get_source_segment(text, part))
+            found += f"\n\n\n{ast.get_source_segment(text, part)}"
     return found
 
 

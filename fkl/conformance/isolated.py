@@ -7,12 +7,12 @@ from typing import Any
 from fkl.algorithms.online.learners import Learner
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance.isolated_graph import require_agents_agree
-from fkl.conformance.isolated_star import DealtBatchClient, LoneOneShotClient, LoneStreamClient, require_clients_agree
+from fkl.conformance.isolated_star import LoneOneShotClient, kind_of_client, require_clients_agree
 from fkl.conformance.isolated_vertical import require_actors_agree
 from fkl.conformance.party_process import Apart
 from fkl.contract.graph import Decentralized
 from fkl.contract.parties import VerticalMethod
-from fkl.contract.star import Federated, OnBatches, OneShot
+from fkl.contract.star import Federated, OneShot
 from fkl.contract.world import World
 
 
@@ -45,8 +45,7 @@ def require_parties_agree(method: Any, world: Callable[[], World], party: Apart)
 
 
 CHECKS: dict[type, Callable[[Any, Callable[[], World], Apart], None]] = {
-    Federated: partial(require_clients_agree, LoneStreamClient),
-    OnBatches: partial(require_clients_agree, DealtBatchClient),
+    Federated: lambda method, *others: require_clients_agree(kind_of_client(method), method, *others),
     OneShot: partial(require_clients_agree, LoneOneShotClient),
     Decentralized: require_agents_agree,
     VerticalMethod: require_actors_agree,

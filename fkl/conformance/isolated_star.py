@@ -16,10 +16,12 @@ from fkl.conformance.party_process import Apart
 from fkl.conformance.played import Carrier, Played, Witness, outcomes, play_together, require_equal, samples_of_rounds
 from fkl.contract.graph import Decentralized
 from fkl.contract.lone_party import LoneBatchClient, LoneClient, LoneServer, Shown, field_contents, shown_arrays
-from fkl.contract.star import Federated, OnBatches, Owned, common_with_classes, owned_samples
+from fkl.contract.star import Federated, Owned, common_with_classes, owned_samples
 from fkl.contract.world import World
 from fkl.engines.experiment import Experiment, make_world
 from fkl.network.settings import Times
+from fkl.tasks import task_of
+from fkl.tasks.batch import BatchTask
 from fkl.wire.ledger import WITH_A_SERVER
 from fkl.wire.packets import packed
 from fkl.wire.payloads import Ragged
@@ -129,7 +131,7 @@ def require_absent_unchanged(experiment: Experiment) -> str:
         return "fkl keeps it"
     if type(method).step is not Federated.step or method.in_turn:
         return "its rounds are its own"
-    kind = DealtBatchClient if isinstance(getattr(method, "innermost", method), OnBatches) else LoneStreamClient
+    kind = kind_of_client(method)
     common, samples = kind.dealt(world)
     witness = Witness(world.channel)
     for _ in outcomes(method, replace(world, channel=witness)):
@@ -144,6 +146,11 @@ def require_absent_unchanged(experiment: Experiment) -> str:
             if not here and field_contents(_own_state(client.state)) != before:
                 raise BrokenPromiseError(f"the state of client {k} changes in round {t + 1}, which it misses")
     return ""
+
+
+def kind_of_client(method: Any) -> type[DealtBatchClient] | type[LoneStreamClient]:
+    """The class of isolated clients, by the method's kind of data."""
+    return DealtBatchClient if issubclass(task_of(method), BatchTask) else LoneStreamClient
 
 
 def _own_state(state: Any) -> Any:

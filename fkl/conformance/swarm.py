@@ -206,7 +206,7 @@ def same_in_engine(name: str, words: Words) -> None:
     run = scenario(*words)
     if engine(name).can_play(run) is not None:
         return
-    if getattr(run.algo, "iterations", 0) > MOST_ITERATIONS:
+    if (getattr(run.algo, "iterations", None) or 0) > MOST_ITERATIONS:
         words = (*(word for word in words if not word.startswith(ITERATIONS)), f"{ITERATIONS}{MOST_ITERATIONS}")
     tables = {one: tables_of(words, one) for one in ("numba", name)}
     if any((table[error] > LARGEST).any() for table in tables["numba"].values() for error in ERRORS if error in table):

@@ -237,6 +237,12 @@ class Federated:
         return Star(server, client), shown
 
 
+def all_samples(world: World, t: int) -> tuple[Held, NDArray[np.float64]]:
+    """All samples of the clients in a round, and an equal share for each present client."""
+    here = world.present(t)
+    return replace(world.held, present=here), here / world.common.xp.maximum(here.sum(), 1)
+
+
 class OnBatches(Federated):
     """Base class of methods with a server whose clients have all their samples from the start.
 
@@ -253,9 +259,8 @@ class OnBatches(Federated):
     not_traceable: ClassVar[str] = "its equations are factored on the host, by what clients have sent so far"
 
     def given(self, world: World, t: int) -> tuple[Held, NDArray[np.float64]]:
-        """All samples in every round, and an equal share for each present client."""
-        here = world.present(t)
-        return replace(world.held, present=here), here / world.common.xp.maximum(here.sum(), 1)
+        """All samples in every round."""
+        return all_samples(world, t)
 
     def judged_in(self, world: World) -> tuple[Any, Any] | None:
         """The training and the test samples as `Rows` in the space of theta; None for random features."""

@@ -25,8 +25,6 @@ FAMILIES = {
     "parsimonious": ("PF", "PC", "SVM", "Cascade SVM"),
     "local_training": (
         "FedAvg", "FedAvgM", "FedAdagrad", "FedAdam", "FedYogi", "FedProx", "SCAFFOLD", "q-FedAvg", "Ditto", "pFedMe",
-        "FedAvg, batches", "FedAvgM, batches", "FedAdagrad, batches", "FedAdam, batches", "FedYogi, batches",
-        "FedProx, batches", "SCAFFOLD, batches", "q-FedAvg, batches", "Ditto, batches", "pFedMe, batches",
     ),
 }  # fmt: skip
 """Labels of methods by package of fkl.algorithms. Append new ones, because the position decides the look."""

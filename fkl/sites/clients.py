@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError
 from fkl.config import Run
 from fkl.contract.lone_party import LoneBatchClient, LoneClient
-from fkl.contract.star import OnBatches, Star
+from fkl.contract.star import Star
 from fkl.contract.world import World
 from fkl.data.baselines import baselines
 from fkl.data.problem import Problem, Table
 from fkl.data.scale import Scale
 from fkl.kernels.functions import Function
 from fkl.sites.configuration import Ends, Known, method_of
+from fkl.tasks import task_of
+from fkl.tasks.batch import BatchTask
 from fkl.wire import Channel
 
 Numbers = NDArray[np.float64]
@@ -157,7 +159,7 @@ class BatchClients(StreamClients):
 
 def kind_of(run: Run) -> type[StreamClients]:
     """The class of clients for a run's method."""
-    return BatchClients if isinstance(run.algo, OnBatches) else StreamClients
+    return BatchClients if issubclass(task_of(run.algo), BatchTask) else StreamClients
 
 
 def ends_of(run: Run, table: Table, clients_per_site: int, site: int) -> Ends:

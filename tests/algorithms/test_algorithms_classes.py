@@ -19,7 +19,7 @@ from fkl.runs import api
 from fkl.runs.prepare import prepare
 
 DIGITS = ("dataset=digits", "kernels.D=20", "kernels.smallest=0.5", "precision=float64")
-FEDAVG = ("algo=fedavg_batches", "algo.eta=0.5")
+FEDAVG = ("algo=fedavg", "algo.iterations=200", "algo.eta=0.5", "kernels=coke")
 UNEVEN = ("partition=quantity_skew", "partition.clients=5", "partition.rounds=200")
 
 

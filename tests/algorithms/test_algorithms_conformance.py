@@ -5,7 +5,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from conftest import ALGORITHMS
+from conftest import ALGORITHMS, LOCAL_BATCHES, words_of
 from methods_played import conformance
 
 from fkl.config import load
@@ -49,10 +49,12 @@ def asked(algo: str, promise: Promise) -> Any:
     return pytest.param(algo, promise, id=f"{algo}-{promise.__name__}", marks=[pytest.mark.slow] * slow)
 
 
-@pytest.mark.parametrize(("algo", "promise"), [asked(*pair) for pair in product(ALGORITHMS, PROMISES)])
+@pytest.mark.parametrize(
+    ("algo", "promise"), [asked(*pair) for pair in product([*ALGORITHMS, *LOCAL_BATCHES], PROMISES)]
+)
 def test_registered_algorithm(algo: str, promise: Promise) -> None:
     """Each promise by itself, or the reason why not."""
-    played = conformance(f"algo={algo}", *WORDS.get(algo, ()))
+    played = conformance(*words_of(algo), *WORDS.get(algo, ()))
     if (algo, promise) in EXCUSED:
         with pytest.raises(BrokenPromiseError):
             promise(played)

@@ -69,7 +69,7 @@ DIFFICULT: dict[str, tuple[set[Promise], tuple[str, ...]]] = {
     "odkla, messages lost": (WHERE_LOST, ("algo=odkla", *LOSSY)),
     "fedavg_batches, softmax": (
         WHERE_ABSENT | {ALIKE},
-        ("algo=fedavg_batches", "algo.loss=softmax", "algo.iterations=20", *DIGITS, "participation=share"),
+        ("algo=fedavg", "kernels=coke", "algo.loss=softmax", "algo.iterations=20", *DIGITS, "participation=share"),
     ),
     "one_shot_ridge, clients absent": (
         WHERE_ABSENT | {ALIKE, LABELS},

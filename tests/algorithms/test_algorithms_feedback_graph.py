@@ -12,7 +12,7 @@ from literal import feedback_graph as literal
 from literal.divergence import divergences
 from numpy.typing import NDArray
 
-from fkl.algorithms.online.selection import divergence_ranks, dominating_set, log_inner_products, similarity_graph
+from fkl.algorithms.online.omkl_sfg import divergence_ranks, dominating_set, log_inner_products, similarity_graph
 from fkl.basics.errors import BadValue
 from fkl.kernels import Dictionary
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import World
 from fkl.algorithms.online.learners import Learner
 from fkl.algorithms.online.omkl_gf import OmklGf
-from fkl.algorithms.online.omkl_sfg import OmklSfg, OmklSfgR
-from fkl.algorithms.online.selection import log_inner_products
+from fkl.algorithms.online.omkl_sfg import OmklSfg, OmklSfgR, log_inner_products
 from fkl.basics.random_streams import Streams
 from fkl.network import Network
 from fkl.wire import Channel, Ledger

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from conftest import ALGORITHMS
+from conftest import ALGORITHMS, LOCAL_BATCHES
 from hydra.utils import get_class
 from sklearn.datasets import load_iris
 
@@ -62,7 +62,7 @@ MORE = {
 }
 OF_CLASSES = ("fed3r",)
 """Their functions are not kept: save_model=true is refused."""
-SCENARIOS = {name: (f"algo={name}",) for name in ALGORITHMS if name not in OF_CLASSES} | MORE
+SCENARIOS = {name: (f"algo={name}",) for name in ALGORITHMS if name not in OF_CLASSES} | LOCAL_BATCHES | MORE
 
 
 @pytest.fixture
@@ -78,7 +78,8 @@ def experiment_of(overrides: tuple[str, ...]) -> Experiment:
     algorithm = get_class(node["_target_"])
     upon = [word for word in small(algorithm) if not (IRIS[0] in overrides and word.startswith(("dataset", "scaling")))]
     rounds = [f"partition.rounds={getattr(algorithm, 'block', 32) + 1}"] * (task_of(algorithm) is StreamTask)
-    fewer = overrides_for_keys(algorithm, angles=20, trees=3, passes=2, centres=20, iterations=20)
+    fewer = overrides_for_keys(algorithm, angles=20, trees=3, passes=2, centres=20)
+    fewer += overrides_for_keys(algorithm, iterations=20) if task_of(algorithm) is not StreamTask else ()
     return prepare(load(compose(*upon, *rounds, *fewer, *overrides, "precision=float64", "replicates=2")))
 
 

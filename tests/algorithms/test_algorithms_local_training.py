@@ -13,25 +13,15 @@ from literal.worlds import Size, Trace, assert_close, make_dictionary, make_prob
 from fkl.algorithms.federated.descent import OfmklAvg, Server
 from fkl.algorithms.local_training import (
     Ditto,
-    DittoOnBatches,
     FedAdagrad,
-    FedAdagradOnBatches,
     FedAdam,
-    FedAdamOnBatches,
     FedAvg,
     FedAvgM,
-    FedAvgMOnBatches,
-    FedAvgOnBatches,
     FedProx,
-    FedProxOnBatches,
     FedYogi,
-    FedYogiOnBatches,
     PFedMe,
-    PFedMeOnBatches,
     QFedAvg,
-    QFedAvgOnBatches,
     Scaffold,
-    ScaffoldOnBatches,
 )
 from fkl.basics.random_streams import Streams
 from fkl.conformance import scenario
@@ -46,6 +36,7 @@ from fkl.kernels.losses import LOSSES
 from fkl.runs.prepare import prepare
 
 ORACLES = Path(__file__).parents[1] / "oracles"
+ROUNDS = 6
 NO_LAM = 1e-300
 """Batches need a regulariser; the other programs have none."""
 
@@ -132,7 +123,9 @@ def test_scaffold_reaches_the_optimum_where_fedavg_drifts() -> None:
     """With several local steps FedAvg's fixed point is another one if clients differ; SCAFFOLD's is the optimum."""
     apart = {}
     for name in ("scaffold", "fedavg"):
-        theta, optimum = theta_at_the_end(f"algo={name}_batches", "algo.iterations=2000", "algo.eta=0.3")
+        theta, optimum = theta_at_the_end(
+            f"algo={name}", "kernels=coke", "partition.rounds=44", "algo.iterations=2000", "algo.eta=0.3"
+        )
         apart[name] = np.abs(theta - optimum).max()
     assert apart["scaffold"] < 1e-9 < 1e-3 < apart["fedavg"]
 
@@ -182,7 +175,7 @@ def test_they_are_fluke_s() -> None:
     told = json.loads((ORACLES / "fluke_local_training.json").read_text())
     batches = Batches(np.array(told["x"]), np.array(told["y"]))
     keys = {"eta": told["eta"], "local_steps": told["local_steps"], "lam": NO_LAM}
-    scaffold, ditto = ScaffoldOnBatches(**keys), DittoOnBatches(**keys, lam_k=told["lam_k"])
+    scaffold, ditto = Scaffold(iterations=ROUNDS, **keys), Ditto(iterations=ROUNDS, **keys, lam_k=told["lam_k"])
     for method, name in ((scaffold, "scaffold"), (ditto, "ditto")):
         state = method.start(batches.common, 3)
         for t, present in enumerate(told["rounds"]):
@@ -197,7 +190,7 @@ def test_pfedme_is_its_authors() -> None:
     told = json.loads((ORACLES / "pfedme.json").read_text())
     batches = Batches(np.array(told["x"]), np.array(told["y"]))
     names = ("eta", "eta_server", "lam_k", "eta_k", "local_steps", "own_steps")
-    method = PFedMeOnBatches(**{name: told[name] for name in names}, lam=3 * told["decay"] / 2)
+    method = PFedMe(iterations=ROUNDS, **{name: told[name] for name in names}, lam=3 * told["decay"] / 2)
     state = method.start(batches.common, 3)
     for shared, own in zip(told["pfedme"], told["own"], strict=True):
         *state, _ = batches.round(method, state)
@@ -205,7 +198,6 @@ def test_pfedme_is_its_authors() -> None:
         np.testing.assert_allclose(state[1].own.theta[0, :, 0], own, rtol=0, atol=1e-14)
 
 
-ROUNDS = 6
 MOMENTS = {"eta": 0.3, "beta_1": 0.6, "beta_2": 0.8, "tau": 1e-2}
 
 
@@ -228,12 +220,12 @@ def flwr_strategy(name: str, theta: Any) -> Any:
 @pytest.mark.parametrize(
     "method",
     [
-        FedAvgOnBatches(),
-        FedProxOnBatches(mu=0.9),
-        FedAvgMOnBatches(eta_server=0.7, beta=0.8),
-        FedAdagradOnBatches(eta_server=MOMENTS["eta"], tau=MOMENTS["tau"]),
-        FedAdamOnBatches(**{"eta_server" if key == "eta" else key: value for key, value in MOMENTS.items()}),
-        FedYogiOnBatches(**{"eta_server" if key == "eta" else key: value for key, value in MOMENTS.items()}),
+        FedAvg(iterations=ROUNDS),
+        FedProx(iterations=ROUNDS, mu=0.9),
+        FedAvgM(iterations=ROUNDS, eta_server=0.7, beta=0.8),
+        FedAdagrad(iterations=ROUNDS, eta_server=MOMENTS["eta"], tau=MOMENTS["tau"]),
+        FedAdam(iterations=ROUNDS, **{"eta_server" if key == "eta" else key: value for key, value in MOMENTS.items()}),
+        FedYogi(iterations=ROUNDS, **{"eta_server" if key == "eta" else key: value for key, value in MOMENTS.items()}),
     ],
     ids=lambda method: method.label,
 )
@@ -277,7 +269,7 @@ def test_q_fedavg_is_flower_s() -> None:
     aggregate = pytest.importorskip("flwr.server.strategy.aggregate").aggregate_qffl
     common = pytest.importorskip("flwr.common")
     eta, q, steps = 0.3, 1.7, 3
-    method = QFedAvgOnBatches(eta=eta, q=q, local_steps=steps, lam=NO_LAM)
+    method = QFedAvg(iterations=ROUNDS, eta=eta, q=q, local_steps=steps, lam=NO_LAM)
 
     def trained(theta: Any, x: Any, y: Any) -> Any:
         for _ in range(steps):
@@ -314,7 +306,7 @@ def test_q_fedavg_is_flower_s() -> None:
 def test_clients_learn_alone_without_ditto_s_pull() -> None:
     """With lam_k = 0 a client's own model is that of local descent, whatever the others send."""
     batches = drawn_batches()
-    method = DittoOnBatches(eta=0.2, local_steps=2, lam=NO_LAM, lam_k=0.0)
+    method = Ditto(iterations=ROUNDS, eta=0.2, local_steps=2, lam=NO_LAM, lam_k=0.0)
     state = method.start(batches.common, 3)
     for _ in range(4):
         *state, _ = batches.round(method, state)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import ALGORITHMS, is_a_test
+from conftest import ALGORITHMS, LOCAL_BATCHES, is_a_test, words_of
 from literal.worlds import assert_close
 
 from fkl.conformance import scenario
@@ -118,7 +118,7 @@ THEORY: dict[str, Theory] = {
 """Overrides that leave one client, and what it then is; or the test that says so, or why there is nothing to say."""
 
 
-@pytest.mark.parametrize("algo", ALGORITHMS)
+@pytest.mark.parametrize("algo", [*ALGORITHMS, *LOCAL_BATCHES])
 def test_one_client_is_the_centralized_case(algo: str) -> None:
     """Whatever theory says of an algorithm without others to talk to."""
     assert algo in THEORY, f"say in THEORY what {algo} is with one client, or why there is nothing to say"
@@ -127,4 +127,4 @@ def test_one_client_is_the_centralized_case(algo: str) -> None:
         assert "::" not in theory or is_a_test(f"algorithms/{theory}")
         return
     overrides, holds = theory
-    holds(shown(f"algo={algo}", *overrides))
+    holds(shown(*words_of(algo), *overrides))

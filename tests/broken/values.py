@@ -29,7 +29,7 @@ TAKES |= {
     ("TableFile", "hole"): ("[word]", "[nan]", "[inf]", "[-1]", "[]", "[null]"),
     ("Directed", "p"): ("0", "1e-300"),
     **{(owner, "kinds"): ("[]",) for owner in ("Sign", "TopK", "Uniform")},
-    **{(owner, "mu"): ("0", "1.01") for owner in ("FedProx", "FedProxOnBatches")},
+    ("FedProx", "mu"): ("0", "1.01"),
 }
 """What a key may be all the same, which others of its type or name cannot."""
 AFTER_LOADING = {

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import ALGORITHMS, LOCAL_BATCHES, LOCAL_TRAINING
+from conftest import ALGORITHMS, LOCAL_BATCHES, LOCAL_TRAINING, words_of
 from numpy.typing import NDArray
 
 from fkl.basics.errors import BadValue
@@ -71,7 +71,7 @@ def test_a_condition_that_does_nothing_changes_no_bit(algo: str) -> None:
 
 def experiments(algo: str) -> tuple[Experiment, Experiment]:
     """A method's small run, and the same in a condition that does nothing."""
-    plain = prepare(scenario(f"algo={algo}"))
+    plain = prepare(scenario(*words_of(algo)))
     return plain, replace(plain, algorithm=wrap(plain.algorithm, {"compression": Counting()}))
 
 

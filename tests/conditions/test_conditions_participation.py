@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import ALGORITHMS, LOCAL_BATCHES, LOCAL_TRAINING
+from conftest import ALGORITHMS, LOCAL_TRAINING
 
 from fkl.config import load
 from fkl.config.compose import compose
@@ -112,7 +112,7 @@ def test_errors_carry_on_and_the_best_fit_is_that_to_all_samples(tmp_path: Path)
         assert clients["regret_hindsight"].to_numpy() == pytest.approx(judge.loss[0] - expected, rel=1e-12)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - {*STAR, *GRAPH, *LOCAL_BATCHES, "one_shot_ridge", "fed3r"}))
+@pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - {*STAR, *GRAPH, "one_shot_ridge", "fed3r"}))
 def test_whose_rounds_nobody_can_miss_is_refused(algo: str) -> None:
     """Learners alone, pooled ones, one-shot methods and those over a vertical partition: by the key, in one line."""
     from fkl.basics.errors import BadValue

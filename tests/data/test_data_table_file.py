@@ -265,8 +265,8 @@ def hospitals(folder):
 
 CLASSES = {
     "fed3r": ("algo=fed3r",),
-    "softmax": ("algo=fedavg_batches", "algo.loss=softmax", "algo.iterations=20"),
-    "one against the rest": ("algo=fedprox_batches", "algo.loss=one_vs_rest", "algo.iterations=20"),
+    "softmax": ("algo=fedavg", "kernels=coke", "algo.loss=softmax", "algo.iterations=20"),
+    "one against the rest": ("algo=fedprox", "kernels=coke", "algo.loss=one_vs_rest", "algo.iterations=20"),
     "machines": ("algo=pooled_svm",),
     "parsimonious": ("algo=parsimonious_federated",),
     "a stream": ("algo=pof_mkl",),

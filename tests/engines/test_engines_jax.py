@@ -37,7 +37,7 @@ CASES["push_cta"] = ("algo=push_cta", *ONE_KERNEL, "algo.iterations=13", "topolo
 CASES["odkla"] = ("algo=odkla", *ONE_KERNEL, "partition.rounds=13")
 CASES["qc_odkla"] = ("algo=qc_odkla", *ONE_KERNEL, "partition.rounds=13")
 CASES |= {algo: (f"algo={algo}", *SMALL) for algo in LOCAL_TRAINING}
-CASES |= {algo: (f"algo={algo}", *ONE_KERNEL, "algo.iterations=13") for algo in LOCAL_BATCHES}
+CASES |= {name: (*words, *ONE_KERNEL, "algo.iterations=13") for name, words in LOCAL_BATCHES.items()}
 CASES["domkl"] = ("algo=domkl", *SMALL)
 CASES["rf_gp"] = ("algo=rf_gp", *SMALL, "kernels.N=2")
 SCANNED = tuple(CASES)
@@ -57,8 +57,14 @@ CASES["cta-steps"] = (*CASES["cta"], *RING, "algo.local_steps=3")
 CASES["link_dkla-ring"] = (*CASES["link_dkla"], *RING)
 CASES["pof_mkl-bins"] = (*CASES["pof_mkl"], "algo.xi=0.5", "algo.M=2", "algo.local_steps=3", "kernels.map=cosine")
 CASES["em_kofl-copy"] = (*CASES["em_kofl"], "algo.predictor=copy", "algo.losses=sum", "algo.local_steps=2")
-CASES["q_fedavg_batches-logistic"] = ("algo=q_fedavg_batches", "dataset=ellipses", "dataset.rows=90", "scaling=none")
-CASES["q_fedavg_batches-logistic"] += ("algo.loss=logistic", "algo.iterations=13", "replicates=2", "kernels.D=4")
+CASES["q_fedavg_batches-logistic"] = ("algo=q_fedavg", "kernels=coke", "dataset=ellipses", "dataset.rows=90")
+CASES["q_fedavg_batches-logistic"] += (
+    "scaling=none",
+    "algo.loss=logistic",
+    "algo.iterations=13",
+    "replicates=2",
+    "kernels.D=4",
+)
 CASES["scaffold_batches-absent"] = (*CASES["scaffold_batches"], "participation=share")
 CASES["perfedavg-steps"] = (*CASES["perfedavg"], "algo.local_steps=2")
 CASES["nco_oms-balls"] = (*CASES["nco_oms"], "algo.U=0.01", "kernels.shared=true")

@@ -12,7 +12,7 @@ from literal.divergence import divergences
 from numpy.typing import NDArray
 from scipy.integrate import quad
 
-from fkl.algorithms.online.selection import farthest_first, log_inner_products
+from fkl.algorithms.online.omkl_sfg import farthest_first, log_inner_products
 from fkl.basics.errors import BadValue
 from fkl.kernels import Dictionary
 

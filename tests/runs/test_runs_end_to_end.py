@@ -130,7 +130,7 @@ def csv_bytes(folder: Path) -> dict[str, str]:
     "algo",
     [
         pytest.param(algo, marks=[pytest.mark.drawn] * (algo in DRAWN) + [pytest.mark.slow] * (algo not in ALWAYS))
-        for algo in ALGORITHMS
+        for algo in (*ALGORITHMS, *LOCAL_BATCHES)
     ],
 )
 def test_every_algorithm_runs_and_leaves_exactly_the_promised_files(fkl: Callable, tmp_path: Path, algo: str) -> None:

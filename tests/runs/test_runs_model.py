@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from conftest import Answer
+from conftest import Answer, words_of
 
 from fkl.basics.errors import FklError
 from fkl.conformance import scenario
@@ -289,9 +289,9 @@ def test_a_client_that_took_part_in_no_round_has_no_function() -> None:
 )  # fmt: skip
 def test_no_model_has_the_function_of_a_client_that_was_never_reached(algo: str, tmp_path: Path) -> None:
     """Of every method whose clients may be absent: its mean is over others, or there is one function for all."""
-    rounds = range(1, prepare(scenario(f"algo={algo}")).problem.rounds + 1)
+    rounds = range(1, prepare(scenario(*words_of(algo))).problem.rounds + 1)
     (tmp_path / "trace.csv").write_text("round,client,present\n" + "".join(f"{t},0,0\n" for t in rounds))
-    run = scenario(f"algo={algo}", "participation=trace", f"participation.path={tmp_path / 'trace.csv'}")
+    run = scenario(*words_of(algo), "participation=trace", f"participation.path={tmp_path / 'trace.csv'}")
     experiment = prepare(run)
     chunks = simulate(experiment, None, None, lambda _: None, keep_functions=True)
     one = Model.from_experiment(experiment, run.dataset, [part for chunk in chunks for part in chunk.learned])

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from conftest import LOCAL_TRAINING
+from conftest import LOCAL_BATCHES, LOCAL_TRAINING
 
 pytest.importorskip("flwr", reason="needs the extra flower")
 from flwr.app import ConfigRecord, Message, RecordDict
@@ -228,7 +228,8 @@ def test_a_site_without_its_memory_stays_out(tmp_path: Path) -> None:
 def test_batches_at_sites(name: str, tmp_path: Path) -> None:
     """Errors, bytes and predictions are those of a simulation whose clients are tested on their last rows, too."""
     given = ("algo.test_on=last", "algo.test_share=0.25")
-    words = (f"algo={name}", *(word for word in WORDS if not word.startswith("kernels")), *given)
+    chosen = LOCAL_BATCHES[name][:-1] if name in LOCAL_BATCHES else (f"algo={name}",)
+    words = (*chosen, *(word for word in WORDS if not word.startswith("kernels")), *given)
     files = write_files(tmp_path)
     played(words, files)
     whole = tmp_path / "whole.csv"

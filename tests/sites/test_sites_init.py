@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import ALGORITHMS, LOCAL_BATCHES, LOCAL_TRAINING
+from conftest import ALGORITHMS, LOCAL_TRAINING
 
 pytest.importorskip("flwr", reason="needs the extra flower")
 from fkl.basics.errors import BadValue, FklError, install_hint
@@ -15,7 +15,7 @@ from fkl.sites.project import init
 
 GOOD = ("algo=pof_mkl", "dataset=file", "dataset.target=the target", "kernels=rbf", "replicates=1")
 PLAYED = {"em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl"}
-PLAYED |= {"dkrr_ny_cm", "falkon", "one_shot_ridge", *LOCAL_TRAINING, *LOCAL_BATCHES}
+PLAYED |= {"dkrr_ny_cm", "falkon", "one_shot_ridge", *LOCAL_TRAINING}
 """Methods that sites can play."""
 
 

@@ -5,26 +5,28 @@ built before the stream begins.
 
 OMKL-SFG-R: Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023), Algorithm 6: the graph is refined
 in every round, and good nodes then reach all kernels.
+
+A graph has an edge where kernels differ by their divergence, eqs. (26) and (27): Delta(k_i, k_j) = integral of
+|k_i(rho) - k_j(rho)|^2 over R^d is <k_i, k_i> + <k_j, k_j> - 2 <k_i, k_j>. Both families are products over the
+coordinates, so each inner product is the d-th power of one over the line.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from scipy.special import erfcx
 
 from fkl.algorithms.base import Array, World
 from fkl.algorithms.online.learners import Played
 from fkl.algorithms.online.selection import (
     Selective,
-    divergence_ranks,
-    dominating_set,
     draw_index,
     learn_chosen_kernels,
-    log_inner_products,
     relative_weights,
-    similarity_graph,
     uniform_numbers,
 )
 from fkl.basics.errors import require
@@ -33,6 +35,7 @@ from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.threads import share
 
+Float64s = NDArray[np.float64]
 DRAWN, BEST, FIRST = range(3)
 FEW_ROUNDS = 10
 """Rounds with a draw that are enough to say that steps have no bias."""
@@ -314,4 +317,139 @@ def _refine_graph(u, A, ranks, rank, refined, good):
             refined[farthest[i], i] = True
 
 
-# Compiled with parts of other modules: b325bb3e, see tests/test_compiled.py
+def similarity_graph(log_inner: Float64s, M: int) -> NDArray[np.bool_]:
+    """Join each kernel to kernels that differ from it and from one another (graph-aided OMKL, Algorithm 4).
+
+    Node i starts with itself. The kernel with the largest total divergence to its out-neighbours joins them, and of
+    ties the first, until it has M.
+
+    Parameters
+    ----------
+    log_inner : (N, N)
+        Logarithms of the kernels' inner products. `farthest_first` orders the divergences by them.
+    M : int
+        Out-neighbours of a node, itself included.
+
+    Returns
+    -------
+    (N, N) bool
+        [i, j] where an edge leads from i to j.
+    """
+    N = len(log_inner)
+    require(1 <= M <= N, "M", M, f"an integer from 1 to {N}, the number of kernels")
+    adjacency = np.eye(N, dtype=np.bool_)
+    nodes = np.arange(N)
+    log_total = log_inner.copy()  # of node i's out-neighbours with kernel j
+    for members in range(1, M):
+        sign, size = farthest_first(log_inner, log_total, members)
+        sign[adjacency] = -2  # no kernel joins twice
+        first = sign == sign.max(axis=1, keepdims=True)
+        joining = np.where(first, size, -np.inf).argmax(axis=1)
+        adjacency[nodes, joining] = True
+        log_total = np.logaddexp(log_total, log_inner[joining])
+    return adjacency
+
+
+def divergence_ranks(log_inner: Float64s) -> Float64s:
+    """Ranks (N, N) of the divergences, [i, j] from 0 for the kernel j nearest to i; ties share a rank."""
+    sign, size = farthest_first(log_inner, log_inner, 1)
+    sign[np.diag_indices_from(sign)] = -2  # a kernel is nearest to itself
+    order = np.lexsort((size, sign), axis=-1)
+    signs, sizes = (np.take_along_axis(key, order, axis=1) for key in (sign, size))
+    steps = (np.diff(signs, axis=1) != 0) | (np.diff(sizes, axis=1) != 0)
+    ranks = np.zeros(log_inner.shape)
+    cumulative = np.concatenate([np.zeros((len(ranks), 1)), steps.cumsum(axis=1)], axis=1)
+    np.put_along_axis(ranks, order, cumulative, axis=1)
+    return ranks
+
+
+def dominating_set(adjacency: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Nodes that together point to all nodes: the greedy set cover of Chvatal (1979), most new nodes first.
+
+    networkx's dominating set uses another algorithm, for undirected graphs, without a bound on its size.
+
+    Parameters
+    ----------
+    adjacency : (N, N) bool
+        Every node points to itself.
+
+    Returns
+    -------
+    (n,) int
+        Ascending.
+    """
+    chosen = []
+    uncovered = np.ones(len(adjacency), np.bool_)
+    while uncovered.any():
+        chosen.append((adjacency & uncovered).sum(axis=1).argmax())
+        uncovered &= ~adjacency[chosen[-1]]
+    return np.sort(chosen)
+
+
+def log_inner_products(families: Sequence[str], scales: Float64s, dimension: int) -> Float64s:
+    """Logarithm of <k_i, k_j> = integral of k_i(rho) k_j(rho) over R^d, in closed form.
+
+    Parameters
+    ----------
+    families : sequence of N str
+        "rbf" for exp(-scale^2 |rho|_2^2 / 2), "laplacian" for exp(-scale |rho|_1).
+    scales : (N,)
+    dimension : int
+        d; from about 60 on the powers overflow a float64, but their logarithms do not.
+
+    Returns
+    -------
+    (N, N)
+        Symmetric.
+
+    Raises
+    ------
+    fkl.basics.errors.BadValue
+        For a kernel that is not integrable.
+    """
+    for family in families:
+        require(family in ("rbf", "laplacian"), "kernels.family", family, "rbf or laplacian: divergences are integrals")
+    rbf = np.array([family == "rbf" for family in families])
+    line = np.empty((scales.size, scales.size))
+    s, r = scales[rbf], scales[~rbf]
+    line[np.ix_(rbf, rbf)] = np.log(2 * np.pi) / 2 - np.log(np.hypot(s[:, None], s))
+    line[np.ix_(~rbf, ~rbf)] = np.log(2) - np.log(r[:, None] + r)
+    mixed = np.log(2 * np.pi) / 2 - np.log(s[:, None]) + np.log(erfcx(r / (np.sqrt(2) * s[:, None])))
+    line[np.ix_(rbf, ~rbf)] = mixed
+    line[np.ix_(~rbf, rbf)] = mixed.T
+    return dimension * line
+
+
+def farthest_first(log_inner: Float64s, log_total: Float64s, members: int) -> tuple[NDArray[np.int64], Float64s]:
+    """Order kernels by their total divergence to a set S, without the digits that all of them share.
+
+    The sum over m in S of Delta(k_m, k_j) is that of <k_m, k_m>, the same for every j, and |S| <k_j, k_j> - 2 sum_m
+    <k_m, k_j>. With bandwidths from 0.01 to 100, and d of at least 8, the first sum exceeds the difference between two
+    j by more digits than a float64 has. It is therefore left out, and the rest is compared by sign and logarithm.
+
+    Parameters
+    ----------
+    log_inner : (N, N)
+        Logarithms of the inner products.
+    log_total : (..., N)
+        Logarithm of the sum over S of <k_m, k_j>.
+    members : int
+        |S|.
+
+    Returns
+    -------
+    sign : (..., N) int
+        Sign of that rest, -1, 0 or 1.
+    size : (..., N)
+        Between two rests with the same sign, the one with the larger `size` is larger.
+    """
+    own = np.log(members) + np.diag(log_inner)
+    twice = np.log(2) + log_total
+    apart = np.subtract(own, twice, where=np.isfinite(twice), out=np.zeros(twice.shape))
+    sign = np.sign(apart).astype(np.int64)
+    shrunk = np.log(-np.expm1(-np.abs(apart)), where=sign != 0, out=np.zeros(twice.shape))
+    size = np.multiply(sign, np.maximum(own, twice) + shrunk, where=sign != 0, out=np.zeros(twice.shape))
+    return sign, size
+
+
+# Compiled with parts of other modules: 15b7b3b3, see tests/test_compiled.py
