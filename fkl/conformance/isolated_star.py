@@ -21,7 +21,6 @@ from fkl.contract.world import World
 from fkl.engines.experiment import Experiment, make_world
 from fkl.network.settings import Times
 from fkl.tasks import task_of
-from fkl.tasks.batch import BatchTask
 from fkl.wire.ledger import WITH_A_SERVER
 from fkl.wire.packets import packed
 from fkl.wire.payloads import Ragged
@@ -150,7 +149,8 @@ def require_absent_unchanged(experiment: Experiment) -> str:
 
 def kind_of_client(method: Any) -> type[DealtBatchClient] | type[LoneStreamClient]:
     """The class of isolated clients, by the method's kind of data."""
-    return DealtBatchClient if issubclass(task_of(method), BatchTask) else LoneStreamClient
+    kind = task_of(method)
+    return DealtBatchClient if kind.has_rows_at_clients and not kind.judged_as_it_learns else LoneStreamClient
 
 
 def _own_state(state: Any) -> Any:

@@ -13,7 +13,6 @@ from fkl.contract.world import Algorithm, Common, World, all_together
 from fkl.engines.checkpoint import CHECKPOINT, Checkpoint, Follower
 from fkl.kernels.losses import OF_CLASSES
 from fkl.tasks import task_of
-from fkl.tasks.batch import BatchTask
 from fkl.tasks.stream import StreamTask
 from fkl.wire import Channel
 
@@ -149,4 +148,4 @@ def why_not_at_sites(method: Algorithm) -> str | None:
     """Why real sites cannot play a method; None where they can, which are stars of streams and of batches."""
     if getattr(method, "loss", None) in OF_CLASSES:
         return "its parties have to know all classes, and a site knows those of its own rows"
-    return why_no_star(method) if issubclass(task_of(method), BatchTask) else why_no_star_on_a_stream(method)
+    return why_no_star(method) if task_of(method).has_rows_at_clients else why_no_star_on_a_stream(method)

@@ -18,7 +18,6 @@ from fkl.data.scale import Scale
 from fkl.kernels.functions import Function
 from fkl.sites.configuration import Ends, Known, method_of
 from fkl.tasks import task_of
-from fkl.tasks.batch import BatchTask
 from fkl.wire import Channel
 
 Numbers = NDArray[np.float64]
@@ -159,7 +158,7 @@ class BatchClients(StreamClients):
 
 def kind_of(run: Run) -> type[StreamClients]:
     """The class of clients for a run's method."""
-    return BatchClients if issubclass(task_of(run.algo), BatchTask) else StreamClients
+    return StreamClients if task_of(run.algo).judged_as_it_learns else BatchClients
 
 
 def ends_of(run: Run, table: Table, clients_per_site: int, site: int) -> Ends:
