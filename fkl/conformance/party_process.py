@@ -15,7 +15,7 @@ from typing import Any
 
 from fkl.basics.errors import with_own_line
 
-PRELOADED = ["fkl.conformance", "fkl.conformance.isolated_graph", "fkl.kernels.compiled", "sklearn.svm"]
+PRELOADED = ["fkl.conformance", "fkl.conformance.isolated", "fkl.kernels.compiled", "sklearn.svm"]
 """Modules that parties need are imported once, not once per party: numba alone takes 0.4 s of CPU."""
 
 

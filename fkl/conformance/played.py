@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance.party_process import Apart, PartyError
 from fkl.contract.lone_party import Shown
+from fkl.contract.star import Samples
 from fkl.contract.world import World
 from fkl.wire import Channel
 from fkl.wire.ledger import UNITS, Direction
@@ -155,11 +156,11 @@ class Carrier:
         return {name: np.concatenate([one[name] for one in every]) for name in absent}
 
 
-def samples_of_rounds(world: World) -> list[tuple[Any, ...]]:
-    """Each client's part of a stream."""
+def samples_of_rounds(world: World) -> list[Samples]:
+    """Each client's part of a stream, of all rounds."""
     problem = world.problem
     parts = problem.x, problem.y, problem.present
-    return [tuple(part[:, [k]] for part in parts) for k in range(problem.clients)]
+    return [Samples(*(part[:, [k]] for part in parts)) for k in range(problem.clients)]
 
 
 def with_other_last_digits(world: World) -> World:

@@ -27,8 +27,7 @@ from fkl.conditions.wrapped import WrappedStar
 from fkl.config import Run, load
 from fkl.config.compose import compose
 from fkl.conformance.identities import require_identities
-from fkl.conformance.isolated import require_parties_agree
-from fkl.conformance.isolated_star import require_absent_unchanged
+from fkl.conformance.isolated import require_absent_unchanged, require_parties_agree
 from fkl.conformance.models import require_model
 from fkl.conformance.party_process import Apart, PartyObject, PartyProcess
 from fkl.conformance.played import outcomes

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fkl.kernels import FeatureBank
 from fkl.kernels.feature_rows import Rows, Space
-from fkl.kernels.losses import ClassBank, Loss, Minimiser, OfNumbers, rows_in
+from fkl.kernels.losses import LOSSES, ClassBank, Loss, Minimiser, OfNumbers, rows_in
 
 Array = NDArray[np.floating]
 
@@ -143,6 +143,11 @@ class Held:
     loss: Loss
     each: bool = False
     made: Made = field(default_factory=Made, repr=False, compare=False)
+
+    @classmethod
+    def of_client(cls, x: Array, y: NDArray[np.float64], loss: str) -> "Held":
+        """All samples of a client that is present."""
+        return cls(x, y, np.array([len(y)]), np.ones(1, np.bool_), LOSSES[loss])
 
     def rows(self, space: str, bank: Callable[[], Space | ClassBank]) -> Rows:
         """All samples in a feature space, mapped once."""

@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.contract.held_samples import Held
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Common
-from fkl.kernels.losses import LOSSES
 from fkl.wire.packets import Packet, packed, unpacked
 
 Array = NDArray[Any]
@@ -41,6 +39,7 @@ class LoneParty:
 
     who = "a party"
     state: Any
+    _samples: Any
 
     def __init__(self, method: Any, common: Any, number: int) -> None:
         self._method, self._number = method, number
@@ -68,6 +67,11 @@ class LoneParty:
     def _packet_of(self, message: Any, place: int = 0) -> Packet | None:
         return packed(message, place, self._width)
 
+    def _samples_of_round(self, t: int) -> Any:
+        """Its samples of a round: of a stream one, otherwise all."""
+        own = self._samples
+        return Samples(own.x[t], own.y[t], own.present[t]) if isinstance(own, Samples) else own
+
 
 class LoneClient(LoneParty):
     """One client with only its own samples.
@@ -75,53 +79,33 @@ class LoneClient(LoneParty):
     Parameters
     ----------
     method, common, number : see `LoneParty`
-    x, y, present : (T, 1, d), (T, 1), (T, 1)
+    samples : Samples, Held or Owned
+        `Samples` of a stream have those of all rounds, (T, 1, d), (T, 1) and (T, 1); others are the same in each round.
+    points : (n, d), or None
+        Where a method that learns once predicts.
     """
 
     who = "a client"
 
-    def __init__(self, method: Federated, common: Common, number: int, *samples: Any) -> None:
+    def __init__(
+        self, method: Federated, common: Common, number: int, samples: Any, points: Array | None = None
+    ) -> None:
         super().__init__(method, common, number)
-        self._samples = samples
+        self._samples, self._points = samples, points
         _, self.state = method.start(self._common, 1)
 
     def play(
         self, t: int, exchange: int, down: Packet | None, together: int = 0, present: bool = True
     ) -> tuple[Packet | None, Shown | None]:
         """Receive the message for this many clients; return the message to the server, and the outcome."""
-        message, samples = None if down is None else unpacked([down]), self.samples_of_round(t)
+        message, samples = None if down is None else unpacked([down]), self._samples_of_round(t)
         if not present:
             samples = replace(samples, present=np.zeros(1, np.bool_))
         with self._unchanged(message, samples):
             self.state, up, outcome = self._method.client(
                 self._common, self.state, message, samples, self._turn_of_party(t, exchange, together=together)
             )
-        return self._packet_of(up), None if outcome is None else self.shown_arrays(outcome)
-
-    def samples_of_round(self, t: int) -> Any:
-        """Its samples of a round."""
-        x, y, present = self._samples
-        return Samples(x[t], y[t], present[t])
-
-    def shown_arrays(self, outcome: Any) -> Shown:
-        """The arrays of an outcome, by name."""
-        return shown_arrays(outcome)
-
-
-class LoneBatchClient(LoneClient):
-    """One client with all its samples x (n, d) and y (n,), and the name of the loss."""
-
-    def samples_of_round(self, t: int) -> Held:
-        """All of them."""
-        if len(self._samples) > 1:
-            x, y, loss = self._samples
-            self._samples = (Held(x, y, np.array([len(y)]), np.ones(1, np.bool_), LOSSES[loss]),)
-        held: Held = self._samples[0]
-        return held
-
-    def shown_arrays(self, outcome: Any) -> Shown:
-        """What it learned."""
-        return {"theta": outcome[0]}
+        return self._packet_of(up), None if outcome is None else shown_arrays(outcome, self._points)
 
 
 class LoneServer(LoneParty):
@@ -159,8 +143,15 @@ def field_contents(given: Any) -> Any:
     return repr(given) if isinstance(given, int | float | str) else None
 
 
-def shown_arrays(outcome: Any) -> Shown:
-    """The arrays (R, K, ...) of an outcome for the only replicate, including those that its functions return."""
+def shown_arrays(outcome: Any, points: Array | None = None) -> Shown:
+    """The arrays of an outcome for the only replicate, (K, ...), including those that its functions return.
+
+    An outcome that is no dataclass is theta (R, K, ...), or a predictor for each replicate if there are points (n, d).
+    """
+    if points is not None:
+        return {"predictions": outcome[0](points)[None]}
+    if not is_dataclass(outcome):
+        return {"theta": np.array(outcome[0])}
     values = {field.name: getattr(outcome, field.name) for field in fields(outcome)}
     known = {name: value() if callable(value) else value for name, value in values.items() if value is not None}
     return {name: np.array(value[0]) for name, value in known.items()}

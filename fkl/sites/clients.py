@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
 from fkl.config import Run
-from fkl.contract.lone_party import LoneBatchClient, LoneClient
-from fkl.contract.star import Star
+from fkl.contract.held_samples import Held
+from fkl.contract.lone_party import LoneClient
+from fkl.contract.star import Samples, Star
 from fkl.contract.world import World
 from fkl.data.baselines import baselines
 from fkl.data.problem import Problem, Table
@@ -71,14 +72,16 @@ class StreamClients:
     def example(run: Run, known: Known) -> LoneClient:
         """Client 0 with rows of zeros, whose messages have the form of everyone's."""
         T, d = known.rounds, known.dimension
-        zeros = (np.broadcast_to(np.zeros((), run.settings.precision), shape) for shape in ((T, 1, d), (T, 1)))
-        return LoneClient(method_of(run), known.common(run), 0, *zeros, np.broadcast_to(np.True_, (T, 1)))
+        x, y = (np.broadcast_to(np.zeros((), run.settings.precision), shape) for shape in ((T, 1, d), (T, 1)))
+        samples = Samples(x, y, np.broadcast_to(np.True_, (T, 1)))
+        return LoneClient(method_of(run), known.common(run), 0, samples)
 
     def client(self, number: int) -> LoneClient:
         """A client with its own rows, before the first round."""
         own = slice(j := number % self._known.clients_per_site, j + 1)
-        samples = (array[:, own] for array in (self.problem.x, self.problem.y, self.problem.present))
-        return LoneClient(self._method, self._common, number, *samples)
+        one = self.problem
+        samples = Samples(one.x[:, own], one.y[:, own], one.present[:, own])
+        return LoneClient(self._method, self._common, number, samples)
 
     def functions(self, server: Any, states: Mapping[int, Any], t: int) -> Function:
         """The clients' functions for predictions in round t, from the states of the server and of each client."""
@@ -124,16 +127,17 @@ class BatchClients(StreamClients):
         return list(known.numbers(site))
 
     @staticmethod
-    def example(run: Run, known: Known) -> LoneBatchClient:
+    def example(run: Run, known: Known) -> LoneClient:
         """Client 0 with a few random rows, whose messages have the form of everyone's."""
         x = np.random.default_rng(0).normal(size=(16, known.dimension)).astype(run.settings.precision)
-        return LoneBatchClient(method_of(run), known.common(run), 0, x, x[:, 0].astype(np.float64), "square")
+        samples = Held.of_client(x, x[:, 0].astype(np.float64), "square")
+        return LoneClient(method_of(run), known.common(run), 0, samples)
 
-    def client(self, number: int) -> LoneBatchClient:
+    def client(self, number: int) -> LoneClient:
         """A client with its own training rows."""
         own = self._batch.of_client(number % self._known.clients_per_site)
         x, y, _ = own.part(True)
-        return LoneBatchClient(self._method, self._common, number, x, y, own.loss)
+        return LoneClient(self._method, self._common, number, Held.of_client(x, y, own.loss))
 
     def predicted(self, y_hat: Numbers, function: Function | None) -> Numbers:
         """Predictions (n,) of the test rows, each by its client's function."""

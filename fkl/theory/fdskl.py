@@ -8,7 +8,7 @@ import numpy as np
 
 from fkl.algorithms.vertical.dsg import Dsg, cosine_features
 from fkl.conformance.identities import Identity
-from fkl.conformance.isolated_vertical import play_apart
+from fkl.conformance.isolated import play_apart
 from fkl.conformance.party_process import PartyObject
 from fkl.contract.world import Array, World
 from fkl.kernels.pointwise_losses import LOSSES, Loss

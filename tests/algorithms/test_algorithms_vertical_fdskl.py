@@ -34,7 +34,7 @@ from fkl.algorithms.vertical.sums import gather_at_root, pass_down_tree
 from fkl.basics import memory
 from fkl.basics.errors import BadValue, FklError
 from fkl.basics.random_streams import Role, Streams
-from fkl.conformance.isolated_vertical import ActorInSight, Mail, play_apart
+from fkl.conformance.isolated import ActorInSight, Mail, play_apart
 from fkl.conformance.party_process import PartyObject
 from fkl.contract.parties import Actor, Own, Wire
 from fkl.contract.world import Common

@@ -25,8 +25,7 @@ from fkl.algorithms.vertical.pp_svmv import PpSvmv
 from fkl.algorithms.vertical.secureboost import SecureBoost
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance import Conformance
-from fkl.conformance.isolated import require_parties_agree
-from fkl.conformance.isolated_vertical import play_apart, require_sent
+from fkl.conformance.isolated import play_apart, require_parties_agree, require_sent
 from fkl.conformance.party_process import PartyObject
 from fkl.contract.parties import Booked, counting_into, deal_features
 from fkl.contract.world import Common

@@ -20,7 +20,7 @@ from fkl.algorithms.vertical.dsg import TURN, Dsg
 from fkl.algorithms.vertical.fdskl import Fdskl
 from fkl.algorithms.vertical.fdskl_letters import MASK, MASKED
 from fkl.algorithms.vertical.fdskl_worker import Worker
-from fkl.conformance.isolated_vertical import ActorInSight, Heard, Mail
+from fkl.conformance.isolated import ActorInSight, Heard, Mail
 from fkl.contract.parties import Actor, Wire
 from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
