@@ -6,18 +6,26 @@ Masks cancel in it, so a simulation draws none. It counts the bytes of vectors, 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, require
-from fkl.conditions.secure_cost import overhead
 from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
 from fkl.wire.coded_payloads import Padding, Residues
 from fkl.wire.payloads import payloads_of, rebuilt
+
+KEY = 32
+"""A key of X25519, or a seed."""
+NUMBER = 4
+"""A client's number."""
+SHARE = 33
+"""A share of a secret of 32 bytes: a number below a prime that is just above 2^256."""
+CIPHERTEXT = 2 * SHARE + 16
+"""Two encrypted shares, and their authentication tag."""
 
 
 @dataclass(frozen=True)
@@ -159,3 +167,27 @@ def decoded(total: NDArray[np.uint64], bits: int, fraction: int) -> NDArray[np.f
     residue = (total & np.uint64(2**bits - 1)).astype(np.int64)
     signed = np.where(residue >= 2 ** (bits - 1), residue - 2**bits, residue)
     return signed / 2.0**fraction
+
+
+class Overhead(NamedTuple):
+    """Bytes that one client sends and receives besides its vector, by kind, if no client drops out."""
+
+    keys_up: int
+    keys_down: int
+    shares_up: int
+    shares_down: int
+    survivors_down: int
+    unmasking_up: int
+
+
+def degree(clients: int, neighbours: int | None) -> int:
+    """Number of neighbours of each of this many clients: all others, or the number for SecAgg+."""
+    others = max(clients - 1, 0)
+    return others if neighbours is None else min(neighbours, others)
+
+
+def overhead(clients: int, neighbours: int | None) -> Overhead:
+    """Bytes of each client, with this number of clients."""
+    d = degree(clients, neighbours)
+    letters = d * (NUMBER + CIPHERTEXT)
+    return Overhead(2 * KEY, d * (NUMBER + 2 * KEY), letters, letters, -(-d // 8), d * SHARE)

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
-from fkl.conditions.secure_cost import CIPHERTEXT, KEY, NUMBER, SHARE
+from fkl.conditions.secure import CIPHERTEXT, KEY, NUMBER, SHARE
 from fkl.wire.payloads import from_bits, to_bits
 
 Words = NDArray[np.uint64]

@@ -17,8 +17,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
-from fkl.conditions.secure import Pairwise
-from fkl.conditions.secure_cost import CIPHERTEXT, KEY, NUMBER, SHARE
+from fkl.conditions.secure import CIPHERTEXT, KEY, NUMBER, SHARE, Pairwise
 from fkl.conditions.secure_protocol import Client, Server, ring
 from fkl.wire.coded_payloads import Padding
 from fkl.wire.packets import Packet

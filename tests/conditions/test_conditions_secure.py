@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, norm
 
 from fkl.basics.errors import BadValue, FklError
-from fkl.conditions.secure import Pairwise, SumAlone, decoded
-from fkl.conditions.secure_cost import SHARE, degree, overhead
+from fkl.conditions.secure import SHARE, Pairwise, SumAlone, decoded, degree, overhead
 from fkl.conformance import PROMISES, Conformance, scenario
 from fkl.engines.experiment import make_world
 from fkl.runs.prepare import prepare
