@@ -16,6 +16,7 @@ from fkl.contract.world import Array, Common, Outcome, World
 from fkl.kernels.traceable import cond
 from fkl.tasks.task import Panel
 from fkl.wire.inbox import Inbox
+from fkl.wire.payloads import Payload
 
 
 class OnMessages:
@@ -121,7 +122,7 @@ class OnMessages:
 
 
 @dataclass(frozen=True)
-class SumOnly:
+class SumOnly(Payload):
     """A payload that gives the server only a sum over clients; it does not travel.
 
     Parameters

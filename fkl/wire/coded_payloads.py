@@ -15,10 +15,10 @@ from fkl.wire.payloads import (
     Axes,
     Counts,
     Part,
+    Payload,
     PerClient,
     Size,
     Summable,
-    Travelling,
     from_bits,
     known_mask,
     require_leading,
@@ -97,13 +97,13 @@ class Quantised(Coded):
         return every.reshape(R, K, prod(rest)), every.any(axis=-1).reshape(R, K, prod(rest[:-1]))
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`: each vector's scale, each code's bits in whole bytes, a mask as `PerClient`'s."""
+        """Each vector's scale, each code's bits in whole bytes, and a mask as `PerClient`'s."""
         codes, units = (part.sum(axis=2) for part in self.sent_mask())
         mask = 0 if self.chosen is None or self.chosen.shape[2] == 1 else -(-self.chosen.shape[2] // 8) * (codes > 0)
         return Size(codes + units, -(-codes * self.bits // 8) + units * width + mask)
 
     def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`: units; the bits are the mask of chosen entries, and codes shifted to integers from 0."""
+        """Client k's units; the bits are the mask of chosen entries, and codes shifted to integers from 0."""
         codes, unit = self.codes[0, k], self.unit[0, k]
         sent, scales = (part[0, k] for part in self.sent_mask())
         body = unit.reshape(-1)[scales].astype(f"f{width}").tobytes()
@@ -115,7 +115,7 @@ class Quantised(Coded):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Quantised":
-        """As `Dense.from_parts`; codes and units that have not travelled are 0."""
+        """One payload from the parts of several clients; codes and units that have not travelled are 0."""
         every_code, every_unit, travelled = [], [], []
         for part in parts:
             (shape, dtype, each, masked, _), raw = part.known, np.frombuffer(part.bits, np.uint8)
@@ -167,7 +167,7 @@ class Sparse(Coded):
         return Size(scalars, scalars * width + -(-position_bits(scalars, prod(rest)) // 8))
 
     def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`: values in the order of their positions, and a mask of the positions, or their numbers."""
+        """Client k's values in the order of their positions, and a mask of the positions, or their numbers."""
         values, kept = self.values[0, k], self.kept[0, k].reshape(-1)
         body = values.reshape(-1)[kept].astype(f"f{width}").tobytes()
         by_mask, each = _by_mask(int(kept.sum()), len(kept))
@@ -194,7 +194,7 @@ class Sparse(Coded):
 
 
 @dataclass(frozen=True)
-class OneCodeForAll(Travelling):
+class OneCodeForAll(Payload):
     """One code for every client, as `SameForAll` is one array for every client.
 
     Parameters
@@ -222,19 +222,19 @@ class OneCodeForAll(Travelling):
         return self.code.wire_size(width)
 
     def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`, for the code."""
+        """The code as bytes, the same for every client."""
         part = self.code.packed(0, width)
         return part._replace(kind=OneCodeForAll, known=(part.kind, part.known))
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "OneCodeForAll":
-        """As `Dense.from_parts`; every client received the same."""
+        """The payload from the part of any client: every client received the same."""
         kind, known = parts[0].known
         return cls(kind.from_parts([parts[0]._replace(kind=kind, known=known)]))
 
 
 @dataclass(frozen=True)
-class Residues(Travelling):
+class Residues(Payload):
     """Every client's integers modulo 2^bits.
 
     Parameters
@@ -245,7 +245,7 @@ class Residues(Travelling):
     """
 
     def as_received(self, axes: Axes, width: int) -> "Residues":
-        """As `Travelling.as_received`, modulo 2^bits."""
+        """As `Payload.as_received`, modulo 2^bits."""
         require_leading(self.values.shape, "RK", axes, "Residues")
         return Residues(self.values & np.uint64(2**self.bits - 1), self.bits)
 
@@ -253,7 +253,7 @@ class Residues(Travelling):
     bits: int
 
     def wire_size(self, width: int) -> Size:
-        """As `Payload.wire_size`: `bits` bits for each number, in whole bytes."""
+        """`bits` bits for each number, in whole bytes."""
         R, count = len(self.values), prod(self.values.shape[2:])
         return Size(np.full((R, 1), count), np.full((R, 1), -(-count * self.bits // 8)))
 
@@ -270,7 +270,7 @@ class Residues(Travelling):
 
 
 @dataclass(frozen=True)
-class Padding(Travelling):
+class Padding(Payload):
     """Additional bytes of a protocol, equally many for every client; their content is not simulated.
 
     Parameters

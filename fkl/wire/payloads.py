@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from math import prod
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,34 +58,8 @@ Axes = Mapping[str, int]
 """Lengths of the leading axes of payloads: R replicates, K clients, L links of a graph."""
 
 
-@runtime_checkable
-class Payload(Protocol):
-    """Protocol of a field in a message."""
-
-    def wire_size(self, width: int) -> Size:
-        """Size on a wire with `width` bytes per scalar."""
-        ...
-
-    def dense(self) -> "Dense":
-        """The arrays that would travel."""
-        ...
-
-
-class Dense(Payload, Protocol):
-    """A payload of the arrays that travel."""
-
-    def packed(self, k: int, width: int) -> Part:
-        """Client k's part, of the only replicate, as bytes."""
-        ...
-
-    @classmethod
-    def from_parts(cls, parts: Sequence[Part]) -> Any:
-        """One payload from the parts of several clients."""
-        ...
-
-
-class Travelling:
-    """A payload that a channel accepts: its arrays and their leading axes."""
+class Payload:
+    """A field of a message: its arrays, their leading axes, and their form on a wire."""
 
     leading: ClassVar[Mapping[str, str]]
     """Letters of the leading axes of each field, such as RK; an array may be None."""
@@ -94,8 +68,21 @@ class Travelling:
     one_for_all: ClassVar[bool] = False
     """Whether it is one array for all clients, which only the server can send."""
 
+    def wire_size(self, width: int) -> Size:
+        """Scalars and bytes that each client sends or receives on a wire with `width` bytes per scalar."""
+        raise NotImplementedError
+
+    def packed(self, k: int, width: int) -> Part:
+        """Client k's part, of the only replicate, as bytes; for a payload of links, that of link k."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_parts(cls, parts: Sequence[Part]) -> Any:
+        """One payload from the parts of several clients."""
+        raise NotImplementedError
+
     def dense(self) -> Any:
-        """The arrays that would travel: itself, unless it stores factors of them."""
+        """The arrays that would travel: itself, unless it stores factors of them. These are packed."""
         return self
 
     def as_received(self, axes: Axes, width: int) -> Self:
@@ -173,9 +160,6 @@ def received_message(message: Any, axes: Axes, width: int, of_clients: bool = Fa
     for name, payloads in held:
         for payload in payloads:
             where = f"{type(message).__name__}.{name}"
-            if not isinstance(payload, Travelling):
-                kind = type(payload).__name__
-                raise BrokenPromiseError(f"{where} is {kind}, must be derived from fkl.wire.payloads.Travelling")
             if of_clients and payload.one_for_all:
                 kind = type(payload).__name__
                 raise BrokenPromiseError(f"{where} is {kind}, one array for all; each client sends its own, PerClient")
@@ -193,7 +177,7 @@ def received_message(message: Any, axes: Axes, width: int, of_clients: bool = Fa
     return rebuilt(message, arrived) if changed else message
 
 
-class Summable(Travelling):
+class Summable(Payload):
     """A payload with a weighted sum over clients for the server. Its terms add up, tile by tile."""
 
     def tile_sums(self, share: Array) -> tuple[Array, ...]:
@@ -214,7 +198,7 @@ class Summable(Travelling):
         return self.of_sums(*self.sums(share))
 
 
-class Values(Travelling):
+class Values(Payload):
     """A payload of one array, `values`, and perhaps a mask `chosen` (R, K, n) of the entries that travel.
 
     With n above 1, one bit per entry informs the receiver.
@@ -230,7 +214,7 @@ class Values(Travelling):
         return _size_of_entries(chosen, scalars // chosen.shape[2], width)
 
     def packed(self, k: int, width: int) -> Part:
-        """As `Dense.packed`: the chosen entries, and the bits of their mask; for links, k is the link's index."""
+        """Client k's chosen entries, and the bits of their mask; for a payload of links, those of link k."""
         values, masks = self.values[0] if self.one_for_all else self.values[0, k], chosen_of(self)
         if masks is None:
             return of_array(type(self), values, width)
@@ -241,7 +225,7 @@ class Values(Travelling):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> Any:
-        """As `Dense.from_parts`; 0 where nothing has travelled."""
+        """One payload from the parts of several clients; 0 where nothing has travelled."""
         arrays, travelled = zip(*map(_received_entries, parts), strict=True)
         values, mask = np.stack(arrays)[None], known_mask(travelled)
         return cls(values) if mask is None else cls(values, mask)  # type: ignore[call-arg]
@@ -267,7 +251,7 @@ class SameForAll(Values):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "SameForAll":
-        """As `Dense.from_parts`; every client received the same."""
+        """The payload from the part of any client: every client received the same."""
         return cls(array_of(parts[0])[None])
 
 
@@ -325,7 +309,7 @@ class Selected(Values):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Selected":
-        """As `Dense.from_parts`; entries that any of the clients received."""
+        """The entries that any of these clients received."""
         shape, dtype = parts[0].known
         values, travelled = np.full(shape, np.nan, dtype), []
         for array, there in map(_received_entries, parts):
@@ -350,7 +334,7 @@ class OnLinks(Values):
 
 
 @dataclass(frozen=True)
-class Ragged(Travelling):
+class Ragged(Payload):
     """Arrays of different lengths: every client's own in every replicate, or one for all clients of a replicate.
 
     Parameters
@@ -362,7 +346,7 @@ class Ragged(Travelling):
     values: tuple[tuple[NDArray[Any], ...], ...]
 
     def as_received(self, axes: Axes, width: int) -> "Ragged":
-        """As `Travelling.as_received`, for arrays with rows of equal shape: their number follows from the bytes."""
+        """As `Payload.as_received`, for arrays with rows of equal shape: their number follows from the bytes."""
         require_leading((len(self.values),), "R", axes, "Ragged")
         arrived = []
         for of_clients in self.values:
@@ -387,7 +371,7 @@ class Ragged(Travelling):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Ragged":
-        """As `Dense.from_parts`; the number of rows follows from the bytes of a part."""
+        """One payload from the parts of several clients; the number of rows follows from the bytes of a part."""
         arrays = []
         for part in parts:
             row, dtype, width = part.known
@@ -542,8 +526,9 @@ def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
             continue
         parts = value if isinstance(value, tuple) else (value,)
         for part in parts:
-            if not _is_payload(part.__class__):
-                raise TypeError(f"{type(message).__name__}.{name} is {type(part).__name__}, which is no payload")
+            if not isinstance(part, Payload):
+                kind = type(part).__name__
+                raise TypeError(f"{type(message).__name__}.{name} is {kind}, which is no payload")
         yield name, parts
 
 
@@ -579,7 +564,7 @@ def for_clients(message: Any, places: NDArray[np.int64]) -> Any:
 
 def is_message(value: Any) -> bool:
     """Whether an object is a message, and not a payload."""
-    return is_dataclass(value) and not _is_payload(value.__class__)
+    return is_dataclass(value) and not isinstance(value, Payload)
 
 
 def with_axes_of(values: NDArray[Any], array: NDArray[Any]) -> Any:
@@ -587,15 +572,10 @@ def with_axes_of(values: NDArray[Any], array: NDArray[Any]) -> Any:
     return array.reshape(array.shape + (1,) * (values.ndim - array.ndim))
 
 
-@cache  # called in every round, and slow
-def _is_payload(kind: Any) -> bool:
-    return issubclass(kind, Payload)
-
-
 @cache
 def _fields(kind: Any) -> tuple[str, ...]:
     """Names of a message's fields."""
-    if _is_payload(kind) or not is_dataclass(kind):
+    if issubclass(kind, Payload) or not is_dataclass(kind):
         raise TypeError(f"{kind.__name__} is no message: a message is a dataclass of payloads")
     return tuple(field.name for field in fields(kind))
 

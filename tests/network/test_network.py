@@ -13,7 +13,7 @@ from fkl.basics.errors import BadValue, FklError
 from fkl.basics.random_streams import Streams
 from fkl.network import Network
 from fkl.wire import UNITS, Channel, Ledger
-from fkl.wire.payloads import Size, Travelling
+from fkl.wire.payloads import Payload, Size
 
 T, R, K = 4, 2, 3
 MESSAGES, SCALARS, BYTES = (UNITS.index(unit) for unit in ("messages", "scalars", "bytes"))
@@ -35,7 +35,7 @@ def open_channel(network: Network | None = None, precision: str = "float64", alg
 
 
 @dataclass(frozen=True)
-class Sized(Travelling):
+class Sized(Payload):
     """A payload of so many scalars, (R, K) or (R, 1)."""
 
     leading = {}  # noqa: RUF012
