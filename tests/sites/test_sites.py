@@ -97,23 +97,23 @@ def played(
     grid = InProcess(client_app(), given, files, **more)
     if hasattr(grid.fails, "grid"):
         grid.fails.grid = grid
-    hub = SitesServer(run_of(given["configuration"]), grid, given, files[0].with_name(RUN), said.append)
-    hub.train()
-    return hub, grid, said
+    server = SitesServer(run_of(given["configuration"]), grid, given, files[0].with_name(RUN), said.append)
+    server.train()
+    return server, grid, said
 
 
-def require_equal(hub: SitesServer, words: tuple[str, ...], files: list[Path], per_site: int = 1) -> float:
+def require_equal(server: SitesServer, words: tuple[str, ...], files: list[Path], per_site: int = 1) -> float:
     """Compare predictions to 1e-9 and bytes exactly; the largest difference."""
     largest, same, there = compared(words, files, files[0].with_name(RUN), RUN, per_site)
     assert largest < 1e-9
     assert same
-    assert there.tolist() == present(hub).tolist()
+    assert there.tolist() == present(server).tolist()
     return float(largest)
 
 
-def present(hub: SitesServer) -> np.ndarray:
+def present(server: SitesServer) -> np.ndarray:
     """Which sites counted in each round, (T, K)."""
-    there: np.ndarray = hub.now.book.here
+    there: np.ndarray = server.now.book.here
     return there
 
 
@@ -121,19 +121,19 @@ def present(hub: SitesServer) -> np.ndarray:
 def test_sites_predict_and_send_what_the_simulation_says(name: str, tmp_path: Path) -> None:
     """To 1e-9 and to the byte, though one site's rows are used up before the others'."""
     words, files = words_of(name), write_files(tmp_path)
-    hub, _, _ = played(words, files)
-    assert sum(one.rows for one in hub.now.book.last_errors.values()) == sum(ROWS)
-    print(f"{name}: largest difference {require_equal(hub, words, files):.1e}")
+    server, _, _ = played(words, files)
+    assert sum(one.rows for one in server.now.book.last_errors.values()) == sum(ROWS)
+    print(f"{name}: largest difference {require_equal(server, words, files):.1e}")
 
 
 @pytest.mark.parametrize("name", each("em_kofl", "fomd_oms", "pof_mkl-bins", "pof_mkl-bits", "rf_gp"))
 def test_a_site_plays_several_clients(name: str, tmp_path: Path) -> None:
     """Each with every fourth of its rows: five rounds, the last one or two without some of them; and one misses two."""
     words, files = words_of(name), write_files(tmp_path)
-    hub, _, _ = played(words, files, per_site=4, fails=Away(2, 1, 0, 2))
-    assert hub.now.book.rounds == 5
-    require_equal(hub, words, files, per_site=4)
-    assert not present(hub)[1:3, 2].any() and present(hub)[4, 2]
+    server, _, _ = played(words, files, per_site=4, fails=Away(2, 1, 0, 2))
+    assert server.now.book.rounds == 5
+    require_equal(server, words, files, per_site=4)
+    assert not present(server)[1:3, 2].any() and present(server)[4, 2]
 
 
 class Away:
@@ -181,13 +181,13 @@ def test_a_site_that_was_away_was_absent(name: str, exchange: int, tmp_path: Pat
     """And nothing else: a round in which it fails is played again without it, and it goes on from its file."""
     words, files = words_of(name), write_files(tmp_path)
     away = Away(2, 5, exchange, 4)
-    hub, _, said = played(words, files, fails=away)
-    there = present(hub)
+    server, _, said = played(words, files, fails=away)
+    there = present(server)
     missed = np.flatnonzero(~there[:, 2])
     assert missed[0] == 5 and len(missed) >= 4 and there[-1, 2] and there[:, 0].all()
     assert "round 6: no answer of site 2; it is played again without" in said
     assert "site 2 is back, 20 rows" in said
-    require_equal(hub, words, files)
+    require_equal(server, words, files)
 
 
 def test_a_round_without_anybody_waits(tmp_path: Path) -> None:
@@ -200,11 +200,11 @@ def test_a_round_without_anybody_waits(tmp_path: Path) -> None:
         failed.update([node] if first else [])
         return first
 
-    hub, _, said = played(words, files, fails=fails)
+    server, _, said = played(words, files, fails=fails)
     assert "round 5: no answer of sites 0, 1, 2; it is played again without" in said
     assert [f"site {k} is back, {n} rows" in said for k, n in enumerate(ROWS)] == [True] * 3
-    assert present(hub)[4].all()
-    require_equal(hub, words, files)
+    assert present(server)[4].all()
+    require_equal(server, words, files)
 
 
 def test_a_site_without_its_memory_stays_out(tmp_path: Path) -> None:
@@ -218,8 +218,8 @@ def test_a_site_without_its_memory_stays_out(tmp_path: Path) -> None:
         comes_back()
 
     away.comes_back = without_its_file  # type: ignore[method-assign]
-    hub, _, said = played(words, files, fails=away)
-    assert not present(hub)[5:, 2].any()
+    server, _, said = played(words, files, fails=away)
+    assert not present(server)[5:, 2].any()
     line = "site 2 (node 200) is not taken in: it has lost its memory of 5 rounds, and stays out"
     assert line in said
 
@@ -268,9 +268,9 @@ class GoneInPhase:
 def test_secure_sums_are_those_of_the_simulation(name: str, tmp_path: Path) -> None:
     """Predictions, and the bytes of all letters: keys, shares, masked sums and what takes the masks off."""
     words, files = (*words_of(name), *SECURE), write_files(tmp_path, (9, 9, 9))
-    hub, _, _ = played(words, files)
-    assert hub.now.book.rounds == 9
-    require_equal(hub, words, files)
+    server, _, _ = played(words, files)
+    assert server.now.book.rounds == 9
+    require_equal(server, words, files)
 
 
 @pytest.mark.parametrize("phase", range(4))
@@ -279,10 +279,10 @@ def test_a_site_that_drops_out_of_a_secure_sum(phase: int, tmp_path: Path) -> No
     words, files = (*words_of("vm_kofl"), *SECURE), write_files(tmp_path, (9,) * 5)
     given, said = configuration(*words) | {"sites": 5}, []
     grid = InProcess(client_app(), given, files, GoneInPhase({102: phase}))
-    hub = SitesServer(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append)
-    hub.train()
+    server = SitesServer(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append)
+    server.train()
     assert ("round 6: no answer of site 2; it is played again without" in said) == (phase < 3)
-    assert present(hub).all()  # it answers again at once
+    assert present(server).all()  # it answers again at once
     largest, same, _ = compared(words, files, tmp_path / RUN, RUN)
     assert largest < 1e-9
     assert same == (phase < 3)  # the last letter of site 2 is missing
@@ -379,9 +379,9 @@ def test_kills_at_random_moments_change_nothing(name: str, tmp_path: Path) -> No
         kills.grid = grid = InProcess(client_app(), given, files, kills, session="session 0")
         restarts = 0
         while True:
-            hub = SitesServer(run_of(given["configuration"]), grid, given, folder / RUN, lambda line: None)
+            server = SitesServer(run_of(given["configuration"]), grid, given, folder / RUN, lambda line: None)
             try:
-                hub.train()
+                server.train()
                 break
             except Killed:
                 restarts += 1
@@ -391,7 +391,7 @@ def test_kills_at_random_moments_change_nothing(name: str, tmp_path: Path) -> No
         assert (restarts > 3) == (kills.sessions > 0) == (kills.reports == 15) == bool(count)
         left.append(files_left(folder))
     assert left[0] == left[1]
-    assert hub.now.book.here[:17].all()
+    assert server.now.book.here[:17].all()
 
 
 def test_a_server_that_ends_before_its_last_tables_writes_them_later(
@@ -401,18 +401,18 @@ def test_a_server_that_ends_before_its_last_tables_writes_them_later(
     words, files = words_of("pof_mkl-bins"), write_files(tmp_path, (2, 2, 2))
     given, write = configuration(*words), SitesServer._write_tables
 
-    def killed(hub: SitesServer) -> None:
-        if hub.now.finished:
+    def killed(server: SitesServer) -> None:
+        if server.now.finished:
             raise Killed
-        write(hub)
+        write(server)
 
     with monkeypatch.context() as patched, pytest.raises(Killed):
         patched.setattr(SitesServer, "_write_tables", killed)
         played(words, files)
     assert unfinished(tmp_path, given) == tmp_path / RUN
-    hub, _, _ = played(words, files)
+    server, _, _ = played(words, files)
     assert unfinished(tmp_path, given) is None
-    require_equal(hub, words, files)
+    require_equal(server, words, files)
 
 
 NUMBERS = (math.nan, math.inf, -1, 2**64 - 1, 1.5, "word", [], True, b"bytes")
@@ -473,20 +473,20 @@ def test_answers_that_no_site_would_give_end_in_a_line(tmp_path: Path) -> None:
         attacker, number = Attacker(rng, 101), number + 1
         with np.errstate(over="ignore"):
             try:
-                hub, _, said = played(words, files, fails=attacker)
+                server, _, said = played(words, files, fails=attacker)
             except FklError as error:
                 assert "no site has finite numbers any more" in str(error)
                 diverged += 1
                 continue
             finally:
                 attacks += attacker.attacks
-        missed = int((~present(hub)[:17, 1]).sum())
-        assert present(hub)[:, [0, 2]].all()
+        missed = int((~present(server)[:17, 1]).sum())
+        assert present(server)[:, [0, 2]].all()
         assert sum(
             "site 1: " in line or "node 101) is not taken in" in line or "node 101 is not taken in" in line
             for line in said
         ) >= min(missed, 1)
-        assert np.isfinite([hub.now.book.last_errors[k].squared_error for k in (0, 2)]).all()
+        assert np.isfinite([server.now.book.last_errors[k].squared_error for k in (0, 2)]).all()
     assert diverged < number / 2
 
 
@@ -499,8 +499,8 @@ def test_flower_alone_remembers_where_the_node_lives_on(tmp_path: Path) -> None:
             file.unlink()
         return False
 
-    hub, _, _ = played(words, files, fails=fails)
-    require_equal(hub, words, files)
+    server, _, _ = played(words, files, fails=fails)
+    require_equal(server, words, files)
 
 
 def test_a_site_that_sends_no_report_is_named(tmp_path: Path) -> None:
@@ -564,9 +564,9 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_line(
     words, said = words_of("pof_mkl"), []
     given = configuration(*words)
     grid = InProcess(client_app(), given, files)
-    hub = SitesServer(run_of(given["configuration"]), grid, given | {"timeout-s": 0.5}, tmp_path / RUN, said.append)
-    hub._poll_sites()
-    assert list(hub.members) == [0, 2]
+    server = SitesServer(run_of(given["configuration"]), grid, given | {"timeout-s": 0.5}, tmp_path / RUN, said.append)
+    server._poll_sites()
+    assert list(server.members) == [0, 2]
     [refused] = [one for one in said if "is not taken in" in one]
     assert refused == (
         "site 1 (node 101) is not taken in: it cannot answer; the output of its fkl flower site says why"
@@ -574,17 +574,17 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_line(
     assert line in capsys.readouterr().err
     good.rename(files[1])
     time.sleep(0.5)
-    hub._poll_sites()
-    assert sorted(hub.members) == [0, 1, 2]
+    server._poll_sites()
+    assert sorted(server.members) == [0, 1, 2]
 
 
-def trained(hub: SitesServer) -> FklError:
+def trained(server: SitesServer) -> FklError:
     """The error with which a run ends; one that waits for ever is a fault, and stays behind as a daemon."""
     ended: list[BaseException] = []
 
     def train() -> None:
         try:
-            hub.train()
+            server.train()
         except BaseException as error:
             ended.append(error)
 
@@ -620,8 +620,8 @@ def test_a_run_with_a_site_that_cannot_take_part_ends(change: Any, per_site: int
     change(pd.read_csv(files[1])).to_csv(files[1], index=False)
     given = configuration(*words_of("pof_mkl")) | {"clients-per-site": per_site}
     grid = InProcess(client_app(), given, files)
-    hub = SitesServer(run_of(given["configuration"]), grid, given | {"timeout-s": 0.5}, tmp_path / RUN, said.append)
-    assert str(trained(hub)) == CANNOT_BEGIN.format(reason)
+    server = SitesServer(run_of(given["configuration"]), grid, given | {"timeout-s": 0.5}, tmp_path / RUN, said.append)
+    assert str(trained(server)) == CANNOT_BEGIN.format(reason)
     assert f"site 1 (node 101) is not taken in: {reason}" in said
 
 
@@ -637,10 +637,10 @@ def test_a_round_that_needs_a_site_which_cannot_come_back_ends(tmp_path: Path) -
         return node == 102 and 200 in grid.nodes
 
     grid = InProcess(client_app(), given, files, fails)
-    hub = SitesServer(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append)
+    server = SitesServer(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append)
     reason = "site 2 cannot take part: it has lost its memory of 5 rounds, and stays out"
     line = f"round 6 needs 1 more site with rows left: {reason}; once that is mended, {GOES_ON}"
-    assert str(trained(hub)) == line
+    assert str(trained(server)) == line
 
 
 def test_a_server_that_waits_says_for_whom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -673,10 +673,10 @@ def test_a_node_that_does_not_say_who_it_is(
     given = configuration(*words_of("pof_mkl"))
     grid = InProcess(client_app(), given, files)
     grid.nodes[100].node_config = own | ({"path": str(files[0])} if own.get("path") == "" else {})
-    hub = SitesServer(run_of(given["configuration"]), grid, given | {"timeout-s": 0.5}, tmp_path / RUN, said.append)
-    hub._poll_sites()
+    server = SitesServer(run_of(given["configuration"]), grid, given | {"timeout-s": 0.5}, tmp_path / RUN, said.append)
+    server._poll_sites()
     assert line in "".join(said) + capsys.readouterr().err
-    assert list(hub.members) == [1, 2]
+    assert list(server.members) == [1, 2]
 
 
 NOISY = ("privacy.clip=1", "privacy.noise=2", "scaling=none")
@@ -686,12 +686,12 @@ NOISY = ("privacy.clip=1", "privacy.noise=2", "scaling=none")
 def test_noise_is_counted_message_by_message(condition: str, played_again: int, tmp_path: Path) -> None:
     """By the accountant of simulations; of local noise also what was sent in a round that did not count."""
     words = (*words_of("pof_mkl"), f"privacy={condition}", *NOISY)
-    hub, _, said = played(words, write_files(tmp_path), fails=Away(2, 5, 0, 1))
-    rounds, again = int(present(hub)[:, 0].sum()), played_again
+    server, _, said = played(words, write_files(tmp_path), fails=Away(2, 5, 0, 1))
+    rounds, again = int(present(server)[:, 0].sum()), played_again
     epsilon = float(accountant.epsilons(2.0, np.array([rounds + again]), 1e-5)[0])
     what = "sums" if condition == "central" else "messages"
     assert f"epsilon_client {epsilon:.6g} for delta 1e-05, of {rounds + again} {what}" in said
-    assert all(np.isnan(one.squared_error) for one in hub.now.book.last_errors.values())
+    assert all(np.isnan(one.squared_error) for one in server.now.book.last_errors.values())
 
 
 @pytest.mark.parametrize("condition", ["central", "local"])
@@ -700,8 +700,8 @@ def test_noise_never_comes_again_and_all_else_does(condition: str, tmp_path: Pat
     words, thetas = (*words_of("pof_mkl"), f"privacy={condition}", *NOISY), []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        hub, _, _ = played(words, write_files(tmp_path / name, (3, 3, 3)))
-        held = hub.server.state
+        server, _, _ = played(words, write_files(tmp_path / name, (3, 3, 3)))
+        held = server.server.state
         thetas.append(held.method.theta if hasattr(held, "method") else held.theta)
     assert not np.isclose(thetas[0], thetas[1], rtol=1e-12, atol=0).any(where=thetas[0] != 0)
     streams = OfSites(0, (0,))
@@ -717,10 +717,10 @@ def test_sites_must_have_the_same_features(tmp_path: Path) -> None:
     pd.read_csv(files[1]).rename(columns={"a": "z"}).to_csv(files[1], index=False)
     given = configuration(*words_of("pof_mkl"))
     grid = InProcess(client_app(), given, files)
-    hub = SitesServer(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append)
-    hub._poll_sites()
+    server = SitesServer(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append)
+    server._poll_sites()
     assert "site 1 (node 101) is not taken in: its features are z, b, c, where the first site has a, b, c" in said
-    assert list(hub.members) == [0, 2]
+    assert list(server.members) == [0, 2]
 
 
 @pytest.mark.parametrize("name", each("pof_mkl-bins"))
@@ -737,10 +737,10 @@ def test_sites_with_words_missing_cells_and_another_order_predict_what_the_simul
         table.loc[::5, "a"] = None
         table["ward"] = [of_site[row % 2] for row in range(len(table))]
         table[["y", "ward", *order] if order == "cab" else [*order, "ward", "y"]].to_csv(file, index=False)
-    hub, _, _ = played(words, files)
-    assert list(hub.members) == [2, 1, 0]
-    assert hub.known.columns == ("a", "b", "c", "ward=icu", "ward=other")
-    require_equal(hub, words, files)
+    server, _, _ = played(words, files)
+    assert list(server.members) == [2, 1, 0]
+    assert server.known.columns == ("a", "b", "c", "ward=icu", "ward=other")
+    require_equal(server, words, files)
 
 
 def test_a_cell_without_a_value_of_the_configuration_is_refused_at_its_site(
@@ -752,9 +752,9 @@ def test_a_cell_without_a_value_of_the_configuration_is_refused_at_its_site(
     table.to_csv(files[1], index=False)
     given = configuration(*words_of("pof_mkl"), "dataset.fill={a:0.5}")
     grid = InProcess(client_app(), given, files)
-    hub = SitesServer(run_of(given["configuration"]), grid, given, tmp_path / RUN, [].append)
-    hub._poll_sites()
-    assert list(hub.members) == [0, 2]
+    server = SitesServer(run_of(given["configuration"]), grid, given, tmp_path / RUN, [].append)
+    server._poll_sites()
+    assert list(server.members) == [0, 2]
     assert "site1.csv, line 5, column b: '' is missing; " in capsys.readouterr().err
 
 
