@@ -28,7 +28,6 @@ ROWS, COLUMNS = 24, 80
 ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07)")
 MARKER = "=== command "
 OF_A_PAPER = ("dataset=naval", "replicates=2", "network.uplink_budget=1000")
-AUDIT = ("dataset=ellipses", "dataset.rows=90", "dataset.test_rows=0", "partition=vertical", "partition.parties=2")
 COMMANDS = {
     "help": ("--help",),
     "run": ("run", *SMALL),
@@ -45,7 +44,6 @@ COMMANDS = {
     "plan -m": ("plan", "-m", *SMALL, "algo=pof_mkl,vm_kofl", "seed=0,1"),
     "compare": ("compare", "dataset=diabetes"),
     "table": ("table", "pof_mkl/1"),
-    "audit": ("audit", "fdskl", *AUDIT, "algo.iterations=2", "algo.features=2", "algo.batch=8"),
     "report": ("report",),
     "no such method": ("run", "algo=pof_mlk"),
     "too many": ("run", "algo.M=100"),
@@ -191,7 +189,7 @@ def test_no_line_is_wider_than_the_terminal(tmp_path: Path, naval: Path) -> None
     for name, told in shown.items():
         for line in re.split("[\r\n]", ESCAPES.sub("", told)):
             assert cell_len(line.rstrip()) <= COLUMNS, (name, line)
-    for name in ("run", "sweep", "data list", "table", "audit", *REFUSED):
+    for name in ("run", "sweep", "data list", "table", *REFUSED):
         assert "\x1b[" in shown[name], name
 
 

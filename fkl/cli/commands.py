@@ -32,14 +32,14 @@ AS_GIVEN = {"ignore_unknown_options": True}
 
 SECTIONS = {
     "Run": ["run", "study", "plan", "list", "describe", "data"],
-    "Look": ["compare", "report", "predict", "bound", "audit"],
+    "Look": ["compare", "report", "predict", "bound"],
     "Reproduce": ["reproduce", "replay", "table", "figure"],
     "Deploy": ["flower"],
 }
 """Commands in the order of the help."""
 LIBRARIES_MIB = {
     **dict.fromkeys(("fkl list", "fkl describe"), 0),
-    **dict.fromkeys((f"fkl {name}" for name in ("run", "study", "plan", "bound", "audit", "replay")), 1536),
+    **dict.fromkeys((f"fkl {name}" for name in ("run", "study", "plan", "bound", "replay")), 1536),
     **dict.fromkeys(("fkl reproduce", "fkl flower try", "fkl flower site"), 1536),
 }
 """Address space that the libraries of a command need, where it is not that of tables: none, or that of a run."""
@@ -639,17 +639,6 @@ def bound(run: str, verbose: bool, format: str) -> None:
 
     if not command(found(run, Path("outputs")), format, verbose):
         sys.exit(1)
-
-
-@commands.command(context_settings=AS_GIVEN)
-@click.argument("words", nargs=-1, metavar="fdskl [KEY=VALUE ...]")
-@click.option("-v", "--verbose", is_flag=True, help="Also show all columns of the table.")
-@_format
-def audit(words: tuple[str, ...], verbose: bool, format: str) -> None:
-    """Which share of others' features each of its masks lets an attacker have."""
-    from fkl.papers.fdskl.audit import write_audit
-
-    write_audit([*words], Path("outputs"), verbose, format)
 
 
 def _store() -> "Store":

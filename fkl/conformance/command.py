@@ -6,7 +6,6 @@ from argparse import ArgumentParser
 from fkl.basics.errors import BrokenPromiseError, FklError
 from fkl.conformance import promises
 from fkl.conformance.promises import PROMISES, Conformance
-from fkl.conformance.swarm import swarm
 from fkl.screen.messages import refuse
 from fkl.screen.streams import streams
 
@@ -15,16 +14,9 @@ from fkl.screen.streams import streams
 def main() -> None:
     """Check the algorithm that the command line chooses; exit code 1 if a promise is broken, 2 for bad input."""
     parser = ArgumentParser(prog="python -m fkl.conformance", description=promises.__doc__.split("\n")[0])
-    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="as `fkl run` takes them, algo=NAME at least")
+    parser.add_argument("overrides", nargs="+", metavar="KEY=VALUE", help="as `fkl run` takes them, algo=NAME at least")
     parser.add_argument("--config-dir", "-cd", help="a configuration folder beside fkl's own")
-    parser.add_argument("--swarm", action="store_true", help="instead, check random configurations of all methods")
-    parser.add_argument("--minutes", type=float, default=10, help="length of a swarm (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of a swarm (default: %(default)s)")
     arguments = parser.parse_args()
-    if arguments.swarm:
-        sys.exit(swarm(arguments.minutes, arguments.seed) > 0)
-    if not arguments.overrides:
-        parser.error("name a method, such as algo=pof_mkl, or give --swarm")
     try:
         conformance = Conformance.from_overrides(*arguments.overrides, folder=arguments.config_dir)
         broken = unchecked = 0

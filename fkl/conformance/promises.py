@@ -42,9 +42,7 @@ from fkl.runs.tables import TIMING_COLUMNS, make_records
 from fkl.screen.messages import showing
 from fkl.tasks import task_of
 from fkl.wire import Channel
-from fkl.wire.coded_payloads import OneCodeForAll, Padding, Quantised, Residues, Sparse
-from fkl.wire.ledger import UNITS, Ledger
-from fkl.wire.payloads import OnLinks, Ragged, SameForAll, Selected, chosen_of, kinds, on_links
+from fkl.wire.payloads import Ragged
 
 DATA = ("dataset", "partition", "scaling")
 REPLICATES = 5
@@ -147,62 +145,38 @@ def arrays_of(holder: Any, name: str = "") -> Iterator[tuple[str, NDArray[Any]]]
             yield from arrays_of(entry, f"{name}.{key}".lstrip("."))
 
 
-class Recorder(Channel):
-    """A channel that also counts independently all messages that it passes, one after another.
+class FormRecorder(Channel):
+    """A channel that also notes the form of every message.
 
     Parameters
     ----------
     channel : Channel
-    rounds : int
-    width : int
-        Bytes of a scalar.
     """
 
-    def __init__(self, channel: Channel, rounds: int, width: int) -> None:
+    def __init__(self, channel: Channel) -> None:
         vars(self).update(vars(channel))
-        self._bytes = width
-        shape = (rounds, *channel.ledger.shape, len(UNITS))
-        self.counted = {str(direction): np.zeros(shape, np.int64) for direction in channel.ledger.tallies}
         self.forms: list[tuple[str, Any]] = []
 
     def down(self, message: Any) -> Any:
-        """Count a message of the server to all clients, and pass it."""
+        """Note a message of the server to all clients, and pass it."""
         arrived = super().down(message)
-        self._count_messages("downlink", message, self._present)
+        self._note("downlink", message)
         return arrived
 
     def up(self, message: Any) -> Any:
-        """Count a message of every client to the server, and pass it."""
+        """Note a message of every client to the server, and pass it."""
         arrived = super().up(message)
-        self._count_messages("uplink", message, self._present)
+        self._note("uplink", message)
         return arrived
 
     def send_to_neighbours(self, message: Any, sends: NDArray[np.bool_], topology: Any, awake: Any = None) -> Any:
-        """Count the messages on each link, and pass them."""
+        """Note the messages on the links, and pass them."""
         arrived = super().send_to_neighbours(message, sends, topology, awake)
-        passing = sends[:, topology.links[:, 1]] & (True if awake is None else awake.up)
-        links = np.stack([np.bincount(topology.links[one, 1], minlength=topology.agents) for one in passing])
-        self._count_messages("link", message, links)
-        self._count_messages(
-            "broadcast", message, links if on_links(message) else sends & ((links > 0) | (awake is None))
-        )
+        self._note("link", message)
         return arrived
 
-    def record_messages(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
-        """Count messages between parties, and book them."""
-        self.counted["link"][self._t] += np.stack([messages, scalars, size], axis=-1)
-        super().record_messages(kind, messages, scalars, size, timed)
-
-    def _count_messages(self, direction: str, message: Any, times: NDArray[Any]) -> None:
-        """Count a payload, client by client; `times` is the number of times that each client's message travels."""
+    def _note(self, direction: str, message: Any) -> None:
         self.forms.append((f"{direction} of round {self._t + 1}", form_of_message(message)))
-        messages = np.broadcast_to(times, self.ledger.shape)
-        for _, payloads in kinds(message):
-            parts = [payload.dense() for payload in payloads]
-            for r, k in np.argwhere(messages):
-                scalars, size = np.sum([_count_numbers(part, r, k, self._bytes) for part in parts], axis=0)
-                if scalars:
-                    self.counted[direction][self._t, r, k] += messages[r, k] * np.array([1, scalars, size])
 
 
 def form_of_message(part: Any, rows: int = 0) -> Any:
@@ -223,45 +197,6 @@ def form_of_message(part: Any, rows: int = 0) -> Any:
     if isinstance(part, set | frozenset):
         return kind, sorted(map(repr, part))
     return kind, part if isinstance(part, PLAIN) else None
-
-
-def _count_numbers(part: Any, r: int, k: int, width: int) -> tuple[int, int]:
-    """How many numbers of client k travel, and the bytes of these and of the mask with their positions."""
-    if isinstance(part, Padding):
-        return -(-part.size // width), part.size
-    if isinstance(part, Residues):
-        return part.values[r, k].size, -(-part.values[r, k].size * part.bits // 8)
-    if isinstance(part, OneCodeForAll):
-        return _count_numbers(part.code, r, 0, width)
-    if isinstance(part, Sparse):
-        scalars, entries = int(part.kept[r, k].sum()), part.kept[r, k].size
-        positions = min(entries, scalars * int(np.ceil(np.log2(entries)))) if scalars else 0
-        return scalars, scalars * width + -(-positions // 8)
-    if isinstance(part, Quantised):
-        mask = np.ones(1, np.bool_) if part.chosen is None else part.chosen[r, k]
-        here = part.codes[r, k] if len(mask) == 1 else part.codes[r, k][mask]
-        codes, scales = (here.size, here.size // here.shape[-1]) if mask.any() else (0, 0)
-        told = -(-len(mask) // 8) if len(mask) > 1 and codes else 0
-        return codes + scales, -(-codes * part.bits // 8) + scales * width + told
-    if isinstance(part, SameForAll):
-        scalars, mask = part.values[r].size, 0
-    elif isinstance(part, Selected):
-        sent = part.chosen[r, k]
-        scalars, mask = part.values[r][sent].size, -(-len(sent) // 8) if len(sent) > 1 and sent.any() else 0
-    elif isinstance(part, OnLinks):
-        scalars, mask = part.values[r, 0].size, 0
-    elif isinstance(part, Ragged):
-        scalars, mask = part.values[r][k if len(part.values[r]) > 1 else 0].size, 0
-    elif not hasattr(part, "values"):
-        kind = type(part).__name__
-        raise BrokenPromiseError(f"{kind}.dense() has no array `values` (R, K, ...) of what travels, as PerClient has")
-    elif (mask_of_entries := chosen_of(part)) is None:
-        scalars, mask = part.values[r, k].size, 0
-    else:
-        n = mask_of_entries.shape[2]
-        chosen = np.broadcast_to(mask_of_entries[r, k], len(part.values[r, k]))
-        scalars, mask = part.values[r, k][chosen].size, -(-n // 8) if n > 1 and chosen.any() else 0
-    return scalars, scalars * width + mask
 
 
 @dataclass(frozen=True)
@@ -385,40 +320,23 @@ class Conformance:
                     begins = f"round {probe.rounds + 1}"
                     raise BrokenPromiseError(f"{probe.hidden} of {begins} differs with the targets of that round")
 
-    def ledger_books_every_message(self) -> None:
-        """The ledger has all messages by round, client and kind; only the numbers in messages carry information."""
-        recorder, ledger = self._record_messages(self.everyone)
-        # Classes, shapes and types of messages cost no bytes, so they must be the same with other samples.
-        one, other = (
-            self._record_messages((0,), problem)[0].forms for problem in (None, self.experiment.task.other_samples())
-        )
+    def messages_have_one_form(self) -> None:
+        """Other samples give messages of the same classes, types and shapes, which cost no bytes."""
+        one, other = (self._forms(problem) for problem in (None, self.experiment.task.other_samples()))
         for (where, mine), (_, theirs) in zip(one, other, strict=True):
             if mine != theirs:
                 raise BrokenPromiseError(
                     f"{where}: other samples give a message of another form: {mine}, then {theirs}"
                 )
-        for direction, tally in ledger.tallies.items():
-            counted = recorder.counted.get(direction)
-            if counted is None or direction == "lost":  # the channel decides which messages are lost
-                continue
-            of_kinds = sum(count for (way, _), count in ledger.kinds.items() if way == direction)
-            same = (
-                np.array_equal(tally.by_round, counted.sum(axis=2)),
-                np.array_equal(tally.by_client, counted.sum(axis=0)),
-                of_kinds == counted[..., UNITS.index("scalars")].sum(),
-            )
-            if not all(same):
-                books = [name for name, equal in zip(("rounds", "clients", "kinds"), same, strict=True) if not equal]
-                raise BrokenPromiseError(f"{direction}: the ledger's {', '.join(books)} are not the messages' sums")
 
-    def _record_messages(self, replicates: Sequence[int], problem: Any = None) -> tuple[Recorder, Ledger]:
-        """Messages of this experiment, or of the same one with other data."""
+    def _forms(self, problem: Any = None) -> list[tuple[str, Any]]:
+        """Forms of the messages of this experiment's first replicate, or of the same one with other data."""
         experiment = self.experiment if problem is None else replace(self.experiment, problem=problem)
-        world, ledger = make_world(experiment, tuple(replicates))
-        recorder = Recorder(world.channel, experiment.problem.rounds, np.dtype(experiment.precision).itemsize)
+        world, _ = make_world(experiment, (0,))
+        recorder = FormRecorder(world.channel)
         for _ in outcomes(experiment.algorithm, replace(world, channel=recorder)):
             pass
-        return recorder, ledger
+        return recorder.forms
 
     def parties_see_what_they_hold_alone(self) -> str:
         """Each party as an object with its own data, and messages as bytes, gives the same results and messages."""
@@ -482,7 +400,7 @@ PROMISES = (
     Conformance.threads_and_chunks_do_not_matter,
     Conformance.state_survives_save_and_load,
     Conformance.labels_are_not_known_before_they_are_shown,
-    Conformance.ledger_books_every_message,
+    Conformance.messages_have_one_form,
     Conformance.parties_see_what_they_hold_alone,
     Conformance.parties_share_nothing_but_messages,
     Conformance.absent_clients_keep_their_state,

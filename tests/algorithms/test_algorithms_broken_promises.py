@@ -15,6 +15,7 @@ import pytest
 from cheats import RunningMean
 from literal.worlds import Size, make_dictionary, make_problem
 from numpy.typing import NDArray
+from recount import ledger_books_every_message
 
 from fkl.algorithms.base import Outcome, World, mixture_norm
 from fkl.algorithms.decentralized.rf_gp import ConsensusRfGp
@@ -113,9 +114,9 @@ FLAWS = [
     (keeps_a_function, Conformance.state_survives_save_and_load),
     (knows, LABELS),
     (knows_the_next, LABELS),
-    (books_itself, Conformance.ledger_books_every_message),
+    (books_itself, ledger_books_every_message),
 ]
-LEDGER = Conformance.ledger_books_every_message
+FORMS = Conformance.messages_have_one_form
 IDENTITIES = Conformance.identities_of_its_proofs_hold
 FACTS, MODELS = Conformance.facts_of_privacy_hold, Conformance.saved_models_predict_as_it_does
 APART, PROCESSES = Conformance.parties_see_what_they_hold_alone, Conformance.parties_share_nothing_but_messages
@@ -126,7 +127,7 @@ CHEATS = [
         "the server, alone with messages, cannot take: .* no attribute 'x'",
     ),
     (cheats.Understates, APART, "uplink of round 1: 32 bytes are booked and 128 sent"),
-    (cheats.Understates, Conformance.ledger_books_every_message, "uplink: the ledger's rounds, clients, kinds are not"),
+    (cheats.Understates, ledger_books_every_message, "uplink: the ledger's rounds, clients, kinds are not"),
     (cheats.ReadsOthers, APART, "y_hat of client 0 in round 1 .*: a party sees more than its own state"),
     (cheats.KnowsLabels, LABELS, "y_hat of round 11 differs with the targets of that round"),
     (cheats.SharesAGlobal, PROCESSES, "y_hat of client 0 in round 2 .*: parties share something besides messages"),
@@ -145,7 +146,7 @@ CHEATS = [
     (cheats.HoldsAFunction, PROCESSES, "^a party cannot be on its own, since .* cannot be pickled: [^\n]*$"),
     *[
         (cheat, promise, said)
-        for promise in (LEDGER, APART)
+        for promise in (FORMS, APART)
         for cheat, said in (
             (cheats.ByShape, "^Target.target has rows of shapes .*: both ends know one shape"),
             (cheats.ByShapeOfEach, "^Target.target has shape .*: an array without entries tells by its shape alone"),
@@ -159,7 +160,7 @@ CHEATS = [
         )
     ],
     (cheats.ByType, APART, "uplink of party . in round .: Target has another shape or type than those of others"),
-    (cheats.ByType, LEDGER, "uplink of round 1: other samples give a message of another form: .*f[48].*f[48]"),
+    (cheats.ByType, FORMS, "uplink of round 1: other samples give a message of another form: .*f[48].*f[48]"),
     (cheats.ByFile, APART, "y_hat of client 0 in round 2 .*: a party sees more than its own state"),
     (cheats.ByFile, PROCESSES, "y_hat of client 0 in round 2 .*: parties share something besides messages"),
     (cheats.WeighsTwice, IDENTITIES, "^exponential weights: one side of the identity is .*, the other"),
@@ -168,9 +169,9 @@ CHEATS = [
     (cheats.CountsNoise, IDENTITIES, "^evidence: one side of the identity is .*, the other"),
     (cheats.Smuggler, APART, "Smuggler is not written as parties that exchange messages"),
     (cheats.Hides, APART, "y_hat of client 0 in round 1 .*: a party sees more than its own state"),
-    (cheats.ByNestedClass, LEDGER, "downlink of round .: other samples give a message of another form: .*Yes|No"),
-    (cheats.ByField, LEDGER, "downlink of round 2: other samples give a message of another form: .*note"),
-    (cheats.ByPlace, LEDGER, "^Several: which of its payloads travel costs no bytes; send all or none"),
+    (cheats.ByNestedClass, FORMS, "downlink of round .: other samples give a message of another form: .*Yes|No"),
+    (cheats.ByField, FORMS, "downlink of round 2: other samples give a message of another form: .*note"),
+    (cheats.ByPlace, FORMS, "^Several: which of its payloads travel costs no bytes; send all or none"),
     (cheats.ByChoice, FACTS, "what party . sends in round .*: its class must say choices_reveal_data = True"),
     (
         cheats.SaysOnce,
@@ -178,13 +179,13 @@ CHEATS = [
         "uses_sample_once and message_of_one_sample = True, but the sample of round 1 of party 0 changes its",
     ),
     (cheats.SavesAnother, MODELS, "its model is not what predicts: predictions of round 20 differ by up to"),
-    (cheats.SaysOneForAll, LEDGER, "^Target.target is SameForAll, one array for all; each client sends its own"),
+    (cheats.SaysOneForAll, FORMS, "^Target.target is SameForAll, one array for all; each client sends its own"),
     (
         cheats.MaskOfNumbers,
-        LEDGER,
+        FORMS,
         r"^Target.target has a mask `chosen` of float64 and shape .*; must be bool, \(R, K, 1",
     ),
-    (cheats.MaskOfTwo, LEDGER, r"^Target.target has a mask `chosen` of bool and shape \(5, 4, 2\); must be bool"),
+    (cheats.MaskOfTwo, FORMS, r"^Target.target has a mask `chosen` of bool and shape \(1, 4, 2\); must be bool"),
 ]
 """Methods that cheat, the promise that they break, and what is said of them."""
 
@@ -196,7 +197,7 @@ def of(algorithm: Any, precision: str = "float64") -> Conformance:
     return Conformance(Experiment(problem, make_dictionary(size), Network(), algorithm, 0, 5, precision))
 
 
-@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
+@pytest.mark.parametrize("promise", (*PROMISES, ledger_books_every_message), ids=lambda promise: promise.__name__)
 @pytest.mark.parametrize("honest", [RunningMean, cheats.OwnPayload])
 def test_who_keeps_all_promises_is_not_blamed(promise: Promise, honest: Callable[[], Any]) -> None:
     promise(of(honest()))
@@ -217,7 +218,7 @@ def test_what_was_not_checked_is_not_called_ok() -> None:
     assert APART(of(RunningMean())) == IDENTITIES(learner) == ""
 
 
-@pytest.mark.parametrize("promise", [Conformance.seeded_runs_repeat, LABELS, LEDGER], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("promise", [Conformance.seeded_runs_repeat, LABELS, FORMS], ids=lambda one: one.__name__)
 def test_the_example_of_the_contract_keeps_its_promises(promise: Promise) -> None:
     """The text in the docstring of `Federated` runs; the class is of no module, so that it cannot be pickled."""
     _, _, text = inspect.getdoc(Federated).partition("::\n")  # type: ignore[union-attr]
@@ -243,7 +244,7 @@ def test_who_cheats_is_refused_by_name(cheat: Callable[[], Any], promise: Promis
 @pytest.mark.parametrize("cheat", [cheats.ByFileOfAll, cheats.Late, cheats.Watched])
 def test_what_the_suite_cannot_see(cheat: Callable[[], Any]) -> None:
     """As docs/extending.md says: files that all can read, later rounds, and who looks for the check."""
-    for promise in (LEDGER, APART, PROCESSES):
+    for promise in (FORMS, APART, PROCESSES):
         promise(of(cheat()))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from conftest import ALGORITHMS, LOCAL_BATCHES, words_of
 from methods_played import conformance
+from recount import ledger_books_every_message
 
 from fkl.config import load
 from fkl.config.compose import compose
@@ -50,7 +51,8 @@ def asked(algo: str, promise: Promise) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("algo", "promise"), [asked(*pair) for pair in product([*ALGORITHMS, *LOCAL_BATCHES], PROMISES)]
+    ("algo", "promise"),
+    [asked(*pair) for pair in product([*ALGORITHMS, *LOCAL_BATCHES], (*PROMISES, ledger_books_every_message))],
 )
 def test_registered_algorithm(algo: str, promise: Promise) -> None:
     """Each promise by itself, or the reason why not."""

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from literal import dekrr as literal
 from literal.worlds import assert_close
+from recount import ledger_books_every_message
 from scipy.stats import norm
 
 from fkl.algorithms.base import Array, World
@@ -158,7 +159,7 @@ def test_parties_of_other_sizes_see_only_their_own() -> None:
     sizes = np.bincount(suite.experiment.problem.part(True)[2])
     assert len(set(sizes.tolist())) > 1
     suite.require_parties_agree(PartyObject)
-    suite.ledger_books_every_message()
+    ledger_books_every_message(suite)
 
 
 @pytest.mark.parametrize(

@@ -6,18 +6,22 @@ from typing import Any
 
 import pytest
 from methods_played import conformance
+from recount import ledger_books_every_message
 
 from fkl.conformance import PROMISES, Conformance
 
 Promise = Callable[[Conformance], None]
-ALIKE, LEDGER = Conformance.replicates_are_independent, Conformance.ledger_books_every_message
+ALIKE, LEDGER = Conformance.replicates_are_independent, ledger_books_every_message
 KEPT, APART = Conformance.state_survives_save_and_load, Conformance.parties_see_what_they_hold_alone
 LABELS, CHUNKS = (
     Conformance.labels_are_not_known_before_they_are_shown,
     Conformance.threads_and_chunks_do_not_matter,
 )
 INPUTS = Conformance.inputs_stay_as_they_are
-IN_ONE_PROCESS = [promise for promise in PROMISES if promise is not Conformance.parties_share_nothing_but_messages]
+IN_ONE_PROCESS = [
+    ledger_books_every_message,
+    *(promise for promise in PROMISES if promise is not Conformance.parties_share_nothing_but_messages),
+]
 
 ABSENT = ("partition=quantity_skew", "partition.clients=5", "partition.rounds=60", "precision=float64")
 NEAREST = ("compression=uniform", "compression.rounding=nearest")

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal.worlds import Size, make_dictionary, make_problem, run
+from recount import ledger_books_every_message
 
 from fkl.algorithms.federated.descent import EmKofl, OfmklAvg, Ofskl
 from fkl.algorithms.federated.perfedavg import PerFedAvg
@@ -180,7 +181,7 @@ def test_parties_alone_step_alike(overrides: tuple[str, ...]) -> None:
     """Messages as bytes."""
     suite = Conformance.from_overrides(*overrides, "algo.local_steps=3", "replicates=2")
     suite.parties_see_what_they_hold_alone()
-    suite.ledger_books_every_message()
+    ledger_books_every_message(suite)
 
 
 @pytest.mark.parametrize("algo", ["pof_mkl", "cta"])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from literal import odkla as literal
 from literal.worlds import Size, assert_close, make_dictionary, make_problem
+from recount import ledger_books_every_message
 
 from fkl.algorithms.base import Array, World
 from fkl.algorithms.decentralized.odkla import Domkl, Odkla, QcOdkla
@@ -211,7 +212,7 @@ def test_promises_are_kept_where_agents_are_absent_and_messages_are_lost(algo: s
     """Streams whose clients differ in length, lost messages, links that fail; agents as objects."""
     suite = Conformance.from_overrides(f"algo={algo}", "kernels.D=4", "partition.rounds=20", *FULL[algo], *words)
     suite.parties_see_what_they_hold_alone()
-    suite.ledger_books_every_message()
+    ledger_books_every_message(suite)
     suite.state_survives_save_and_load()
     suite.labels_are_not_known_before_they_are_shown()
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from swarm import command, drawn, failed, reduced, swarm
 
 from fkl.basics.errors import BrokenPromiseError, FklError
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.conformance.promises import words_of_scenario
-from fkl.conformance.swarm import command, drawn, failed, reduced, swarm
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -40,7 +40,7 @@ def test_a_swarm_tells_its_failures_and_how_much_it_checked(monkeypatch, capsys)
     def wrong(words):
         raise BrokenPromiseError("wrong 1")
 
-    monkeypatch.setattr("fkl.conformance.swarm.checks", lambda words, rng: [("promise x", wrong)])
+    monkeypatch.setattr("swarm.checks", lambda words, rng: [("promise x", wrong)])
     assert swarm(1 / 60, 0) == 1
     first, line, last = capsys.readouterr().out.splitlines()
     assert first == "FAILED in configuration 0: promise x: wrong 1"

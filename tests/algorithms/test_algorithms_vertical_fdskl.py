@@ -34,7 +34,7 @@ from fkl.algorithms.vertical.sums import gather_at_root, pass_down_tree
 from fkl.basics import memory
 from fkl.basics.errors import BadValue, FklError
 from fkl.basics.random_streams import Role, Streams
-from fkl.conformance.isolated import ActorInSight, Mail, play_apart
+from fkl.conformance.isolated import ActorInSight, Heard, Mail, play_apart
 from fkl.conformance.party_process import PartyObject
 from fkl.contract.parties import Actor, Own, Wire
 from fkl.contract.world import Common
@@ -45,7 +45,6 @@ from fkl.kernels import Dictionary
 from fkl.kernels.pointwise_losses import LOSSES
 from fkl.network import Network
 from fkl.network.settings import CostModel
-from fkl.papers.fdskl.attack import Heard, listen
 
 Array = NDArray[np.float64]
 
@@ -537,6 +536,13 @@ def test_time_of_a_sum_is_that_of_its_critical_path() -> None:
 def workers_of(method: Fdskl, problem: Vertical, dictionary: Dictionary | None = None) -> list[Worker]:
     _, holders = method.dealt(known(problem, dictionary), problem)
     return [Worker(method, holder, Wire()) for holder in holders]
+
+
+def listen(workers: list[Worker]) -> list[Heard]:
+    """All letters of these workers."""
+    heard: list[Heard] = []
+    Mail([ActorInSight(worker.play(), worker.wire) for worker in workers], heard).deliver()
+    return heard
 
 
 def messages(method: Fdskl, problem: Vertical, dictionary: Dictionary | None = None) -> list[Heard]:

@@ -1,9 +1,11 @@
 """Attacks on the messages of FDSKL's workers."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
@@ -14,8 +16,10 @@ from fkl.contract.world import Common
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.kernels import Dictionary
-from fkl.papers.fdskl.attack import FITS, Block, solve
-from fkl.papers.fdskl.audit import OUTSIDER, Played, audit, write_audit
+
+sys.path.append(str(Path(__file__).parents[2] / "examples" / "fdskl_masks"))
+from mask_attack import FITS, Block, solve
+from mask_audit import FILE, OUTSIDER, Played, audit, main
 
 ONE = Streams(5, (1,))
 PARTIES = 5
@@ -79,28 +83,16 @@ def test_a_fit_by_chance_is_no_claim() -> None:
     assert not solve([unrelated], turned=True, binary=True).claimed.any() and FITS < 1.8 / 2
 
 
-def test_the_command_writes_a_table_and_refuses_what_it_cannot_attack(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_the_script_writes_a_table_and_refuses_what_it_cannot_attack(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = [
-        "dataset=ellipses",
-        "dataset.rows=90",
-        "dataset.test_rows=0",
-        "partition=vertical",
-        "partition.parties=2",
-        "algo.iterations=2",
-        "algo.features=2",
-    ]
-    write_audit(["fdskl", *words, "algo.batch=8"], tmp_path)
+    monkeypatch.chdir(tmp_path)
+    data = ["dataset=ellipses", "dataset.rows=90", "dataset.test_rows=0", "partition=vertical", "partition.parties=2"]
+    main([*data, "algo.iterations=2", "algo.features=2", "algo.batch=8"])
     shown = capsys.readouterr().out
     assert "asking worker" in shown
-    assert [line.split()[1] for line in shown.splitlines() if line[0:1] in ("✓", "✗")] == [
-        f"{masks}:" for masks in MASKS
-    ]
-    write_audit(["fdskl", *words, "algo.batch=8"], tmp_path, format="csv")
-    assert capsys.readouterr().out == (tmp_path / "tables/audit/fdskl.csv").read_text()
-    assert sorted(file.name for file in (tmp_path / "tables/audit").iterdir()) == ["fdskl.csv", "fdskl.md", "fdskl.tex"]
-    for wrong in ([], ["coke"], ["fdskl", "algo=dsg"], ["fdskl", "algo.nothing=1"], ["fdskl", "nonsense"]):
-        with pytest.raises(FklError) as refused:
-            write_audit(wrong, tmp_path)
-        assert "\n" not in str(refused.value)
+    assert [line.split()[1] for line in shown.splitlines() if line[0:1] in ("✓", "✗")] == [f"{one}:" for one in MASKS]
+    assert set(pd.read_csv(FILE)["masks"]) == set(MASKS)
+    for wrong in (["algo=dsg"], ["algo.nothing=1"], ["nonsense"]):
+        with pytest.raises(FklError):
+            main(wrong)

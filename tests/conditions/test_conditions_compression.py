@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recount import ledger_books_every_message
 
 from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Role, Streams
@@ -283,7 +284,7 @@ WIRED = {
 def test_parties_on_their_own_send_the_bytes_that_are_booked(algo: str) -> None:
     """And what was left out is in checkpoints."""
     suite = Conformance.from_overrides(f"algo={algo}", *WIRED[algo])
-    suite.ledger_books_every_message()
+    ledger_books_every_message(suite)
     suite.parties_see_what_they_hold_alone()
     if algo in ("vm_kofl", "dkla"):
         suite.state_survives_save_and_load()

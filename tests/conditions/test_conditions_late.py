@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal.common import feature_vector, frequencies, gradient
 from literal.worlds import Size, make_dictionary, make_problem, run
+from recount import ledger_books_every_message
 
 from fkl.algorithms.federated.descent import OfmklAvg, Ofskl
 from fkl.basics.errors import BadValue
@@ -65,7 +66,7 @@ def test_promises(overrides: tuple[str, ...]) -> None:
     suite.replicates_are_independent()
     suite.state_survives_save_and_load()
     suite.labels_are_not_known_before_they_are_shown()
-    suite.ledger_books_every_message()
+    ledger_books_every_message(suite)
     suite.parties_see_what_they_hold_alone()
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from literal.lossy_admm import relaxed_admm
 from literal.worlds import assert_close
 from numpy.typing import NDArray
+from recount import ledger_books_every_message
 
 from fkl.algorithms.base import Array, World
 from fkl.algorithms.decentralized.coke import Coke
@@ -203,7 +204,7 @@ def test_few_agents_alone(graph: nx.Graph) -> None:
 def test_promises(overrides: tuple[str, ...]) -> None:
     """Through the configuration: what the ledger books, what a checkpoint keeps, and parties on their own."""
     suite = Conformance.from_overrides(*overrides, "algo.iterations=12", "topology=complete")
-    suite.ledger_books_every_message()
+    ledger_books_every_message(suite)
     suite.state_survives_save_and_load()
     suite.parties_see_what_they_hold_alone()
 
@@ -419,7 +420,7 @@ def test_absence_through_the_configuration() -> None:
     """Others are absent in every replicate; promises are kept; a share of 1 is the plain run."""
     words = ("algo=coke", "algo.v=0.1", "algo.iterations=12", "topology=complete")
     suite = Conformance.from_overrides(*words, "participation=share", "participation.share=0.5")
-    suite.ledger_books_every_message()
+    ledger_books_every_message(suite)
     half = prepare(scenario(*words, "participation=share", "participation.share=0.5"))
     assert half.redraw is not None
     assert (half.redraw(0)[0].present != half.redraw(1)[0].present).any()

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import ALGORITHMS, LOCAL_TRAINING
+from recount import ledger_books_every_message
 
 from fkl.config import load
 from fkl.config.compose import compose
@@ -49,7 +50,7 @@ def test_parties_on_their_own_miss_the_same_rounds(algo: str) -> None:
     assert 0.1 < present.mean() < 0.6
     assert (~present.any(axis=1)).sum() > 2
     suite.parties_see_what_they_hold_alone()
-    suite.ledger_books_every_message()
+    ledger_books_every_message(suite)
 
 
 @pytest.mark.parametrize("algo", STAR)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from recount import ledger_books_every_message
 
 from fkl.basics.errors import BadValue, FklError
 from fkl.basics.random_streams import Streams
@@ -50,7 +51,7 @@ def test_parties_on_their_own_are_late_alike(algo: str) -> None:
     words = ("network.latency_s=0.1", "network.bandwidth_bytes_per_s=10000", "network.link_spread=0.5")
     suite = Conformance.from_overrides(f"algo={algo}", *SMALL, *SLOW, *words)
     suite.parties_see_what_they_hold_alone()
-    suite.ledger_books_every_message()
+    ledger_books_every_message(suite)
 
 
 def rounds_of(given: Experiment) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from literal.worlds import assert_close
 from numpy.typing import NDArray
+from recount import ledger_books_every_message
 
 from fkl.algorithms.decentralized.consensus import Cta, Dkla, PushCta
 from fkl.basics.errors import BadValue
@@ -140,7 +141,7 @@ def test_promises_over_links_that_fail() -> None:
         "algo=push_cta", "links=failing", "links.p=0.3", "algo.iterations=12", "topology.p=0.5"
     )
     assert isinstance(suite.experiment.topology, OneWay)
-    suite.ledger_books_every_message()
+    ledger_books_every_message(suite)
 
 
 @pytest.mark.parametrize(

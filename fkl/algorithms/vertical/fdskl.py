@@ -42,8 +42,7 @@ class Fdskl(Dsg):
         single one is uniform, whatever the data. ``fresh``: in addition each number has its own mask, also at worker
         l', whose b stays on top; this needs one more message per sum. The messages to a worker that does not ask are
         then independent of the data, unless it colludes. With all three the asking worker has w'x + b of every sample,
-        and from enough of these all features of all workers. `fkl audit fdskl` attacks all three, and docs/privacy.md
-        reports the results.
+        and from enough of these all features of all workers: docs/privacy.md reports attacks on all three.
     """
 
     label: ClassVar[str] = "FDSKL"

@@ -1,6 +1,6 @@
 """A swarm: random configurations, each checked in several ways. A failure is reduced to one command line.
 
-    python -m fkl.conformance --swarm --minutes 60 --seed 0
+    python tests/swarm.py --minutes 60 --seed 0
 
 A configuration is a method with random keys, conditions, graph, sizes and precision. It fails if anything raises an
 error that is not for the user, if it breaks a promise, if two engines disagree, or if a run that was killed and
@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
@@ -25,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from recount import ledger_books_every_message
 
 from fkl.basics.errors import BadValue, BrokenPromiseError, FklError, plural
 from fkl.config import engine
@@ -177,7 +179,7 @@ def checks(words: Words, rng: Rng) -> Iterator[tuple[str, Check]]:
     """Some checks of a configuration, by name."""
     yield "run", tables_of
     excused = {promise for beginning, promise in EXCUSED if any(word.startswith(beginning) for word in words)}
-    promises = [promise for promise in PROMISES if promise not in excused | SLOW]
+    promises = [promise for promise in (*PROMISES, ledger_books_every_message) if promise not in excused | SLOW]
     for place in rng.choice(len(promises), 3, replace=False):
         yield f"promise {promises[place].__name__}", partial(kept, promises[place])
     for name, library in OTHER_ENGINES.items():
@@ -305,3 +307,11 @@ def quiet() -> Iterator[None]:
     """Print nothing in this block."""
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         yield
+
+
+if __name__ == "__main__":
+    parser = ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    sys.exit(swarm(arguments.minutes, arguments.seed) > 0)

@@ -1,35 +1,29 @@
 """Attacks on the messages of FDSKL's workers: share of others' features that an attacker recovers with each mask.
 
-`fkl audit fdskl [KEY=VALUE ...]`, words as for `fkl run algo=fdskl`; without any, phishing with its defaults, 20
-iterations of 512 samples. The attacked batch is that of the last iteration, when the workers have requested its angles
-for all features so far.
+    python examples/fdskl_masks/mask_audit.py [KEY=VALUE ...]
+
+Words as for `fkl run algo=fdskl`; without any, phishing with its defaults, 20 iterations of 512 samples. The attacked
+batch is that of the last iteration, when the workers have requested its angles for all features so far.
 """
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import click
 import numpy as np
 import pandas as pd
+from mask_attack import Found, Overheard, equations, gathered, solve
 from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
-from fkl.basics.errors import require
+from fkl.basics.errors import FklError, require
 from fkl.basics.memory import require_memory
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
 from fkl.engines.experiment import make_world
-from fkl.papers.fdskl.attack import (
-    Found,
-    Overheard,
-    equations,
-    gathered,
-    solve,
-)
-from fkl.report.tables import Table
 from fkl.runs.prepare import prepare
 from fkl.screen.messages import say
 from fkl.screen.tables import show_table
@@ -81,23 +75,13 @@ class Played:
         return solve(gathered(blocks), turned, self.binary) if blocks else None
 
 
-def write_audit(words: list[str], outputs: Path, verbose: bool = False, format: str = "table") -> None:
-    """Attack, write the table to `outputs`/tables/audit/fdskl, and show it.
+FILE = Path("outputs") / "fdskl_masks.csv"
 
-    Parameters
-    ----------
-    words : list of str
-        The method's name, and then words as for `fkl run`.
-    outputs : Path
-    verbose : bool
-        Whether all columns are shown.
-    format : str
-        One of `fkl.screen.tables.FORMATS`.
-    """
-    method, *overrides = words or [""]
-    require(method == "fdskl", "audit", method or None, "fdskl, the one method whose messages there are attacks on")
-    own_data = any(word.startswith(("dataset=", "+fdskl/")) for word in overrides)
-    run = load(compose("algo=fdskl", *(() if own_data else ("+fdskl/kernel=phishing",)), *SHORT, *overrides))
+
+def main(words: list[str]) -> None:
+    """Attack, print the result, and write all columns to `FILE`."""
+    own_data = any(word.startswith(("dataset=", "+fdskl/")) for word in words)
+    run = load(compose("algo=fdskl", *(() if own_data else ("+fdskl/kernel=phishing",)), *SHORT, *words))
     require(isinstance(run.algo, Fdskl), "algo", run.algo.label, "fdskl")
     experiment = prepare(run)
     T, B = run.algo.iterations, run.algo.batch
@@ -105,21 +89,14 @@ def write_audit(words: list[str], outputs: Path, verbose: bool = False, format: 
     require_memory(room, f"messages of {T} iterations", "algo.iterations or algo.batch")
     world, _ = make_world(experiment, (0,))
     frame = audit(run.algo, world.common, experiment.problem)
-    title = f"FDSKL on {run.dataset.name}: what attackers recover of {B:,} samples after {T} iterations"
-    table = Table(frame, title)
-    files = table.write(outputs / "tables" / "audit" / "fdskl")
-    if format != "table":
-        print(table.as_text(format), end="")
-        return
-    say(click.style(title, bold=True), *sentences(frame), "")
+    say(f"FDSKL on {run.dataset.name}: what attackers recover of {B:,} samples after {T} iterations")
+    say(*sentences(frame), "")
     shares = frame.pivot_table(BUT_FOR_A_SHIFT, "attacker", "masks", sort=False)
     rows = [[name, *map(_share, row)] for name, row in zip(shares.index, shares.to_numpy(), strict=True)]
     show_table(["recovered up to a shift", *shares], rows, numbers=range(1, 1 + shares.shape[1]))
-    if verbose:
-        say("")
-        table.show()
-    say("", *conclusion(frame))
-    say(click.style(f"files: {files[0].parent}: {', '.join(file.name for file in files)}", dim=True))
+    say("", *conclusion(frame), f"all columns: {FILE}")
+    FILE.parent.mkdir(exist_ok=True)
+    frame.to_csv(FILE, index=False)
 
 
 def sentences(frame: pd.DataFrame) -> Iterator[str]:
@@ -186,3 +163,11 @@ def _rows(played: Played) -> Iterator[dict[str, object]]:
 
 def _rms(errors: Array) -> float:
     return float(np.sqrt(np.mean(errors**2)))
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except FklError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
