@@ -23,7 +23,7 @@ def test_the_wheel_installs_elsewhere_and_its_script_runs(tmp_path: Path) -> Non
     assert "fkl/papers/pof_mkl/experiments.yaml" in names
     assert "fkl/report/templates/page.html" in names
     assert {"fkl/py.typed", "fkl/__init__.pyi"} <= set(names)
-    assert not [name for name in names if name.startswith(("tests", "scripts", "data", "outputs"))]
+    assert not [name for name in names if name.startswith(("tests", "benchmarks", "scripts", "data", "outputs"))]
 
     site = tmp_path / "site"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel)]

@@ -1,4 +1,7 @@
-"""How long fkl takes to read text, as a ratio to pandas' C parser in the same run."""
+"""How long fkl takes to read text, as a ratio to pandas' C parser in the same run.
+
+    python -m benchmarks.reading_speed
+"""
 
 import tempfile
 import time
