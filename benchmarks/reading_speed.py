@@ -1,6 +1,6 @@
 """How long fkl takes to read text, as a ratio to pandas' C parser in the same run.
 
-    python -m benchmarks.reading_speed
+python -m benchmarks.reading_speed
 """
 
 import tempfile
