@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from conftest import ALGORITHMS
 
-from fkl.algorithms.vertical.fdskl_letters import LETTERS
+from fkl.algorithms.vertical.fdskl import LETTERS
 from fkl.cli.describe import explained
 from fkl.conformance.promises import scenario
 from fkl.engines.rounds import simulate

@@ -17,9 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.vertical.dsg import TURN, Dsg
-from fkl.algorithms.vertical.fdskl import Fdskl
-from fkl.algorithms.vertical.fdskl_letters import MASK, MASKED
-from fkl.algorithms.vertical.fdskl_worker import Worker
+from fkl.algorithms.vertical.fdskl import MASK, MASKED, Fdskl, Worker
 from fkl.conformance.isolated import ActorInSight, Heard, Mail
 from fkl.contract.parties import Actor, Wire
 from fkl.contract.world import Common

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from fkl.algorithms.parsimonious import active, interior, quadrature
+from fkl.algorithms.parsimonious import solver
 from fkl.algorithms.parsimonious.dual import Dual, representation, solve
-from fkl.algorithms.parsimonious.interior import bidual
-from fkl.algorithms.parsimonious.quadrature import Quadrature, smallest_box
+from fkl.algorithms.parsimonious.solver import Quadrature, bidual, smallest_box
 from fkl.basics.errors import BadValue, FklError
 from fkl.data.ellipses import BOX, RADII, A, Ellipses, labels
 
@@ -201,9 +200,9 @@ def test_both_ends_of_the_gap_hold(gamma):
 def test_some_samples_first_come_to_the_optimum_of_all(monkeypatch):
     x, y = clean(150)
     few = solved(x, y, 25.0, tolerance=1e-6)
-    monkeypatch.setattr(interior, "NEAR", np.inf)
+    monkeypatch.setattr(solver, "NEAR", np.inf)
     whole = solved(x, y, 25.0, tolerance=1e-6)
-    monkeypatch.setattr(interior, "NEAR", 0.0)
+    monkeypatch.setattr(solver, "NEAR", 0.0)
     fewest = solved(x, y, 25.0, tolerance=1e-6)
     assert few.finished.all()
     assert fewest.finished.all()
@@ -214,14 +213,14 @@ def test_some_samples_first_come_to_the_optimum_of_all(monkeypatch):
 @pytest.mark.parametrize("rooms", [1, 3])
 def test_without_gamma_the_conditions_of_optimality_hold(rooms, monkeypatch):
     """Beside Q as it is written; columns of Q have room for all from the start, or get it as they come."""
-    monkeypatch.setattr(active, "COLUMNS", rooms)
+    monkeypatch.setattr(solver, "COLUMNS", rooms)
     x, y = clean(90)
-    samples = active.Samples(GRID, x, y)
+    samples = solver.Samples(GRID, x, y)
     rows = y[:, None] * values(GRID, x).T
     assert np.allclose(samples.rows(np.array([3, 50])), rows[[3, 50]], rtol=1e-12, atol=1e-30)
     gram = (rows * GRID.weights) @ rows.T
     assert np.allclose(samples.gram(np.array([3, 50])), gram[:, [3, 50]], rtol=1e-12)
-    mu, margin, steps = active.without_gamma(samples, 0.5, 1e-7)
+    mu, margin, steps = solver.without_gamma(samples, 0.5, 1e-7)
     critical = mu > 0
     assert 5 < critical.sum() <= steps
     assert critical.sum() < 90
@@ -235,7 +234,7 @@ def test_without_gamma_the_conditions_of_optimality_hold(rooms, monkeypatch):
 def test_a_constraint_that_cannot_hold_beside_another_leaves_the_rest_to_be_solved():
     x, y = clean(40)
     twice, labels_ = np.concatenate([x[:1], x]), np.concatenate([-y[:1], y])
-    mu, margin, _ = active.without_gamma(active.Samples(GRID, twice, labels_), 0.5, 1e-7)
+    mu, margin, _ = solver.without_gamma(solver.Samples(GRID, twice, labels_), 0.5, 1e-7)
     broken = margin < 0.5 * (1 - 1e-6)
     assert broken.sum() == 1
     assert broken[:2].any()
@@ -320,7 +319,7 @@ def test_twice_the_nodes_leave_the_classifier(gamma):
 
 def test_drawn_centres_come_to_the_grid_s_classifier(monkeypatch):
     x, y = clean(60)
-    monkeypatch.setattr(quadrature, "GRID_DIMENSIONS", 1)
+    monkeypatch.setattr(solver, "GRID_DIMENSIONS", 1)
     drawn = Quadrature.over_box(BOX, 4000, WIDTHS, np.random.default_rng(0))
     assert drawn.shape == ()
     f, g = (solved(x, y, 25.0, steps=1000, grid=nodes).model().predict(clean(500, 9)[0]) for nodes in (GRID, drawn))
@@ -375,12 +374,12 @@ def test_agents_of_one_class_work():
 
 def test_parts_of_the_samples_one_after_the_other_are_all_of_them(monkeypatch):
     x, y = clean(40)
-    monkeypatch.setattr(quadrature, "GRID_DIMENSIONS", 1)
+    monkeypatch.setattr(solver, "GRID_DIMENSIONS", 1)
     drawn = Quadrature.over_box(BOX, 100, WIDTHS, np.random.default_rng(0))
     for nodes in (GRID, drawn):
         at_once = solved(x, y, 2.0, steps=50, grid=nodes)
         with monkeypatch.context() as small:
-            small.setattr(active, "FACTORS", 7 * 2 * len(nodes.rest))
+            small.setattr(solver, "FACTORS", 7 * 2 * len(nodes.rest))
             parts = solved(x, y, 2.0, steps=50, grid=nodes)
             assert parts.problem.samples[0]._kept is None
             assert np.allclose(parts.lam, at_once.lam, rtol=1e-9)

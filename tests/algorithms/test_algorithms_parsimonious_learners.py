@@ -10,10 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Fitted
-from fkl.algorithms.parsimonious.centralized import Centralized
-from fkl.algorithms.parsimonious.federated import Federated
-from fkl.algorithms.parsimonious.learner import Parsimonious
 from fkl.algorithms.parsimonious.machines import CascadeMachine, Machine, PooledMachine
+from fkl.algorithms.parsimonious.parsimonious import Centralized, Federated, Parsimonious
 from fkl.basics.errors import BadValue, FklError
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject

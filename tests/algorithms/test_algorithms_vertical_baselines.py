@@ -19,11 +19,10 @@ from sklearn.svm import SVC
 
 from fkl.algorithms.vertical.ciphers import Cipher, Operations, Paillier, Plain, Sorting
 from fkl.algorithms.vertical.fd_svrg import LOSSES, FdSvrg, _slope_of_loss
-from fkl.algorithms.vertical.libsvm_svc import LibsvmSvc
-from fkl.algorithms.vertical.messages import Groups
-from fkl.algorithms.vertical.pp_svmv import PpSvmv
+from fkl.algorithms.vertical.kernel_machines import LibsvmSvc, PpSvmv
+from fkl.algorithms.vertical.parties import Groups
 from fkl.algorithms.vertical.secureboost import LEAF, SecureBoost, Tree
-from fkl.algorithms.vertical.sum_trees import tree_rooted_at
+from fkl.algorithms.vertical.sums import tree_rooted_at
 from fkl.basics.errors import BadValue, FklError
 from fkl.kernels.pointwise_losses import LOSSES as FDSKL_LOSSES
 
@@ -177,8 +176,8 @@ def test_pp_svmv_is_the_pooled_machine(kernel: str) -> None:
 
 def test_pp_svmv_works_on_blocks_as_on_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = PpSvmv(gamma=0.2).fit(X, Y, *THREE, np.random.default_rng(0))
-    monkeypatch.setattr("fkl.algorithms.vertical.pp_svmv.BLOCK", 7 * len(X))
-    monkeypatch.setattr("fkl.algorithms.vertical.libsvm_svc.BLOCK", 100)
+    monkeypatch.setattr("fkl.algorithms.vertical.kernel_machines.BLOCK", 7 * len(X))
+    monkeypatch.setattr("fkl.algorithms.vertical.kernel_machines.PREDICTED", 100)
     blocks = PpSvmv(gamma=0.2).fit(X, Y, *THREE, np.random.default_rng(0))
     np.testing.assert_allclose(blocks.decision(X), whole.decision(X), atol=1e-9)
     assert blocks.decision(X[:0]).shape == (0,)

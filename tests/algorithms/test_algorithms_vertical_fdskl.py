@@ -16,21 +16,19 @@ from scipy.sparse import csr_array
 
 from fkl.algorithms.vertical import dsg
 from fkl.algorithms.vertical.dsg import TURN, Dsg, cosine_features
-from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
-from fkl.algorithms.vertical.fdskl_counts import Counts, seconds
-from fkl.algorithms.vertical.fdskl_letters import MASK, MASKED, FunctionPart, Index
-from fkl.algorithms.vertical.fdskl_worker import Worker
-from fkl.algorithms.vertical.sum_trees import (
+from fkl.algorithms.vertical.fdskl import MASK, MASKED, MASKS, Counts, Fdskl, FunctionPart, Index, Worker, seconds
+from fkl.algorithms.vertical.sums import (
     Tree,
     all_masks_tree,
     binary_tree,
+    gather_at_root,
     mask_trees,
+    pass_down_tree,
     ring_tree,
     seconds_of_sum,
     star_tree,
     tree_rooted_at,
 )
-from fkl.algorithms.vertical.sums import gather_at_root, pass_down_tree
 from fkl.basics import memory
 from fkl.basics.errors import BadValue, FklError
 from fkl.basics.random_streams import Role, Streams

@@ -12,16 +12,13 @@ from hypothesis import strategies as st
 from literal.toy_cipher import Toy
 from numpy.typing import NDArray
 
-from fkl.algorithms.vertical import feature_ridge
+from fkl.algorithms.vertical import ridge as ridges
 from fkl.algorithms.vertical.ciphers import Cipher, Paillier, Plain
 from fkl.algorithms.vertical.fd_svrg import FdSvrg, Linear, Products, Slopes
 from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
-from fkl.algorithms.vertical.feature_ridge import FeatureRidge
-from fkl.algorithms.vertical.libsvm_svc import LibsvmSvc
-from fkl.algorithms.vertical.messages import Count, Groups
-from fkl.algorithms.vertical.nystroem import Nystroem
-from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, VerticalMethod, Wire
-from fkl.algorithms.vertical.pp_svmv import PpSvmv
+from fkl.algorithms.vertical.kernel_machines import LibsvmSvc, Nystroem, PpSvmv
+from fkl.algorithms.vertical.parties import Actor, Count, Groups, Held, Learning, Own, VerticalMethod, Wire
+from fkl.algorithms.vertical.ridge import FeatureRidge
 from fkl.algorithms.vertical.secureboost import SecureBoost
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance import Conformance
@@ -297,5 +294,5 @@ def test_a_worker_has_no_phases_but_its_own() -> None:
 @pytest.fixture(autouse=True)
 def _blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Of few rows, so that there are several."""
-    monkeypatch.setattr(feature_ridge, "BLOCK", 16)
+    monkeypatch.setattr(ridges, "BLOCK", 16)
     yield

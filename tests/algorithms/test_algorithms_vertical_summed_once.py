@@ -12,12 +12,11 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import LinearSVC
 
-from fkl.algorithms.vertical import feature_ridge
-from fkl.algorithms.vertical.feature_ridge import FeatureRidge
-from fkl.algorithms.vertical.messages import Groups
-from fkl.algorithms.vertical.nystroem import JITTER, Nystroem
-from fkl.algorithms.vertical.ring import from_fixed_point, masked_sum, to_fixed_point
-from fkl.algorithms.vertical.squared_hinge import squared_hinge
+from fkl.algorithms.vertical import ridge as ridges
+from fkl.algorithms.vertical.kernel_machines import JITTER, Nystroem
+from fkl.algorithms.vertical.parties import Groups
+from fkl.algorithms.vertical.ridge import FeatureRidge, squared_hinge
+from fkl.algorithms.vertical.sums import from_fixed_point, masked_sum, to_fixed_point
 from fkl.basics.errors import BadValue, FklError
 
 Array = NDArray[np.float64]
@@ -117,7 +116,7 @@ def test_feature_ridge_is_the_pooled_ridge_on_the_features() -> None:
 def test_cosines_and_sines_are_exact_to_rounding(largest: float) -> None:
     """As numpy's, at angles of all quadrants and both signs, and at whole numbers of them."""
     angles = np.append(np.random.default_rng(0).uniform(-largest, largest, 996), np.arange(-2, 2) * np.pi / 2)
-    features = feature_ridge._cosines_of_angles(angles.reshape(-1, 4)) * 2
+    features = ridges._cosines_of_angles(angles.reshape(-1, 4)) * 2
     expected = np.hstack([np.cos(angles).reshape(-1, 4), np.sin(angles).reshape(-1, 4)])
     np.testing.assert_allclose(features, expected, atol=5e-16)
 
@@ -126,7 +125,7 @@ def test_products_of_features_are_the_kernel() -> None:
     """Rahimi and Recht, Claim 1, to the rate of random features."""
     model = FeatureRidge(angles=20_000, gamma=0.7, lam=1.0)
     w = np.sqrt(1.4) * np.random.default_rng(0).standard_normal((7, model.angles))
-    phi = feature_ridge._cosines_of_angles(X[:20] @ w)
+    phi = ridges._cosines_of_angles(X[:20] @ w)
     assert np.abs(phi @ phi.T - rbf_kernel(X[:20], gamma=0.7)).max() < 4 / np.sqrt(model.angles)
 
 
@@ -135,7 +134,7 @@ def test_blocks_and_parties_that_hold_nothing_change_no_digit_that_counts(
     method: Nystroem | FeatureRidge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = method.fit(X, Y, GROUPS, ACTIVE, np.random.default_rng(0))
-    for module in ("nystroem", "feature_ridge"):
+    for module in ("kernel_machines", "ridge"):
         monkeypatch.setattr(f"fkl.algorithms.vertical.{module}.BLOCK", 7)
     blocks = method.fit(X, Y, GROUPS, ACTIVE, np.random.default_rng(0))
     np.testing.assert_allclose(blocks.decision(X), whole.decision(X), atol=1e-5)

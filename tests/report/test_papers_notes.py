@@ -7,11 +7,10 @@ import pytest
 
 from fkl.algorithms.online.learners import AdaRaker
 from fkl.algorithms.parsimonious.dual import Dual, solve
-from fkl.algorithms.parsimonious.learner import Parsimonious
-from fkl.algorithms.parsimonious.quadrature import Quadrature
-from fkl.algorithms.vertical.boosting_trees import LEAF, UNIT, best_split
+from fkl.algorithms.parsimonious.parsimonious import Parsimonious
+from fkl.algorithms.parsimonious.solver import Quadrature
 from fkl.algorithms.vertical.fdskl import Fdskl
-from fkl.algorithms.vertical.secureboost import SecureBoost
+from fkl.algorithms.vertical.secureboost import LEAF, UNIT, SecureBoost, best_split
 from fkl.basics.random_streams import Streams
 from fkl.data.ellipses import BOX, Ellipses
 from fkl.data.store import Store

@@ -7,8 +7,7 @@ import pytest
 from theory.test_theory import found, held
 
 from fkl.algorithms.vertical.dsg import Dsg
-from fkl.algorithms.vertical.fdskl import Fdskl
-from fkl.algorithms.vertical.fdskl_worker import Worker
+from fkl.algorithms.vertical.fdskl import Fdskl, Worker
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups
 from fkl.engines.experiment import Experiment

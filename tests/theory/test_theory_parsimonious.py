@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from theory.test_theory import found, held
 
-from fkl.algorithms.parsimonious.centralized import Centralized
 from fkl.algorithms.parsimonious.dual import Dual, Solution, solve
-from fkl.algorithms.parsimonious.federated import Federated
-from fkl.algorithms.parsimonious.quadrature import Quadrature
+from fkl.algorithms.parsimonious.parsimonious import Centralized, Federated
+from fkl.algorithms.parsimonious.solver import Quadrature
 from fkl.data.ellipses import Ellipses
 from fkl.data.partition import Sites
 from fkl.data.problem import PerReplicate

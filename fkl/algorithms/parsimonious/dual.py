@@ -18,9 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.parsimonious.active import Samples
-from fkl.algorithms.parsimonious.interior import optimum
-from fkl.algorithms.parsimonious.quadrature import Array, Quadrature
+from fkl.algorithms.parsimonious.solver import Array, Quadrature, Samples, optimum
 from fkl.basics.errors import FklError, require
 
 Flags = NDArray[np.bool_]
@@ -265,7 +263,7 @@ def solve(problem: Dual, steps: int, tolerance: float = 1e-7) -> Solution:
     ----------
     problem : Dual
     steps : int
-        Maximum number of Newton's steps of each problem, see `fkl.algorithms.parsimonious.interior.optimum`. The linear
+        Maximum number of Newton's steps of each problem, see `fkl.algorithms.parsimonious.solver.optimum`. The linear
         systems at gamma = 0 before them count as steps, but have no limit.
     tolerance : float
         A problem stops once its duality gap is no larger, in units of the cost.

@@ -9,10 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from fkl.algorithms.vertical.messages import Array, Count, Integers, Letter
-from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
-from fkl.algorithms.vertical.sum_trees import tree_rooted_at
-from fkl.algorithms.vertical.sums import gather_at_root, pass_down_tree
+from fkl.algorithms.vertical.parties import Actor, Array, Count, Held, Integers, Learning, Letter, Own, Wire
+from fkl.algorithms.vertical.sums import gather_at_root, pass_down_tree, tree_rooted_at
 from fkl.basics.errors import require
 from fkl.basics.memory import require_memory
 from fkl.kernels import functions

@@ -1,28 +1,366 @@
 """FDSKL: Algorithms 1 to 3 of Gu et al., Federated Doubly Stochastic Kernel Learning for Vertically Partitioned Data.
 
-`Fdskl` computes the same f as DSG (Lemma 1). `fdskl_worker` is one worker with its own features and the letters that it
-receives, and `fdskl_counts` counts the letters that the workers would send.
+`Worker` is one worker with its own features and the letters that it receives. `Traffic` counts the letters that the
+workers would send. `Fdskl` computes the same f as DSG (Lemma 1).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Scored, World
-from fkl.algorithms.vertical.dsg import Dsg, State, cosine_features
-from fkl.algorithms.vertical.fdskl_counts import CountedLearner, Traffic, seconds
-from fkl.algorithms.vertical.fdskl_letters import SCALAR_BYTES
-from fkl.algorithms.vertical.fdskl_worker import Holder, Worker
-from fkl.algorithms.vertical.messages import SCALAR
+from fkl.algorithms.vertical.dsg import TURN, Dsg, Learner, State, cosine_features
+from fkl.algorithms.vertical.parties import SCALAR, Letter
+from fkl.algorithms.vertical.sums import (
+    Part,
+    Tree,
+    all_masks_tree,
+    gather_at_root,
+    mask_trees,
+    pass_down_tree,
+    tree_rooted_at,
+)
 from fkl.basics.errors import require
 from fkl.basics.random_streams import Role
 from fkl.contract.parties import Actor, Held, Own, Wire, book_letters
 from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
+from fkl.kernels.pointwise_losses import LOSSES
+from fkl.network.settings import CostModel
+
+
+class Index(Letter, kind="index"):
+    """Numbers of an iteration's rows, and its seed, on the way to all."""
+
+
+class MaskedSum(Letter, kind="masked sum"):
+    """Partial sums of some rows under their masks, on the way to the worker that asks."""
+
+
+class MaskSum(Letter, kind="mask sum"):
+    """Their masks."""
+
+
+class FunctionPart(Letter, kind="function part"):
+    """Parts of f of some rows, on the way to the root."""
+
+
+class Shrink(Letter, kind="shrink"):
+    """What coefficients shrink by, on the way to all."""
+
+
+LETTERS = (Index, MaskedSum, MaskSum, FunctionPart, Shrink)
+INDEX, MASKED, MASK, PART, SHRINK = (letter.kind for letter in LETTERS)
+SCALAR_BYTES = {letter.kind: letter.size(1) for letter in LETTERS}
+
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Holder(Own):
+    """Data of one worker, and the seed of directions and duties, which all know.
+
+    Parameters
+    ----------
+    common : Common
+        `Common` of one replicate, with streams that give it only its own phases.
+    duties : (T, 2) int
+        Workers l and l' of each iteration, `Dsg.duties`.
+    batches : (T, B) int or None
+        Rows of the iterations in which a worker may ask; None for one that is not active.
+    """
+
+    common: Common
+    duties: Rows
+    batches: Rows | None
+
+
+class Learned(NamedTuple):
+    """Final knowledge of one worker.
+
+    Attributes
+    ----------
+    features : dict of int to ((D, d), (D,))
+        Directions and coefficients of the features that it requested.
+    stays : dict of int to (D,)
+        Its phases of the features whose mask stays with it.
+    """
+
+    features: dict[int, tuple[Array, Array]]
+    stays: dict[int, Array]
+
+
+@dataclass
+class Worker:
+    """One worker.
+
+    All workers know the rows of every batch once they have received them, so they know which angles are requested
+    again.
+    """
+
+    method: Any  # fdskl.Fdskl
+    own: Holder
+    wire: Wire
+    alpha: dict[int, Array] = field(default_factory=dict)
+    """Coefficients (D,) of the features of its own requests, Lambda."""
+    angles: dict[int, Array] = field(default_factory=dict)
+    """Angles (rows, D) of these features, for the rows in `known`."""
+    known: dict[int, Rows] = field(default_factory=dict)
+    """Rows whose angles are saved, for the features of all workers."""
+
+    def play(self) -> Actor:
+        """Run all iterations and return the result."""
+        for t in range(self.method.iterations):
+            yield from self.iterate(t)
+        drawn = range(self.method.draws)
+        stays = {s: self.phases(s) for s in drawn if self.own.duties[s, 1] == self.own.number}
+        return Learned(
+            {s: (self.method.directions(self.own.common, s), alpha) for s, alpha in self.alpha.items()}, stays
+        )
+
+    def iterate(self, t: int) -> Part:
+        """Algorithm 1, one iteration: rows are sent as their numbers, followed by the seed."""
+        method, own, s = self.method, self.own, t % self.method.draws
+        root = int(own.duties[t, 0])
+        tree, asks = tree_rooted_at(own.parties, root), own.number == root
+        index = np.array([*own.batches[t], t], np.float64) if asks and own.batches is not None else None
+        told_rows = yield from pass_down_tree(tree, own, self.wire, Index, index)  # line 3
+        rows = told_rows[:-1].astype(np.int64)
+        before = sorted(self.known)  # features with coefficients
+        angle = yield from self.asked(s, rows)  # lines 4 and 5
+        f = yield from self.f(before, rows, root)  # lines 6 and 7
+        slope = LOSSES[method.loss].derivative(f, own.labels[rows]) if asks else None
+        gamma = method.gamma_at(t)
+        shrink = np.array([1 - gamma * method.lam]) if asks else None
+        [factor] = yield from pass_down_tree(tree, own, self.wire, Shrink, shrink)  # line 10
+        self.alpha = {number: factor * old for number, old in self.alpha.items()}
+        if slope is not None and angle is not None:  # it asks
+            pull = slope @ (np.sqrt(2) * np.cos(angle))  # line 8, summed over the rows
+            self.alpha[s] = self.alpha.get(s, 0) - gamma * pull / (len(rows) * method.features)  # line 9
+
+    def f(self, before: list[int], rows: Rows, root: int) -> Part:
+        """Sum over the workers of f^l, (rows,), at the root; None elsewhere (Algorithm 1, lines 6 and 7)."""
+        part = np.zeros(len(rows))
+        for s in sorted(before, key=lambda number: (self.own.duties[number, 0], number)):
+            angle = yield from self.asked(s, rows)
+            if angle is not None:
+                part += np.sqrt(2) * np.cos(angle) @ self.alpha[s]  # Algorithm 2
+        total = yield from gather_at_root(
+            tree_rooted_at(self.own.parties, root), self.own, self.wire, FunctionPart, part
+        )
+        return total
+
+    def asked(self, s: int, rows: Rows) -> Part:
+        """Angles (rows, D) of feature s at the worker that holds it: saved angles are not requested again."""
+        known = self.known.get(s, np.zeros(0, np.int64))
+        new = ~np.isin(rows, known)
+        found = None
+        if new.any():
+            found = yield from self.summed(s, rows[new])
+        first = s not in self.known
+        angle: Any = None
+        if found is not None or s in self.angles:
+            # Saved and new angles in the order of the rows.
+            some = self.angles[s] if found is None else found
+            angle = np.empty((len(rows), self.method.features), some.dtype)
+            if found is not None:
+                angle[new] = found
+            if not new.all():
+                order = np.argsort(known)
+                angle[~new] = self.angles[s][order[np.searchsorted(known[order], rows[~new])]]
+        if first or self.method.bank:  # all angles of a bank are saved
+            self.known[s] = np.concatenate([known, rows[new]])
+            if found is not None:
+                self.angles[s] = np.concatenate([self.angles[s], found]) if s in self.angles else found
+        return angle
+
+    def summed(self, s: int, rows: Rows) -> Part:
+        """Angles w'x + b of feature s, (rows, D), at the worker that holds it (Algorithm 3)."""
+        own, fresh = self.own, self.method.masks == "fresh"
+        (root, apart), about = own.duties[s].tolist(), (s, *rows.tolist())
+        value = self.partial(s, rows)
+        b = self.mask(s, value.shape)  # line 2
+        if fresh and own.number == apart:
+            value = value + self.phases(s)  # in the other cases its b is not in T2, so it stays
+        t1, t2 = self.trees(root, apart)
+        xi = yield from gather_at_root(
+            t1, own, self.wire, MaskedSum, self._travelling(value + b), about
+        )  # lines 3 and 5
+        masks = yield from gather_at_root(t2, own, self.wire, MaskSum, self._travelling(b), about)
+        return self._travelling(xi - masks) if own.number == root else None  # line 7
+
+    def partial(self, s: int, rows: Rows) -> Array:
+        """Products (w)_G'(x)_G of its own features of these rows, (rows, D) (Algorithm 3, line 2)."""
+        return np.asarray(self.own.x[rows] @ self.method.directions(self.own.common, s)[:, self.own.features].T)
+
+    def mask(self, s: int, shape: tuple[int, ...]) -> Array:
+        """Uniform numbers from [0, 2 pi] (Algorithm 3, line 2): one per feature, or one per feature and row."""
+        assert self.own.rng is not None
+        fresh = self.method.masks == "fresh"
+        return self.own.rng.uniform(0, TURN, shape) if fresh else np.array(np.broadcast_to(self.phases(s), shape))
+
+    def phases(self, s: int) -> Array:
+        """Its own phases b^j(s), (D,)."""
+        return self.method.phases(self.own.common, s, self.own.number)
+
+    def trees(self, root: int, apart: int) -> tuple[Tree, Tree]:
+        """T1 and T2 of Algorithm 3, which all workers know."""
+        t1, t2 = mask_trees(self.own.parties, root, apart)
+        return t1, all_masks_tree(self.own.parties, root, apart) if self.method.masks == "fresh" else t2
+
+    def _travelling(self, angle: Array) -> Array:
+        return angle if self.method.masks == "paper" else angle % TURN
+
+
+Counts = dict[str, NDArray[np.int64]]
+"""Messages and scalars that each worker sent, (q, 2), by kind of letter."""
+
+
+@dataclass
+class Traffic:
+    """Messages of the protocol, computed from counts.
+
+    The worker that holds an earlier feature s requests it for the rows of a batch that were not in the feature's own
+    batch (Algorithm 2, line 4). All others send once along T1, and once along T2, except for the worker whose mask
+    stays. It is therefore enough to count for each worker the features that it holds and the masks that stay with it,
+    in total and for each row. Features of a bank are requested once per row: their holder saves all angles.
+    """
+
+    method: Any  # fdskl.Fdskl
+    workers: int
+    samples: int
+    batches: NDArray[np.int64]
+    """Rows of each iteration, (T, B)."""
+    duties: NDArray[np.int64]
+    """(T, 2)."""
+    asked: NDArray[np.int32] = field(init=False)
+    """(2, q, 1): iterations in which the worker asked, or was the one apart."""
+    saved: NDArray[np.int32] = field(init=False)
+    """(2, q, n): number of these with the row in their batch."""
+    repeated: NDArray[np.int32] = field(init=False)
+    """(2, q, distinct batches): number of these with exactly the rows of a batch."""
+    same: NDArray[np.int64] = field(init=False)
+    """(T,): number of the batch; iterations with the same rows in their batch share it."""
+    children: NDArray[np.int64] = field(init=False)
+    """(q, q): messages of each worker, second axis, when the first sends to all."""
+    known: NDArray[np.bool_] = field(init=False)
+    """(bank / D, n): rows whose angles of a bank are saved."""
+    angles: int = 0
+    """Asked for so far."""
+
+    def __post_init__(self) -> None:
+        self.same = np.unique(np.sort(self.batches, axis=1), axis=0, return_inverse=True)[1]
+        counted = (1, self.samples, self.same.max() + 1)
+        self.asked, self.saved, self.repeated = (np.zeros((2, self.workers, items), np.int32) for items in counted)
+        self.known = np.zeros((self.method.draws if self.method.bank else 0, self.samples), np.bool_)
+        receivers = [[to for _, to in tree_rooted_at(self.workers, root).links] for root in range(self.workers)]
+        self.children = np.stack([np.bincount(to, minlength=self.workers) for to in receivers])
+
+    def iterate(self, first: int, until: int) -> Counts:
+        """Messages of the iterations from `first` to before `until`; call in this order."""
+        T, size = until - first, self.batches.shape[1]
+        duties = self.duties[first:until]
+        sums = self._sums_of_bank(first, until) if self.method.bank else self._sums_of_new_features(first, until)
+        self.angles += int(sums[0, :, 1].sum())
+        asked_by = np.bincount(duties[:, 0], minlength=self.workers)
+        by_asking, by_apart = sums
+        senders = by_asking.sum(axis=0) - by_asking
+        down = (asked_by @ self.children)[:, None]
+        counts = {
+            INDEX: down * (1, size + 1),
+            MASKED: senders,
+            MASK: senders if self.method.masks == "fresh" else senders - by_apart,
+            PART: (T - asked_by)[:, None] * (1, size),
+            SHRINK: down * (1, 1),
+        }
+        return {kind: count for kind, count in counts.items() if count.any()}
+
+    def _sums_of_new_features(self, first: int, until: int) -> NDArray[np.int64]:
+        """Calls of Algorithm 3 in these iterations and scalars of each link in them, (2, q, 2), by l and by l'.
+
+        A feature is requested for the rows that were not in its own batch, and not at all if its batch had the same
+        rows.
+        """
+        own, D, size = slice(first, until), self.method.features, self.batches.shape[1]
+        duties = self.duties[own]
+        asked = _count_meetings(self.asked, duties, np.zeros((until - first, 1), np.int64))
+        calls = asked - _count_meetings(self.repeated, duties, self.same[own, None])
+        scalars = D * (size * asked - _count_meetings(self.saved, duties, self.batches[own]))
+        begun = np.stack([np.bincount(workers, minlength=self.workers) for workers in duties.T])
+        return np.stack([calls + begun, scalars + size * D * begun], axis=2)  # Algorithm 1, line 5, begins a feature
+
+    def _sums_of_bank(self, first: int, until: int) -> NDArray[np.int64]:
+        """The same calls and scalars for a bank: all features so far that are not saved for some row of the batch."""
+        sums = np.zeros((2, self.workers, 2), np.int64)
+        for t, batch in enumerate(self.batches[first:until], start=first):
+            drawn = min(t + 1, self.method.draws)
+            missing = np.count_nonzero(~self.known[:drawn, batch], axis=1)
+            self.known[:drawn, batch] = True
+            for role in (0, 1):
+                np.add.at(sums[role, :, 0], self.duties[:drawn, role], missing > 0)
+                np.add.at(sums[role, :, 1], self.duties[:drawn, role], self.method.features * missing)
+        return sums
+
+
+def _count_meetings(
+    before: NDArray[np.int32], duties: NDArray[np.int64], items: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """How often earlier iterations had the same item, (2, q), by the earlier one's l and l'.
+
+    Parameters
+    ----------
+    before : (2, q, items) int32
+        Number of earlier iterations with an item, by their l and l'; these iterations are added.
+    duties : (T, 2)
+        l and l' of these iterations.
+    items : (T, m)
+        Items of each iteration, without duplicates.
+    """
+    flat = items.ravel()
+    which, times = np.unique(flat, return_counts=True)
+    met = before[:, :, which] @ times
+    order = np.argsort(flat, kind="stable")
+    later = np.empty(len(flat), np.int64)  # how many of these have the same item afterwards
+    later[order] = np.searchsorted(flat[order], flat[order], side="right") - 1 - np.arange(len(flat))
+    for role, workers in enumerate(np.repeat(duties, items.shape[1], axis=0).T):
+        np.add.at(met[role], workers, later)
+        np.add.at(before[role], (workers, flat), 1)
+    return met
+
+
+@dataclass
+class CountedLearner(Learner):
+    """A replicate with the count of its workers' messages."""
+
+    traffic: Traffic
+
+    def sent(self, until: int) -> Counts:
+        """Messages and scalars of each worker from the iterations already done up to `until`; call before advancing."""
+        return self.traffic.iterate(self.t, until)
+
+
+def seconds(
+    method: Any, workers: int, begin: int, end: int, cost: CostModel, width: int = 8, angles: int | None = None
+) -> float:
+    """Simulated communication time of iterations begin to end, on their critical path.
+
+    Rows and seed down T0, the sums of all features so far over T1 and then T2, the parts of f over T0, and the
+    order to shrink down T0. Workers know at once which features are requested, so all sums of an iteration go together,
+    level by level: a level takes the latency once and (features) (rows) `width` bytes on a link. The few sums that are
+    saved and not requested again are included, unless `angles` gives the number of requests.
+    """
+    t0, (t1, t2) = tree_rooted_at(workers, 0), mask_trees(workers, 0, 1)
+    t2 = all_masks_tree(workers, 0, 1) if method.masks == "fresh" else t2
+    # the mean over iterations, which is enough because times are linear
+    asked = (begin + 1 + end) / 2 * method.features * method.batch if angles is None else angles / max(1, end - begin)
+    told = t0.seconds((method.batch + 1) * width, cost) + t0.seconds(width, cost)
+    parts = t0.seconds(method.batch * width, cost)
+    return (end - begin) * (told + sum(tree.seconds(asked * width, cost) for tree in (t1, t2)) + parts)
+
 
 MASKS = ("paper", "reduced", "fresh")
 

@@ -1,14 +1,33 @@
-"""Code that methods over a vertical partition share, in addition to their contract, `fkl.contract.parties`."""
+"""Keys, letters and types that methods over a vertical partition share, in addition to `fkl.contract.parties`."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fkl.basics.errors import require
 from fkl.contract import parties
-from fkl.contract.parties import Actor, Held, Own, Wire
+from fkl.contract.parties import Actor, Groups, Held, Integers, Own, Wire
 from fkl.data.problem import FOLDS
 from fkl.tasks.task import Task
 from fkl.tasks.vertical import VerticalTask
+from fkl.wire import letters
+from fkl.wire.letters import Count, uncounted
+
+__all__ = ["SCALAR", "Array", "Count", "Groups", "Integers", "Letter", "uncounted"]
+
+Array = NDArray[np.float64]
+SCALAR = 8
+"""Bytes of a float64 or int64 on the wire."""
+
+
+class Letter(letters.Letter):
+    """A letter; the first line of its class gives its kind on a wire: ``class Angles(Letter, kind="angles")``."""
+
+    def __init_subclass__(cls, kind: str, dtype: str = "f8") -> None:
+        cls.kind, cls.dtype = kind, dtype
+
 
 __all__ = ["Actor", "Held", "Learning", "Own", "VerticalMethod", "Wire"]
 

@@ -11,27 +11,348 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-from fkl.algorithms.vertical.boosting_pooled import Boosting, Choice, Key, Left, Pooled, Statistics, Sums
-from fkl.algorithms.vertical.boosting_trees import (
-    FRACTION_BITS,
-    LEAF,
-    UNIT,
-    Forest,
-    Nodes,
-    Tree,
-    best_split,
-    bin_features,
-    coded_statistics,
-    first_bins_of,
+from fkl.algorithms.vertical.ciphers import Cipher, Keys, Operations, Paillier, Plain, Sorting, require_key_bits
+from fkl.algorithms.vertical.parties import (
+    Actor,
+    Array,
+    Count,
+    Groups,
+    Held,
+    Integers,
+    Learning,
+    Letter,
+    Own,
+    Wire,
+    uncounted,
 )
-from fkl.algorithms.vertical.ciphers import Cipher, Operations, Paillier, Plain, Sorting, require_key_bits
-from fkl.algorithms.vertical.messages import Array, Count, Integers
-from fkl.algorithms.vertical.parties import Actor, Held, Learning, Own, Wire
 from fkl.algorithms.vertical.sums import Part, values_of_letter
 from fkl.basics.errors import FklError, require
 from fkl.basics.memory import require_memory
-from fkl.wire.letters import Letter
+from fkl.kernels.cached_njit import njit_cached
+from fkl.kernels.functions import Trees
+from fkl.wire import letters
+
+FRACTION_BITS = 40
+UNIT = 2.0**-FRACTION_BITS
+LEAF = -1
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Nodes, the root first; a sample goes left where x[feature] <= threshold.
+
+    Parameters
+    ----------
+    feature : (m,) int
+        `LEAF` at a leaf.
+    threshold : (m,)
+        Known only to the owner of the feature.
+    owner : (m,) int
+        Party; `LEAF` at a leaf.
+    left, right : (m,) int
+        Nodes.
+    value : (m,)
+        Value that a leaf adds to f; 0 elsewhere.
+    """
+
+    feature: NDArray[np.int64]
+    threshold: Array
+    owner: NDArray[np.int64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    value: Array
+
+    def decision(self, x: Array, rows: Integers | None = None) -> Array:
+        """The tree's contribution to f for samples (n, d), shape (n,), or for some of their rows, (m,)."""
+        rows = np.arange(len(x)) if rows is None else rows
+        return self.value[_leaf_of_rows(x, rows, self.feature, self.threshold, self.left, self.right)]
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Sum of trees.
+
+    Parameters
+    ----------
+    trees : tuple of Tree
+    operations : Operations
+        Operations of training with the cipher.
+    """
+
+    trees: tuple[Tree, ...]
+    operations: Operations
+
+    def decision(self, x: Array) -> Array:
+        """Values f of samples (n, d), shape (n,); a sample is of class 1 where it is above 0."""
+        f = np.zeros(len(x))
+        for tree in self.trees:
+            f += tree.decision(x)
+        return f
+
+    @property
+    def function(self) -> Trees:
+        """As arrays of a stored model, with the nodes of all trees in one array."""
+        sizes = np.cumsum([0, *(len(tree.feature) for tree in self.trees)])
+        columns = {
+            name: np.concatenate([getattr(tree, name) for tree in self.trees])
+            for name in ("feature", "threshold", "left", "right", "value")
+        }
+        inner, first = columns["feature"] != LEAF, np.repeat(sizes[:-1], np.diff(sizes))
+        for side in ("left", "right"):
+            columns[side] = np.where(inner, columns[side] + first, LEAF)
+        return Trees(sizes[:-1], **columns)
+
+
+class Nodes:
+    """A tree that grows."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, float, int, int, int, float]] = []
+
+    def add(self) -> int:
+        """A new node's number."""
+        self.rows.append((LEAF, 0.0, LEAF, LEAF, LEAF, 0.0))
+        return len(self.rows) - 1
+
+    def make_leaf(self, node: int, value: float) -> float:
+        """Make it a leaf of this value."""
+        self.rows[node] = (LEAF, 0.0, LEAF, LEAF, LEAF, value)
+        return value
+
+    def split(self, node: int, feature: int, threshold: float, owner: int) -> tuple[int, int]:
+        """Numbers of its two children."""
+        children = self.add(), self.add()
+        self.rows[node] = (feature, threshold, owner, *children, 0.0)
+        return children
+
+    def tree(self) -> Tree:
+        """The finished tree."""
+        feature, threshold, owner, left, right, value = zip(*self.rows, strict=True)
+        whole = (np.array(column, np.int64) for column in (feature, owner, left, right))
+        features, owners, lefts, rights = whole
+        return Tree(features, np.array(threshold), owners, lefts, rights, np.array(value))
+
+
+def bin_features(x: Array, most: int) -> tuple[tuple[Array, ...], NDArray[np.uint8]]:
+    """Edges between bins, and bins (d, n), of samples (n, d) with at most this many bins per feature.
+
+    Edges are upper ends of all bins of a feature except the last. A bin holds the samples above the previous edge, up
+    to and including its own.
+    """
+    edges: tuple[Array, ...] = ()
+    for column in x.T:
+        values = np.unique(column)
+        if len(values) > most:  # edges are values in the data, so a party can name a split by one of them
+            levels = np.arange(1, most) / most
+            inner = np.unique(np.quantile(column, levels, method="inverted_cdf"))
+            values = np.unique(np.append(inner, values[-1]))
+        edges = (*edges, values[:-1])
+    columns = [np.searchsorted(own, column, side="left") for own, column in zip(edges, x.T, strict=True)]
+    return edges, np.array(columns, np.uint8).reshape(len(edges), len(x))
+
+
+def first_bins_of(edges: tuple[Array, ...]) -> NDArray[np.int64]:
+    """Where the bins of each feature begin in a histogram, and their number."""
+    return np.concatenate([[0], np.cumsum([len(own) + 1 for own in edges])]).astype(np.int64)
+
+
+def coded_statistics(y: Array, f: Array) -> NDArray[np.int64]:
+    """Coded g and h (n, 2) of the logistic loss."""
+    p = expit(f)
+    return np.rint(np.stack([p - (y > 0), p * (1 - p)], axis=1) / UNIT).astype(np.int64)
+
+
+@njit_cached(nogil=True)
+def best_split(
+    histogram: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    total: NDArray[np.int64],
+    lam: float,
+    gamma: float,
+    min_child_weight: float,
+) -> tuple[int, int]:
+    """Feature and edge with the largest gain; the first of ties, (LEAF, LEAF) if no gain is above 0."""
+    feature, edge, best = LEAF, LEAF, 0.0
+    g, h = total[0] * UNIT, total[1] * UNIT
+    before = g * g / (h + lam) if h + lam > 0 else 0.0
+    for k in range(len(starts) - 1):
+        left_g, left_h = 0, 0
+        for place in range(starts[k], starts[k + 1] - 1):
+            left_g += histogram[place, 0]
+            left_h += histogram[place, 1]
+            right_g, right_h = total[0] - left_g, total[1] - left_h
+            least = min(left_h, right_h)
+            if least <= 0 or least * UNIT < min_child_weight:
+                continue
+            lg, lh, rg, rh = left_g * UNIT, left_h * UNIT, right_g * UNIT, right_h * UNIT
+            gain = 0.5 * (lg * lg / (lh + lam) + rg * rg / (rh + lam) - before) - gamma
+            if gain > best:
+                feature, edge, best = k, place - starts[k], gain
+    return feature, edge
+
+
+@njit_cached(nogil=True)
+def _leaf_of_rows(
+    x: Array,
+    rows: Integers,
+    feature: NDArray[np.int64],
+    threshold: Array,
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Leaf (m,) of each of these rows of the samples."""
+    leaves = np.zeros(len(rows), np.int64)
+    for i in range(len(rows)):
+        node = 0
+        while feature[node] != LEAF:
+            node = left[node] if x[rows[i], feature[node]] <= threshold[node] else right[node]
+        leaves[i] = node
+    return leaves
+
+
+class Key(Letter, kind="key", dtype="V"):
+    """Public key, to encrypt and to add ciphertexts; sent once, if the cipher has such a key."""
+
+
+class Statistics(Letter, kind="statistics", dtype="V"):
+    """Encrypted g and h of all samples, (n, 2)."""
+
+
+class Sums(Letter, kind="sums", dtype="V"):
+    """Encrypted sums of g and h in a node over the bins of a party's features, and where each feature's bins begin."""
+
+
+class Choice(Letter, kind="split", dtype="i8"):
+    """The receiver's feature, and its edge, at which a node is split."""
+
+
+class Left(Letter, kind="left", dtype="?"):
+    """Which samples of a node go left, one bit each."""
+
+
+@dataclass(frozen=True)
+class Summed:
+    """Features whose sums are computed together.
+
+    sorting of all samples into their bins; places (sorting.starts[-1],) of these in the histogram of all features.
+    """
+
+    sorting: Sorting
+    places: NDArray[np.int64]
+
+    @classmethod
+    def from_bins(cls, bins: Integers, starts: NDArray[np.int64], some: NDArray[np.bool_]) -> "Summed":
+        """Some features (d,) of those with these bins (d, n), which begin at `starts` in the histogram of all."""
+        widths = np.diff(starts)
+        begins = np.concatenate([[0], np.cumsum(widths[some])])
+        sorting = Sorting.from_bins(np.asfortranarray(bins[some]), begins)  # a sample's bins are read together
+        return cls(sorting, np.flatnonzero(np.repeat(some, widths)))
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """The parties and the information that they may exchange.
+
+    numbers of the parties, the first of them the active one; edges: of the bins of each feature; starts (d + 1,): where
+    the bins of each begin in the histogram of all; owner (d,); bins (d, n) of all samples; own, of the active party,
+    and others, of all passive ones; sizes: how many sums each passive party answers with.
+    """
+
+    numbers: tuple[int, ...]
+    edges: tuple[Array, ...]
+    starts: NDArray[np.int64]
+    owner: NDArray[np.int64]
+    bins: Integers
+    own: Summed
+    others: Summed
+    sizes: tuple[int, ...]
+    keys: Keys
+    count: Count = uncounted
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the function that counts: a checkpoint holds data only."""
+        return {name: value for name, value in vars(self).items() if name != "count"}
+
+    @classmethod
+    def from_parties(cls, x: Array, groups: Groups, root: int, bins: int, cipher: Cipher) -> "Pooled":
+        """Parties of samples (n, d), with the features of each, the active one, and the most bins a feature."""
+        numbers = (root, *(party for party in range(len(groups)) if party != root))
+        owner = np.zeros(x.shape[1], np.int64)
+        for party, features in enumerate(groups):
+            owner[features] = party
+        edges, sorted_in = bin_features(x, bins)
+        starts = first_bins_of(edges)
+        own, others = (Summed.from_bins(sorted_in, starts, some) for some in (owner == root, owner != root))
+        sizes = tuple(2 * int(np.diff(starts)[groups[party]].sum()) for party in numbers[1:])
+        return cls(numbers, edges, starts, owner, sorted_in, own, others, sizes, cipher.keys())
+
+    @property
+    def active(self) -> int:
+        """The party with the labels and the keys."""
+        return self.numbers[0]
+
+    @property
+    def passive(self) -> tuple[int, ...]:
+        """The parties without labels."""
+        return self.numbers[1:]
+
+    def send_statistics(self, statistics: NDArray[np.int64]) -> Any:
+        """Encrypt g and h (n, 2) for the passive parties; None if there are none."""
+        if not self.passive:
+            return None
+        sealed, size = self.keys.encrypt(statistics), statistics.size
+        for party in self.passive:
+            Statistics.book(self.count, self.active, party, size, width=self.keys.width)
+        return sealed
+
+    def histogram(self, statistics: NDArray[np.int64], sealed: Any, rows: Integers) -> NDArray[np.int64]:
+        """Sums of g and h over the bins of all features, as the active party holds them.
+
+        The sums of all passive parties are computed at once, so a sample is read once instead of once per party.
+        """
+        histogram = np.empty((int(self.starts[-1]), 2), np.int64)
+        histogram[self.own.places] = self.own.sorting.sums(statistics, rows)[0]
+        for party, size in zip(self.passive, self.sizes, strict=True):
+            Sums.book(self.count, party, self.active, size, width=self.keys.width)
+        if self.passive:
+            histogram[self.others.places] = self.keys.decrypt(self.keys.sums(sealed, rows, self.others.sorting))
+        return histogram
+
+    def divide_rows(self, rows: Integers, feature: int, edge: int, told: bool) -> NDArray[np.bool_]:
+        """Rows that go left: the owner sends them, and the other parties learn which children may be split.
+
+        The letter has one bit per sample.
+        """
+        owner, active = int(self.owner[feature]), self.active
+        left: NDArray[np.bool_] = self.bins[feature, rows] <= edge
+        if owner != active:
+            Choice.book(self.count, active, owner, 2)
+            Left.book(self.count, owner, active, len(rows))
+        for party in self.passive:
+            if told and party != owner:
+                Left.book(self.count, active, party, len(rows))
+        return left
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """State between two trees.
+
+    Parameters
+    ----------
+    world : Pooled
+        The parties, without a counter of sums.
+    f : (n,)
+        Sum of the trees for each sample.
+    trees : tuple of Tree
+    """
+
+    world: Pooled
+    f: Array
+    trees: tuple[Tree, ...]
+
 
 MOST_SAMPLES = 1 << (62 - FRACTION_BITS)
 """Sums of this many g, each at most 1 in magnitude, are exact in 64 bits."""
@@ -199,7 +520,7 @@ class Active:
         self._method, self._own, self._wire, self._edges, self._sorting = method, own, wire, edges, sorting
         self._passive = [party for party in range(own.parties) if party != own.number]
         self._keys = method.cipher_in_use.keys()
-        self._early: dict[tuple[int, type[Letter], int], Letter] = {}
+        self._early: dict[tuple[int, type[letters.Letter], int], letters.Letter] = {}
 
     def play(self) -> Actor:
         """All trees, with edges' numbers as thresholds, and its own edges."""
@@ -263,7 +584,7 @@ class Active:
                 pieces[feature] = sums[party][begins[party][number] : begins[party][number + 1]]
         return np.concatenate(pieces), np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
 
-    def _awaited_letter(self, sender: int, kind: type[Letter], node: int) -> Part:
+    def _awaited_letter(self, sender: int, kind: type[letters.Letter], node: int) -> Part:
         """A party's letter of this kind about a node; stores other letters that arrive before it."""
         while (sender, kind, node) not in self._early:
             letter = yield sender

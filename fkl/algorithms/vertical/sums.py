@@ -1,15 +1,234 @@
-"""One party's part of sums along a tree and round a ring; `sum_trees` and `ring` have the pooled sums."""
+"""Sums over the parties along a tree, a ring or a star: plans, their time, pooled sums, and one party's part.
 
-from collections.abc import Generator
+The masked ring is that of Yu, Vaidya and Jiang, "Privacy-preserving SVM classification on vertically partitioned data"
+(2006), Section 4: a sum of integers under a mask that is removed exactly.
+"""
+
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.vertical.ring import Words
-from fkl.algorithms.vertical.sum_trees import Tree
+from fkl.algorithms.vertical.parties import Array, Count, Groups
+from fkl.basics.errors import FklError, require
 from fkl.contract.parties import Own, Wire
+from fkl.kernels.cached_njit import njit_cached
+from fkl.network.settings import CostModel
 from fkl.wire.letters import Letter
+
+Link = tuple[int, int]
+"""Sender, receiver."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A plan for a sum: level after level, senders pass on their partial sums, and receivers add them to theirs.
+
+    Parameters
+    ----------
+    root : int
+        Worker that ends up with the sum.
+    levels : tuple of tuples of (sender, receiver)
+        Links that are used at the same time. Every worker but the root sends once, after it has received.
+    """
+
+    root: int
+    levels: tuple[tuple[Link, ...], ...] = ()
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """All links in the order in which they are used."""
+        return tuple(link for level in self.levels for link in level)
+
+    @cached_property
+    def workers(self) -> frozenset[int]:
+        """Leaves of the tree: every worker holds one."""
+        return frozenset({self.root, *(sender for sender, _ in self.links)})
+
+    @cached_property
+    def sent(self) -> tuple[frozenset[int], ...]:
+        """Leaves under each link, in the order of `links`."""
+        gathered = {worker: frozenset({worker}) for worker in self.workers}
+        under = []
+        for sender, receiver in self.links:
+            under.append(gathered[sender])
+            gathered[receiver] |= gathered[sender]
+        return tuple(under)
+
+    def seconds(self, size: float, cost: CostModel) -> float:
+        """Time of a sum of `size` bytes on the critical path.
+
+        Levels follow one another; in a level all receivers work in parallel, each with one link: latency + (messages it
+        receives) size / bandwidth.
+        """
+        total = 0.0
+        for level in self.levels:
+            busiest = max(np.unique([receiver for _, receiver in level], return_counts=True)[1])
+            total += cost.latency_s + float(busiest) * size / cost.bandwidth_bytes_per_s
+        return total
+
+
+def binary_tree(workers: list[int]) -> Tree:
+    """Binary tree: neighbours pair up, and the first of each pair adds the second's value, until one is left.
+
+    FDSKL, Section 2.3.1 and Figure 2 (a): with four workers 1 adds the value of 2 while 3 adds that of 4, then 1 adds
+    the value of 3. Depth ceil(log2(workers)).
+    """
+    levels, left = [], list(workers)
+    while len(left) > 1:
+        levels.append(tuple(zip(left[1::2], left[::2], strict=False)))
+        left = left[::2]
+    return Tree(workers[0], tuple(levels))
+
+
+def ring_tree(workers: list[int]) -> Tree:
+    """The last worker sends to the one before it, and so on to the first (Yu et al. 2006): one link per level."""
+    order = workers[::-1]
+    return Tree(workers[0], tuple((link,) for link in pairwise(order)))
+
+
+def star_tree(workers: list[int]) -> Tree:
+    """All send to the first worker at once (Wan et al. 2007)."""
+    level = tuple((worker, workers[0]) for worker in workers[1:])
+    return Tree(workers[0], (level,) if level else ())
+
+
+STRUCTURES = {"tree": binary_tree, "ring": ring_tree, "star": star_tree}
+"""The structures of Figure 4, each a function of the list of its workers, root first."""
+
+
+def seconds_of_sum(structure: str, workers: int, size: float, cost: CostModel) -> float:
+    """Seconds for a sum of `size` bytes over this many workers (Figure 4).
+
+    Raises
+    ------
+    fkl.basics.errors.BadValue
+        If there is no such structure.
+    """
+    require(structure in STRUCTURES, "structure", structure, f"one of {', '.join(STRUCTURES)}")
+    return STRUCTURES[structure](list(range(workers))).seconds(size, cost)
+
+
+def tree_rooted_at(workers: int, root: int) -> Tree:
+    """T0 of an iteration: the binary tree over all workers with this root."""
+    return binary_tree([(root + step) % workers for step in range(workers)])
+
+
+def mask_trees(workers: int, root: int, apart: int) -> tuple[Tree, Tree]:
+    """T1 over all workers, and T2 over all except the one whose mask stays, totally different (FDSKL, Algorithm 3).
+
+    T1 pairs up the workers except the root, `apart` first; T2 pairs up the same row from its second worker on; both
+    pass the sum on to the root. Every subtree of T1 then starts at an even place of the row and every subtree of T2 at
+    an odd one, so none belongs to both (Definition 2). A worker that adds in T1 only sends in T2, except for the root,
+    which receives one message in each. So no worker holds a masked sum and its mask. Definition 2 alone does not
+    guarantee this: the pairing of Figure 2 (a), ((1, 2), (3, 4)), and ((1, 3), 2) share no subtree, but worker 2 sends
+    its masked value in the first and its bare mask in the second to worker 1. The tests look for such workers.
+
+    With two workers T1 is one link and T2 is only the root, whose own mask is the only one to remove. With three
+    workers the other two are added in T1, so the mask that T2 carries to the root does not unmask a single value. In
+    both cases the root obtains the sum of all partial sums and the mask that stays, and learns no more than with many
+    workers. With two workers, however, this is the other one's partial sum under a single mask.
+
+    Parameters
+    ----------
+    workers : int
+        q, at least 2.
+    root : int
+        The active worker that asks.
+    apart : int
+        l', another worker.
+    """
+    if root == apart or workers < 2:
+        raise FklError(f"worker {root} of {workers} needs another worker whose mask stays")
+    row = [(apart + step) % workers for step in range(workers)]
+    row.remove(root)
+    return _pairs_before_root(row, root), _pairs_before_root(row[1:], root)
+
+
+def all_masks_tree(workers: int, root: int, apart: int) -> Tree:
+    """T2 over all workers, including `apart`, if no mask stays.
+
+    It is T2 of `mask_trees` with `apart` at the end of the row, where it never adds. Again only the root receives in
+    both trees. The root learns the sum over all others, as required; this is the only subtree that both trees share.
+    """
+    row = [(apart + step) % workers for step in range(workers)]
+    row.remove(root)
+    return _pairs_before_root([*row[1:], row[0]], root)
+
+
+def _pairs_before_root(row: list[int], root: int) -> Tree:
+    """Pairs of workers; the first worker sends the sum to the root."""
+    if not row:
+        return Tree(root)
+    return Tree(root, (*binary_tree(row).levels, ((row[0], root),)))
+
+
+FRACTION_BITS = 40
+LARGEST = 2.0 ** (62 - FRACTION_BITS)
+"""Larger sums do not fit into 64 bits."""
+
+Words = NDArray[np.unsignedinteger]
+
+
+def ring_order(groups: Groups, first: int) -> list[int]:
+    """Parties in the order of the ring, which begins and ends with the same party."""
+    return [first, *(party for party in range(len(groups)) if party != first)]
+
+
+def masked_sum(parts: Iterable[Words], rng: np.random.Generator) -> Words:
+    """Sum modulo 2^32 or 2^64, depending on the word length, of one array of each party.
+
+    The first party adds a mask, uniform on all words, so the other parties receive uniform words, whatever the data.
+    When the sum is back, the first party subtracts the mask. The two neighbours of a party in the ring can find its
+    array if they exchange their messages.
+
+    Parameters
+    ----------
+    parts : iterable of arrays of one shape, uint32 or uint64
+        In the order of the ring; the first must be writable, and is overwritten.
+    rng : numpy.random.Generator
+        The first party's own.
+    """
+    parties = iter(parts)
+    passed = next(parties)
+    word = passed.dtype
+    mask = rng.integers(0, np.iinfo(word).max, size=passed.shape, dtype=word, endpoint=True)
+    passed += mask
+    for part in parties:
+        passed += part
+    passed -= mask
+    return passed
+
+
+def book_ring(count: Count, kind: type[Letter], ring: list[int], scalars: int) -> None:
+    """Count one letter of this many scalars on every link of the ring."""
+    for sender, receiver in pairwise([*ring, ring[0]]):
+        if sender != receiver:
+            kind.book(count, sender, receiver, scalars)
+
+
+def to_fixed_point(numbers: Array) -> NDArray[np.uint64]:
+    """Whole multiples of 2^-40 modulo 2^64, which overwrite the numbers."""
+    words = numbers.reshape(-1)
+    _write_fixed_point(words, words.view(np.int64))
+    return words.view(np.uint64).reshape(numbers.shape)
+
+
+@njit_cached(nogil=True)
+def _write_fixed_point(numbers: Array, words: NDArray[np.int64]) -> None:
+    """One pass over the memory that both share."""
+    for i in range(len(numbers)):
+        words[i] = np.int64(np.rint(numbers[i] * 2.0**FRACTION_BITS))
+
+
+def from_fixed_point(words: NDArray[np.uint64], out: Array | None = None) -> Array:
+    """Inverse of `to_fixed_point`: numbers between -2^23 and 2^23."""
+    return np.multiply(words.view(np.int64), 2.0**-FRACTION_BITS, out=out)
+
 
 Part = Generator[int, Letter | None, Any]
 
@@ -41,7 +260,7 @@ def pass_down_tree(tree: Tree, own: Own, wire: Wire, kind: type[Letter], values:
 def round_the_ring(order: list[int], own: Own, wire: Wire, kind: type[Letter], words: Words) -> Part:
     """Sum modulo 2^32 or 2^64 of all parties' words, at the first of the ring; None at any other party.
 
-    The first party's mask, uniform on all words, is removed when the sum is back (see `ring.masked_sum`).
+    The first party's mask, uniform on all words, is removed when the sum is back (see `masked_sum`).
     """
     place = order.index(own.number)
     before, after = order[place - 1], order[(place + 1) % len(order)]

@@ -4,7 +4,7 @@ import math
 
 import pandas as pd
 
-from fkl.algorithms.vertical.sum_trees import STRUCTURES, seconds_of_sum
+from fkl.algorithms.vertical.sums import STRUCTURES, seconds_of_sum
 from fkl.network.settings import CostModel
 from fkl.papers.fdskl.chosen import SHARE, Key, samples
 from fkl.papers.fdskl.errors import refusal

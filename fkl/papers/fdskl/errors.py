@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from fkl.algorithms.vertical.pp_svmv import PpSvmv
+from fkl.algorithms.vertical.kernel_machines import PpSvmv
 from fkl.basics.errors import FklError
 from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, SHARE, Key, samples
 from fkl.report.compare.statistics import student_interval

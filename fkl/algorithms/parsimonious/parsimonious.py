@@ -1,4 +1,8 @@
-"""Code that the federated and the centralized learner of Peifer and Ribeiro share: S x W, classes, and columns."""
+"""The federated (PF) and the centralized learner (PC) of Peifer and Ribeiro.
+
+Federated Classification using Parsimonious Functions in Reproducing Kernel Hilbert Spaces. PF is Algorithms 2 and 3. PC
+is Algorithm 1, the same problem on all samples.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +13,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import HoldOut, World
 from fkl.algorithms.parsimonious.dual import Dual, Model, Solution, representation, solve
-from fkl.algorithms.parsimonious.quadrature import Array, Quadrature, smallest_box
+from fkl.algorithms.parsimonious.solver import Array, Quadrature, smallest_box
 from fkl.basics.errors import require
 from fkl.basics.memory import require_memory
 from fkl.basics.random_streams import Role
@@ -280,3 +284,79 @@ def signed_labels(classes: Array, y: Array) -> list[Array]:
     """Labels -1 and 1 of a target (n,), for each function to be learned."""
     chosen = classes[1:] if len(classes) == 2 else classes
     return [np.where(y == value, 1.0, -1.0) for value in chosen]
+
+
+@dataclass(frozen=True)
+class Critical:
+    """Relevant samples in a client's own problems: features (n, d), class (n,) and mu of every function (n, F)."""
+
+    samples: tuple[Ragged, Ragged, Ragged]
+
+
+@dataclass(frozen=True)
+class Federated(Parsimonious):
+    """Agents solve their own problem and send its relevant samples, once; the server solves the problem on these."""
+
+    label: ClassVar[str] = "PF"
+
+    def choose(self, common: CommonOfClasses, client: Client, samples: Owned, turn: Turn) -> tuple[Client, Critical]:
+        """Algorithm 2. The problems of all agents are solved together; none changes a bit of another's solution."""
+
+        def of_one(r: int) -> tuple[tuple[Solution, ...], Array]:
+            x, y, agent = samples.replicate(r)
+            quadrature = self.quadrature(common, client.box, r)
+            local, mu = [], []
+            for label in signed_labels(common.classes[r], y):
+                problem = Dual.of_agents(quadrature, x, label, agent, self.gamma, self.eps)
+                local.append(self.solution(problem))
+                # Samples are ordered by agent, so the problems' rows in their order are those of the samples.
+                mu.append(local[-1].mu[problem.present])
+            return tuple(local), np.stack(mu, axis=1)
+
+        local, mus = zip(*by_replicate(of_one, len(samples.x.values)), strict=True)
+        sent: list[list[list[Array]]] = [[], [], []]
+        for r, mu in enumerate(mus):
+            ends = np.cumsum([len(one) for one in samples.y.values[r]])[:-1]
+            own = list(zip(samples.x.values[r], samples.y.values[r], np.split(mu, ends), strict=True))
+            for number, column in enumerate(sent):
+                column.append([parts[number][(parts[2] > 0).any(axis=1)] for parts in own])
+        count = np.array([[len(one) for one in of_one] for of_one in sent[1]])
+        payloads = [Ragged(tuple(map(tuple, column))) for column in sent]
+        return replace(client, local=local, sent=count), Critical((payloads[0], payloads[1], payloads[2]))
+
+    def solve(self, common: CommonOfClasses, box: Array, up: Critical, r: int) -> tuple[Solution, ...]:
+        """Algorithm 3. It would start from the agents' mu; Newton's method needs no start."""
+        x, y, _ = (np.concatenate(payload.values[r]) for payload in up.samples)
+        quadrature = self.quadrature(common, box, r)
+        return tuple(
+            self.solution(Dual.single(quadrature, x, label, self.gamma, self.eps))
+            for label in signed_labels(common.classes[r], y)
+        )
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Samples of a client: features (n, d) and class (n,)."""
+
+    samples: tuple[Ragged, Ragged]
+
+
+@dataclass(frozen=True)
+class Centralized(Parsimonious):
+    """Agents send all their samples; the server solves the problem on these (Algorithm 1)."""
+
+    label: ClassVar[str] = "PC"
+
+    def choose(self, common: CommonOfClasses, client: Client, samples: Owned, turn: Turn) -> tuple[Client, Pool]:
+        """All samples."""
+        count = np.array([[len(one) for one in of_one] for of_one in samples.y.values])
+        return replace(client, sent=count), Pool((samples.x, samples.y))
+
+    def solve(self, common: CommonOfClasses, box: Array, up: Pool, r: int) -> tuple[Solution, ...]:
+        """One problem per function."""
+        x, y = (np.concatenate(payload.values[r]) for payload in up.samples)
+        quadrature = self.quadrature(common, box, r)
+        problems = [
+            Dual.single(quadrature, x, label, self.gamma, self.eps) for label in signed_labels(common.classes[r], y)
+        ]
+        return tuple(self.solution(problem) for problem in problems)

@@ -1,0 +1,443 @@
+"""Machines on the kernel of two samples: LIBSVM on pooled data, and two whose parties sum their parts round a ring.
+
+`PpSvmv` is that of Yu, Vaidya and Jiang (2006). `Nystroem` is a classifier in the span of some of the samples, the
+landmarks: Williams and Seeger, "Using the Nystroem method to speed up kernel machines" (2000). Its sums go round the
+ring of PP-SVMV, N M numbers instead of N (N + 1) / 2.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
+
+from fkl.algorithms.vertical.parties import (
+    SCALAR,
+    Actor,
+    Array,
+    Count,
+    Groups,
+    Held,
+    Integers,
+    Learning,
+    Letter,
+    Own,
+    Wire,
+    uncounted,
+)
+from fkl.algorithms.vertical.ridge import kernel_ridge, ridge, squared_hinge
+from fkl.algorithms.vertical.sums import (
+    LARGEST,
+    book_ring,
+    from_fixed_point,
+    masked_sum,
+    ring_order,
+    round_the_ring,
+    to_fixed_point,
+    values_of_letter,
+)
+from fkl.basics.errors import FklError, require
+from fkl.basics.memory import require_memory
+from fkl.kernels.client_tiles import row_blocks
+from fkl.kernels.functions import Function, Linear, OnPoints
+
+PREDICTED = 1 << 22
+"""Kernel values that are held at a time for predictions."""
+LEAST_TOLERANCE = 1e-9
+"""Smaller tolerances may be impossible because of rounding."""
+MOST_MIB = 1e6
+
+
+@dataclass(frozen=True)
+class Machine:
+    """f(x) = sum_s weight_s K(support_s, x) + bias.
+
+    Parameters
+    ----------
+    support : (s, d)
+    weight : (s,)
+    bias : float
+    gamma : float or None
+        gamma of the RBF kernel exp(-gamma |x - x'|^2); None for the linear kernel x'x'.
+    """
+
+    support: Array
+    weight: Array
+    bias: float
+    gamma: float | None
+
+    def decision(self, x: Array) -> Array:
+        """Values f of samples (n, d), shape (n,); a sample is of class 1 where it is above 0."""
+        if self.gamma is None:
+            return x @ (self.weight @ self.support) + self.bias
+        norms = np.square(self.support).sum(axis=1)
+        values = []
+        for rows in row_blocks(len(x), len(norms), PREDICTED):  # a loose tolerance may end with no support vector
+            block = x[rows]
+            kernel = rbf(block @ self.support.T, np.square(block).sum(axis=1), norms, self.gamma)
+            values.append(kernel @ self.weight)
+        return np.concatenate(values) + self.bias if values else np.zeros(0)
+
+    @property
+    def function(self) -> Function:
+        """As arrays of a stored model."""
+        if self.gamma is None:
+            return Linear(self.weight @ self.support, np.array(self.bias))
+        scales = np.array([np.sqrt(2 * self.gamma)])
+        return OnPoints.gaussian(self.support, scales, self.weight[None, None], np.array([self.bias]))
+
+
+def rbf(products: Array, rows: Array, columns: Array, gamma: float) -> Array:
+    """RBF kernel from inner products (n, m) and squared norms (n,) and (m,); overwrites and returns the products."""
+    products *= -2
+    products += rows[:, None]
+    products += columns
+    np.maximum(products, 0, out=products)
+    products *= -gamma
+    return np.exp(products, out=products)
+
+
+def require_stopping(tolerance: float, cache_mib: float) -> None:
+    """Refuse values with which LIBSVM would not end, or would use up the memory."""
+    require(LEAST_TOLERANCE <= tolerance < np.inf, "tolerance", tolerance, f"a number from {LEAST_TOLERANCE:g}")
+    require(0 < cache_mib <= MOST_MIB, "cache_mib", cache_mib, f"a number > 0, at most {MOST_MIB:g}")
+
+
+def require_cache(cache_mib: float, samples: int) -> None:
+    """Refuse a cache that does not fit; it holds no more than all kernel values, four bytes each."""
+    needed = min(int(cache_mib * 2**20), 4 * samples**2)
+    require_memory(needed, "LIBSVM's cache of kernel values", f"algo.cache_mib={cache_mib:g}")
+
+
+def require_two_classes(y: Array) -> None:
+    """Raise FklError unless labels are -1 and 1, and both occur."""
+    if not np.array_equal(np.unique(y), (-1, 1)):
+        raise FklError("the labels of the training samples must be -1 and 1, and both must occur")
+
+
+@dataclass(frozen=True)
+class LibsvmSvc(Learning):
+    """scikit-learn's SVC, which is LIBSVM, with the RBF kernel.
+
+    Chang and Lin, "LIBSVM: a library for support vector machines" (2011).
+
+    Parameters
+    ----------
+    C : float
+        Penalty of a sample on the wrong side.
+    gamma : float
+        The kernel is exp(-gamma |x - x'|^2).
+    tolerance : float
+        LIBSVM's stopping criterion.
+    cache_mib : float
+        Memory for kernel values, without influence on results. 200 is scikit-learn's default; 500 took longer on
+        cod_rna.
+    """
+
+    label: ClassVar[str] = "LIBSVM"
+    pooled: ClassVar[bool] = True
+
+    C: float = 1.0
+    gamma: float = 1.0
+    tolerance: float = 1e-3
+    cache_mib: float = 200.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 < self.C < np.inf, "C", self.C, "a number > 0")
+        require(0 < self.gamma < np.inf, "gamma", self.gamma, "a number > 0")
+        require_stopping(self.tolerance, self.cache_mib)
+
+    def begin(self, held: Held, rng: np.random.Generator) -> None:
+        """There is no state, because there is one round.
+
+        Raises
+        ------
+        fkl.basics.errors.FklError
+            If the cache may grow larger than the memory, which would end LIBSVM.
+        """
+        require_cache(self.cache_mib, len(held.x))
+
+    def advance(self, held: Held, learned: None, count: Count) -> tuple[None, Machine]:
+        """Learn from x and y, without other inputs or messages."""
+        from sklearn.svm import SVC
+
+        require_two_classes(held.y)
+        svc = SVC(C=self.C, gamma=self.gamma, tol=self.tolerance, cache_size=self.cache_mib).fit(held.x, held.y)
+        return None, Machine(svc.support_vectors_, svc.dual_coef_[0], float(svc.intercept_[0]), self.gamma)
+
+
+BLOCK = 1 << 19
+"""Entries of the matrix that are computed at a time."""
+GIB = 2**30
+
+
+class Matrix(Letter, kind="matrix", dtype="u8"):
+    """The different entries of the matrix so far, masked."""
+
+
+class Trained(NamedTuple):
+    """The first active party's machine: the indices of support vectors, and the rest of `Machine`."""
+
+    support: NDArray[np.integer]
+    weight: Array
+    bias: float
+    gamma: float | None
+
+
+@dataclass(frozen=True)
+class PpSvmv(Learning):
+    """Inner products of all samples are summed round a ring under a random mask, then an SVM learns from the sum.
+
+    The ring begins and ends with the active party. Entries are whole multiples of 2^-40, added modulo 2^64, so the
+    mask, uniform on all 64-bit numbers, hides them perfectly and is removed exactly. With two parties the active one
+    learns the other's matrix, so the paper requires three. A party sends the N (N + 1) / 2 different entries.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "linear"}
+        exp(-gamma |x - x'|^2), or x'x'.
+    C : float
+        Penalty of a sample on the wrong side.
+    gamma : float
+        gamma of the rbf kernel.
+    tolerance : float
+        LIBSVM's stopping criterion.
+    cache_mib : float
+        Memory for kernel values.
+    memory_gib : float
+        Largest allowed matrix of all inner products.
+    """
+
+    label: ClassVar[str] = "PP-SVMV"
+
+    kernel: str = "rbf"
+    C: float = 1.0
+    gamma: float = 1.0
+    tolerance: float = 1e-3
+    cache_mib: float = 500.0
+    memory_gib: float = 4.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.kernel in ("rbf", "linear"), "kernel", self.kernel, "rbf or linear")
+        for key in ("C", "gamma", "memory_gib"):
+            value = getattr(self, key)
+            require(0 < value < np.inf, key, value, "a number > 0")
+        require_stopping(self.tolerance, self.cache_mib)
+
+    def begin(self, held: Held, rng: np.random.Generator) -> np.random.Generator:
+        """Keep the mask's generator."""
+        self.require_room(len(held.x))
+        require_cache(self.cache_mib, len(held.x))
+        return rng
+
+    def advance(self, held: Held, learned: np.random.Generator, count: Count) -> tuple[np.random.Generator, Machine]:
+        """Merge, then learn; the first active party draws the mask and learns.
+
+        Raises
+        ------
+        fkl.basics.errors.FklError
+            If the matrix does not fit, or inner products are too large to be coded.
+        """
+        gram = self.merged(held.x, held.groups, held.active, learned, count)
+        support, weight, bias, gamma = self._trained(gram, held.y)
+        return learned, Machine(held.x[support], weight, bias, gamma)
+
+    def party(self, own: Own, wire: Wire) -> Actor:
+        """One party's part of the ring; the first active one learns."""
+        x = np.ascontiguousarray(own.x, np.float64)
+        upper = np.triu_indices(len(x))
+        words = yield from round_the_ring(
+            ring_order(own.groups, own.root), own, wire, Matrix, to_fixed_point((x @ x.T)[upper])
+        )
+        if words is None:
+            return None
+        gram = np.empty((len(x), len(x)))
+        gram[upper] = from_fixed_point(words)
+        gram.T[upper] = gram[upper]
+        return self._trained(gram, own.labels)
+
+    def assembled(self, parts: list["Trained"], held: Held) -> Machine:
+        """The first active party's solution on the support vectors; each party has its own features of these."""
+        support, weight, bias, gamma = parts[held.active[0]]
+        return Machine(held.x[support], weight, bias, gamma)
+
+    def _trained(self, gram: Array, y: Array) -> "Trained":
+        """A machine from the inner products (N, N), which are overwritten."""
+        from sklearn.svm import SVC
+
+        require_two_classes(y)
+        gamma = self.gamma if self.kernel == "rbf" else None
+        if gamma is not None:
+            squares = gram.diagonal().copy()
+            for block in row_blocks(len(gram), len(gram), BLOCK):
+                rbf(gram[block], squares[block], squares, gamma)
+        svc = SVC(C=self.C, kernel="precomputed", tol=self.tolerance, cache_size=self.cache_mib).fit(gram, y)
+        return Trained(svc.support_, svc.dual_coef_[0], float(svc.intercept_[0]), gamma)
+
+    def merged(
+        self, x: Array, groups: Groups, active: tuple[int, ...], rng: np.random.Generator, count: Count = uncounted
+    ) -> Array:
+        """Inner products (N, N) of samples (N, d), as the first active party holds them after the ring."""
+        self.require_room(len(x))
+        if np.square(x).sum(axis=1).max() >= LARGEST:
+            raise FklError(f"PP-SVMV codes inner products below {LARGEST:g} only: normalise the features")
+        samples, ring = len(x), ring_order(groups, active[0])
+        parts = [np.ascontiguousarray(x[:, groups[party]], np.float64) for party in ring]
+        gram = np.empty((samples, samples))
+        for block in row_blocks(samples, samples, BLOCK):
+            rest = slice(block.start, samples)  # the matrix is symmetric
+            merged = masked_sum((to_fixed_point(part[block] @ part[rest].T) for part in parts), rng)
+            from_fixed_point(merged, out=gram[block, rest])
+            gram[rest, block] = gram[block, rest].T
+        book_ring(count, Matrix, ring, samples * (samples + 1) // 2)
+        return gram
+
+    def require_room(self, samples: int) -> None:
+        """Refuse a matrix that would be larger than `memory_gib`, or than the memory."""
+        needed = SCALAR * samples**2 / GIB
+        if needed > self.memory_gib:
+            raise FklError(
+                f"algo.memory_gib={self.memory_gib:g}: PP-SVMV's matrix of {samples} x {samples} samples takes "
+                f"{needed:.1f} GiB; raise it, or take fewer samples"
+            )
+        matrix = f"PP-SVMV's matrix of {samples} x {samples} samples"
+        require_memory(SCALAR * samples**2, matrix, "the number of samples, as by dataset.rows")
+
+
+LOSSES = {"square": ridge, "squared_hinge": squared_hinge}
+JITTER = 1e-9
+"""Added to the landmarks' own kernel values, K(z, z) = 1, because landmarks may be equal."""
+
+
+class Landmarks(Letter, kind="landmarks", dtype="i8"):
+    """Numbers of the samples that are landmarks."""
+
+
+class Distances(Letter, kind="distances", dtype="u8"):
+    """Squared distances of all samples to all landmarks so far, masked."""
+
+
+@dataclass(frozen=True)
+class Nystroem(Learning):
+    """Minimise (1/N) sum_i L(f(x_i), y_i) + lam |f|^2 over f = sum_m a_m K(z_m, .) + bias; |f| is the kernel's norm.
+
+    The active party names M of the samples. Squared distances |x_i - z_m|^2 are sums over the parties, so they go round
+    a ring once under a uniform mask, and only the active party sees the sums. As in PP-SVMV they reveal inner products
+    of samples, here of N M pairs, and therefore the others' features up to a rotation.
+
+    Parameters
+    ----------
+    landmarks : int
+        M; all samples if there are at most M, which is exact kernel ridge regression.
+    loss : {"square", "squared_hinge"}
+        L = (f - y)^2, kernel ridge regression, or max(0, 1 - y f)^2, a support vector machine.
+    gamma : float
+        K(x, z) = exp(-gamma |x - z|^2).
+    lam : float
+        Regularisation; the bias is not regularised.
+    """
+
+    label: ClassVar[str] = "Nystroem"
+
+    landmarks: int = 1000
+    loss: str = "square"
+    gamma: float = 1.0
+    lam: float = 1e-6
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(1 <= self.landmarks <= 10**6, "landmarks", self.landmarks, "an integer from 1 to 1000000")
+        require(self.loss in LOSSES, "loss", self.loss, " or ".join(LOSSES))
+        for key in ("gamma", "lam"):
+            require(0 < getattr(self, key) < np.inf, key, getattr(self, key), "a number > 0")
+
+    def begin(self, held: Held, rng: np.random.Generator) -> np.random.Generator:
+        """Keep the active party's generator for landmarks and masks.
+
+        Raises
+        ------
+        fkl.basics.errors.FklError
+            If the equations do not fit into memory.
+        """
+        size = min(self.landmarks, len(held.x))
+        require_memory(8 * size * (3 * size + len(held.x)), f"equations of {size} landmarks", "algo.landmarks")
+        return rng
+
+    def advance(self, held: Held, learned: np.random.Generator, count: Count) -> tuple[np.random.Generator, Machine]:
+        """Name the landmarks, sum the distances, solve; the first active party does so.
+
+        With L L' = K(z, z) the features phi(x) = L^-1 K(z, x) make |f| = |theta| of f = theta'phi, and a = L^-T theta.
+        If all samples are landmarks, the square loss needs no features: it is kernel ridge regression.
+
+        Raises
+        ------
+        fkl.basics.errors.FklError
+            If the labels are not two classes, or distances are too large to be coded.
+        """
+        x, y, ring = held.x, held.y, ring_order(held.groups, held.active[0])
+        require_two_classes(y)
+        if 4 * np.square(x).sum(axis=1).max() >= LARGEST:
+            raise FklError(f"squared distances are coded below {LARGEST:g} only: normalise the features")
+        size = min(self.landmarks, len(x))
+        chosen = np.sort(learned.choice(len(x), size, replace=False))
+        for party in ring[1:]:
+            Landmarks.book(count, ring[0], party, size)
+        book_ring(count, Distances, ring, len(x) * size)
+        parts = [np.ascontiguousarray(x[:, held.groups[party]], np.float64) for party in ring]
+
+        def distances(rows: slice) -> Array:
+            return from_fixed_point(
+                masked_sum((to_fixed_point(_squared_distances(part[rows], part[chosen])) for part in parts), learned)
+            )
+
+        weight, bias = self._solve_from_distances(distances, chosen, y)
+        return learned, Machine(x[chosen], weight, bias, self.gamma)
+
+    def party(self, own: Own, wire: Wire) -> Actor:
+        """One party's part of the ring; the first active one names the landmarks, and solves."""
+        ring, x = ring_order(own.groups, own.root), np.ascontiguousarray(own.x, np.float64)
+        if own.number != own.root:
+            chosen = values_of_letter((yield own.root), Landmarks)
+        else:
+            assert own.rng is not None
+            chosen = np.sort(own.rng.choice(len(x), min(self.landmarks, len(x)), replace=False))
+            for party in ring[1:]:
+                wire.send(party, Landmarks(chosen))
+        words = yield from round_the_ring(ring, own, wire, Distances, to_fixed_point(_squared_distances(x, x[chosen])))
+        if words is None:
+            return None
+        squares = from_fixed_point(words)
+        return chosen, *self._solve_from_distances(squares.__getitem__, chosen, own.labels)
+
+    def assembled(self, parts: list[tuple[Integers, Array, float]], held: Held) -> Machine:
+        """The first active party's solution on the landmarks; each party has its own features of these."""
+        chosen, weight, bias = parts[held.active[0]]
+        return Machine(held.x[chosen], weight, bias, self.gamma)
+
+    def _solve_from_distances(
+        self, distances: Callable[[slice], Array], chosen: Integers, y: Array
+    ) -> tuple[Array, float]:
+        """Weights of the landmarks and bias, from squared distances (rows, M) of some rows at a time."""
+        kernel = np.empty((len(y), len(chosen)))
+        for rows in row_blocks(len(y), len(chosen), BLOCK):
+            squares = distances(rows)
+            squares *= -self.gamma
+            kernel[rows] = np.exp(squares, out=squares)
+        if self.loss == "square" and len(chosen) == len(y):
+            return kernel_ridge(kernel, y, self.lam)
+        among = kernel[chosen]
+        among.flat[:: len(chosen) + 1] += JITTER
+        root = cholesky(among, lower=True, overwrite_a=True, check_finite=False)
+        phi = solve_triangular(root, kernel.T, lower=True, overwrite_b=True, check_finite=False).T
+        theta, bias = LOSSES[self.loss](phi, y, self.lam)
+        return solve_triangular(root, theta, lower=True, trans="T", check_finite=False), bias
+
+
+def _squared_distances(x: Array, z: Array) -> Array:
+    """|x_i - z_m|^2 of one party's own features (n, d_j) and (M, d_j): [-2 x_i, |x_i|^2, 1]'[z_m, 1, |z_m|^2]."""
+    rows, columns = np.square(x).sum(axis=1), np.square(z).sum(axis=1)
+    return np.column_stack([-2 * x, rows, np.ones(len(x))]) @ np.column_stack([z, np.ones(len(z)), columns]).T
