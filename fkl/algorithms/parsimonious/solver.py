@@ -6,8 +6,8 @@ Peifer and Ribeiro, Federated Classification using Parsimonious Functions in Rep
 quadrature rule and without S and W. Here the measure on S x W is NORMALIZED to a total of 1: with a literal ds dw one
 kernel with |alpha| > sqrt(2 gamma) would outweigh every label.
 
-**At gamma = 0** an active-set method ends at the exact optimum (`without_gamma`). The dual function (5) is quadratic
-in mu = lambda / N,
+**At gamma = 0** an active-set method ends at the exact optimum (`without_gamma`). The dual function (5) is then
+quadratic in mu = lambda / N,
 
     g(mu) = (1 - eps) sum mu_n - mu' Q mu / 2,   Q_nm = integral y_n y_m k(x_n, s; w) k(x_m, s; w) ds dw,   mu >= 0,
 

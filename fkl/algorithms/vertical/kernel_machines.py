@@ -25,6 +25,7 @@ from fkl.algorithms.vertical.parties import (
     Letter,
     Own,
     Wire,
+    require_two_classes,
     uncounted,
 )
 from fkl.algorithms.vertical.ridge import kernel_ridge, ridge, squared_hinge
@@ -109,12 +110,6 @@ def require_cache(cache_mib: float, samples: int) -> None:
     """Refuse a cache that does not fit; it holds no more than all kernel values, four bytes each."""
     needed = min(int(cache_mib * 2**20), 4 * samples**2)
     require_memory(needed, "LIBSVM's cache of kernel values", f"algo.cache_mib={cache_mib:g}")
-
-
-def require_two_classes(y: Array) -> None:
-    """Raise FklError unless labels are -1 and 1, and both occur."""
-    if not np.array_equal(np.unique(y), (-1, 1)):
-        raise FklError("the labels of the training samples must be -1 and 1, and both must occur")
 
 
 @dataclass(frozen=True)

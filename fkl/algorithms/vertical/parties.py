@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import require
+from fkl.basics.errors import FklError, require
 from fkl.contract import parties
 from fkl.contract.parties import Actor, Groups, Held, Integers, Own, Wire
 from fkl.data.problem import FOLDS
@@ -15,7 +15,22 @@ from fkl.tasks.vertical import VerticalTask
 from fkl.wire import letters
 from fkl.wire.letters import Count, uncounted
 
-__all__ = ["SCALAR", "Array", "Count", "Groups", "Integers", "Letter", "uncounted"]
+__all__ = [
+    "SCALAR",
+    "Actor",
+    "Array",
+    "Count",
+    "Groups",
+    "Held",
+    "Integers",
+    "Learning",
+    "Letter",
+    "Own",
+    "VerticalMethod",
+    "Wire",
+    "require_two_classes",
+    "uncounted",
+]
 
 Array = NDArray[np.float64]
 SCALAR = 8
@@ -27,9 +42,6 @@ class Letter(letters.Letter):
 
     def __init_subclass__(cls, kind: str, dtype: str = "f8") -> None:
         cls.kind, cls.dtype = kind, dtype
-
-
-__all__ = ["Actor", "Held", "Learning", "Own", "VerticalMethod", "Wire"]
 
 
 @dataclass(frozen=True)
@@ -56,3 +68,9 @@ class VerticalMethod(parties.VerticalMethod):
 @dataclass(frozen=True)
 class Learning(parties.Learning, VerticalMethod):
     """A method that has a model after each of its rounds."""
+
+
+def require_two_classes(y: Array) -> None:
+    """Raise FklError unless labels are -1 and 1, and both occur."""
+    if not np.array_equal(np.unique(y), (-1, 1)):
+        raise FklError("the labels of the training samples must be -1 and 1, and both must occur")

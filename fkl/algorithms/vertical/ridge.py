@@ -16,8 +16,18 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, solve
 from scipy.linalg.blas import dsyr, dsyrk
 
-from fkl.algorithms.vertical.kernel_machines import require_two_classes
-from fkl.algorithms.vertical.parties import Actor, Array, Count, Held, Integers, Learning, Letter, Own, Wire
+from fkl.algorithms.vertical.parties import (
+    Actor,
+    Array,
+    Count,
+    Held,
+    Integers,
+    Learning,
+    Letter,
+    Own,
+    Wire,
+    require_two_classes,
+)
 from fkl.algorithms.vertical.sums import Words, book_ring, masked_sum, ring_order, round_the_ring
 from fkl.basics.errors import FklError, require
 from fkl.basics.memory import require_memory
