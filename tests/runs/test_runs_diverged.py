@@ -14,8 +14,6 @@ STEPS = {
     "fdskl": ("algo.gamma=1e18", "algo.lam=0", "algo.loss=square"),
     "dsg": ("algo.gamma=1e18", "algo.lam=0", "algo.loss=square"),
     "fd_svrg": ("algo.eta=30", "algo.loss=square"),
-    "parsimonious_centralized": ("algo.eta=1e300", "algo.rule=printed"),
-    "parsimonious_federated": ("algo.eta=1e300", "algo.rule=printed"),
     **dict.fromkeys(("cta", "push_cta"), ("algo.eta=10",)),
     **dict.fromkeys(("odkla", "qc_odkla"), ("algo.eta=1e18", "algo.rho=1e-18")),
 }
@@ -44,10 +42,10 @@ STABLE = {
     "rf_gp",
     "consensus_rf_gp",
     "d_rf_gp",
+    "parsimonious_centralized",
+    "parsimonious_federated",
 }
 """Minimisers, posteriors, sums of trees, projections on balls and steps that end at 1/2, which no step drives away."""
-AT_ONCE = {"parsimonious_centralized", "parsimonious_federated"}
-"""Methods of one round."""
 
 
 @pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - STABLE))
@@ -68,7 +66,6 @@ def test_a_step_that_is_too_large_is_noticed_in_its_round(
     if t == 1:
         assert {file.name for file in failed.iterdir()} == {"config.yaml", "error.txt", "provenance.json"}
         return
-    assert algo not in AT_ONCE
     rounds = pd.read_csv(failed / "rounds.csv")
     assert rounds["round"].max() == t - 1
     errors = rounds[[name for name in ("mse", "train_mse", "test_mse", "test_error") if name in rounds]]
