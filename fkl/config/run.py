@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -107,7 +108,8 @@ class Run:
     def _folder(self, kind: str, suffix: str) -> Path:
         if self.settings.out is not None:
             return Path(f"{_without_parents(self.settings.out)}{suffix}")
-        name = f"{self.dataset.name}-{type(self.algo).__module__.rsplit('.', 1)[-1]}-{self.digest}"
+        method = re.sub(r"\W+", "_", self.algo.label.lower()).strip("_")
+        name = f"{self.dataset.name}-{method}-{self.digest}"
         return _without_parents(self.paths.outputs) / kind / name
 
 
