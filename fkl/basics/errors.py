@@ -1,9 +1,11 @@
-"""Errors that the user can correct, in one line; `fkl` prints it and exits with 2."""
+"""Errors that the user can correct, in one line, with what may have been meant; `fkl` prints it and exits with 2."""
 
+import re
 import sysconfig
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import SequenceMatcher
 from opcode import opname
 from pathlib import Path
 
@@ -173,3 +175,38 @@ def library_error(error: BaseException) -> FklError | None:
     said = in_one_line(f"{type(error).__name__}: {error}")
     why = "it is damaged or missing, or does not accept a variable of the environment"
     return FklError(f"the library {library} cannot be loaded ({said}): {why}")
+
+
+MOST = 3
+ALIKE, NEARLY = 0.7, 0.12
+"""Minimum similarity by difflib, and how much less similar than the nearest name another one may be."""
+
+
+def did_you_mean(name: str, names: Iterable[str], where: str = "", start: str = "") -> list[str]:
+    """One line of help: at most three similar names, and where all names are listed.
+
+    Parameters
+    ----------
+    name : str
+    names : iterable of str
+    where : str
+        How to list all names.
+    start : str
+        Prefix of each name.
+
+    Examples
+    --------
+    >>> did_you_mean("POFMKL", ["pof_mkl", "coke"], "all methods: fkl list algo")
+    ['did you mean pof_mkl? all methods: fkl list algo']
+    """
+    letters = _letters(name)
+    shares = {one: SequenceMatcher(None, letters, _letters(one)).ratio() for one in names}
+    least = max(ALIKE, max(shares.values(), default=0) - NEARLY)
+    near = sorted((one for one, share in shares.items() if share >= least), key=lambda one: -shares[one])[:MOST]
+    meant = [f"did you mean {' or '.join(start + one for one in near)}?"] if near else []
+    line = " ".join([*meant, where]).strip()
+    return [line] if line else []
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9=./]", "", name.lower())

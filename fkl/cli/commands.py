@@ -17,8 +17,7 @@ from click.shell_completion import shell_complete
 
 from fkl import __version__
 from fkl.basics.environment import require_address_space, variable
-from fkl.basics.errors import FklError, in_one_line, library_error, plural, requires_extra
-from fkl.screen.similar import did_you_mean
+from fkl.basics.errors import FklError, did_you_mean, in_one_line, library_error, plural, requires_extra
 from fkl.screen.streams import require_written, streams
 
 if TYPE_CHECKING:

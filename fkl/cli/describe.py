@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from textwrap import fill
 from typing import Any
 
-from fkl.basics.errors import FklError
+from fkl.basics.errors import FklError, did_you_mean
 from fkl.cli.docstrings import POINTER, Class, found_class
 from fkl.cli.listing import WORDS
 from fkl.config import choices, experiments
 from fkl.config.compose import brought_by, keys_of
 from fkl.data.table_layout import options
 from fkl.screen.columns import COLUMNS, KINDS, kind_meaning, meaning
-from fkl.screen.similar import did_you_mean
 
 GROUPS = (*choices.GROUPS, "as_published", "experiment")
 """Groups in which a name is looked up, in this order; GROUP=NAME selects one."""

@@ -5,11 +5,10 @@ from textwrap import fill
 
 from click import HelpFormatter
 
-from fkl.basics.errors import FklError, in_one_line
+from fkl.basics.errors import FklError, did_you_mean, in_one_line
 from fkl.config.choices import abouts
 from fkl.config.compose import keys_of
 from fkl.screen.messages import say, width
-from fkl.screen.similar import did_you_mean
 from fkl.screen.tables import show_table
 
 FAMILIES = {

@@ -6,11 +6,10 @@ It uses the same facts about each key as `fkl describe`.
 import re
 from typing import Any
 
-from fkl.basics.errors import FklError
+from fkl.basics.errors import FklError, did_you_mean
 from fkl.cli.describe import MADE, NODES, TABLE_SET, Key, class_keys, of_choice, of_node
 from fkl.config import choices
 from fkl.config.compose import keys_of
-from fkl.screen.similar import did_you_mean
 
 Schema = dict[str, Any]
 NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from fkl import conf_folder
-from fkl.basics.errors import FklError
+from fkl.basics.errors import FklError, did_you_mean
 from fkl.config import experiments
 from fkl.config.yaml_file import read_mapping, read_text
-from fkl.screen.similar import did_you_mean
 
 CONDITIONS: tuple[str, ...] = (
     "participation", "aggregate", "audit", "privacy", "attack", "compression", "secure", "late", "links",

@@ -1,9 +1,17 @@
-"""The part of a configuration that decides a run's numbers, and its hashes."""
+"""What decides a run's numbers, and its hashes: part of the configuration, fkl's own code, and the user's modules."""
 
+import ast
 import hashlib
+import importlib
 import json
+import sys
+import sysconfig
 from collections.abc import Iterable
 from dataclasses import fields
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from fkl.config.choices import CONDITIONS
@@ -55,3 +63,152 @@ def _without_points(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_points(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+PACKAGE = Path(__file__).parents[1]
+SHOWS_OR_STARTS = ("cli", "conformance", "papers", "report", "screen", "study", "sweeps", "basics/errors.py")
+"""Packages and files of fkl that decide no number of a run."""
+SUFFIXES = (".py", *EXTENSION_SUFFIXES)
+INSTALLED = {"site-packages", "dist-packages"}
+
+_known: dict[str, dict[str, str]] = {}
+"""For each user module that this process imported: the modules that it imports, and the hashes of their files at that
+time."""
+
+
+@cache
+def of_fkl() -> str:
+    """Hash of fkl's own source, computed once per process; it does not depend on the folder or on line endings."""
+    files = sorted(file.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.py"))
+    return _joint_hash(
+        {
+            name: hashlib.sha256(_content_of_file(PACKAGE / name)).hexdigest()
+            for name in files
+            if not {name, name.partition("/")[0]} & {*SHOWS_OR_STARTS}
+        }
+    )
+
+
+@cache
+def of_files(pattern: str) -> str:
+    """Hash of some of fkl's files, such as ``study/*.py``."""
+    files = {file.name: hashlib.sha256(_content_of_file(file)).hexdigest() for file in PACKAGE.glob(pattern)}
+    return _joint_hash(files)
+
+
+def of_module(name: str) -> str | None:
+    """Hash of a module that `import_module` imported, and of its local imports; None for one of fkl's own.
+
+    Imports are found without running code: `import` statements anywhere in a file, also inside functions, and calls of
+    `import_module` and `__import__` with a literal name. Local means in the module's folder or any other folder on
+    Python's path, except for installed packages and the standard library. For an installed module, its own package
+    counts as local. Files that a module reads, but does not import, are not covered.
+    """
+    return None if _is_fkl(name) else _joint_hash(_known[name])
+
+
+def import_module(name: str) -> ModuleType:
+    """Import a module; a user's module that has changed since this process imported it is imported again.
+
+    Raises
+    ------
+    ImportError, ValueError
+        As `importlib.import_module`.
+    """
+    module = importlib.import_module(name)
+    if _is_fkl(name):
+        return module
+    found = _hashes_behind(name)
+    if _known.setdefault(name, found) != found:
+        for each in set(found).union(*_known.values()):  # an unchanged module may hold objects of a changed one
+            if _is_local(sys.modules.get(each)):  # but not the module of Python with the name of a user file
+                del sys.modules[each]
+        for other, files in [*_known.items()]:
+            if any(found.get(each, content) != content for each, content in files.items()):
+                del _known[other]
+        _known[name] = found
+        importlib.invalidate_caches()
+        module = importlib.import_module(name)
+    return module
+
+
+def _is_fkl(name: str) -> bool:
+    return name.partition(".")[0] == "fkl"
+
+
+def _joint_hash(hashes: dict[str, str]) -> str:
+    return hashlib.sha256("".join(f"{name} {hashes[name]}\n" for name in sorted(hashes)).encode()).hexdigest()
+
+
+def _content_of_file(file: Path) -> bytes:
+    content = file.read_bytes()
+    return content.replace(b"\r\n", b"\n") if file.suffix == ".py" else content
+
+
+def _hashes_behind(name: str) -> dict[str, str]:
+    """Hash of the file of every local module that an imported one needs, by module."""
+    # Folders in which modules are searched: first the one with this module
+    place = Path(getattr(sys.modules[name], "__file__", None) or "nowhere").absolute()
+    folders = [place.parents[name.count(".") + (place.stem == "__init__")]]
+    if not _is_installed(folders[0]):
+        others = [Path(entry).absolute() for entry in sys.path if Path(entry).is_dir()]
+        folders += [folder for folder in others if not _is_installed(folder)]
+    top = name.partition(".")[0] if _is_installed(folders[0]) else None
+    hashes: dict[str, str] = {}
+    waiting = [name]
+    while waiting:
+        wanted = waiting.pop()
+        if _is_fkl(wanted) or (top is not None and wanted.partition(".")[0] != top):
+            continue
+        parts = wanted.split(".")
+        for module in (".".join(parts[:count]) for count in range(1, len(parts) + 1)):  # importing a.b.c runs a and a.b
+            if module in hashes:
+                continue
+            # Its file, in the first folder that has it, in Python's order
+            inner = Path(*module.split("."))
+            names = [inner / "__init__.py", *(inner.with_name(inner.name + suffix) for suffix in reversed(SUFFIXES))]
+            files = (folder / one for folder in folders for one in names)
+            file = next((file for file in files if file.is_file()), None)
+            if file is not None:
+                content = _content_of_file(file)
+                hashes[module] = hashlib.sha256(content).hexdigest()
+                if file.suffix == ".py":
+                    waiting += _imported_names(
+                        content, module if file.stem == "__init__" else module.rpartition(".")[0]
+                    )
+    return hashes
+
+
+def _is_local(module: ModuleType | None) -> bool:
+    """Whether an imported module is neither installed nor of the standard library."""
+    file = getattr(module, "__file__", None)
+    return hasattr(module, "__path__") if file is None else not _is_installed(Path(file).absolute().parent)
+
+
+def _is_installed(folder: Path) -> bool:
+    standard = Path(sysconfig.get_path("stdlib"))
+    return not INSTALLED.isdisjoint(folder.parts) or folder == standard or standard in folder.parents
+
+
+@cache
+def _imported_names(content: bytes, package: str) -> tuple[str, ...]:
+    """Names that a file of a package may import; none for a file that is not Python, which fails when it is run."""
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):
+        return ()
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            # from a import b: a and a.b
+            above = package.split(".")[: package.count(".") + 2 - node.level] if node.level else []
+            base = ".".join([*filter(None, above), *filter(None, [node.module])])
+            names += [base, *(f"{base}.{alias.name}" for alias in node.names if base and alias.name != "*")]
+        elif isinstance(node, ast.Call):  # import_module("a")
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in ("import_module", "__import__"):
+                words = [word.value for word in node.args[:1] if isinstance(word, ast.Constant)]
+                names += [word for word in words if isinstance(word, str)]
+    return tuple(name for name in names if name)

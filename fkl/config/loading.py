@@ -18,7 +18,7 @@ from omegaconf import OmegaConf, ValidationError
 from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
 
 from fkl.basics.errors import BadValue, FklError, key_prefix, own_lines, require, with_own_line
-from fkl.config import source_digest as source
+from fkl.config import digest as source
 from fkl.config.choices import CONDITIONS
 from fkl.config.interpolation import resolved
 from fkl.config.run import Run

@@ -11,7 +11,7 @@ from typing import Any
 
 from fkl import __version__
 from fkl.basics.errors import key_prefix
-from fkl.config import source_digest as source
+from fkl.config import digest as source
 from fkl.config.digest import decisive
 from fkl.config.settings import NODES, OPTIONAL_NODES, Paths, Settings
 

@@ -17,8 +17,8 @@ STOP_WHEN = re.compile(r"\s*(\w+)\s*([<>])\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-
 NODES: tuple[str, ...] = (*REQUIRED, "network")
 OPTIONAL_NODES = ("kernels", "topology", *CONDITIONS, "intervals")
 ENGINES = {
-    "numba": "fkl.engines.local.Numba",
-    "numpy": "fkl.engines.local.Numpy",
+    "numba": "fkl.engines.base.Numba",
+    "numpy": "fkl.engines.base.Numpy",
     "disk": "fkl.engines.disk.Disk",
     "jax": "fkl.engines.jax.Jax",
 }

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import yaml
 
 from fkl import conf_folder
-from fkl.basics.errors import FklError, in_one_line
-from fkl.screen.similar import did_you_mean
+from fkl.basics.errors import FklError, did_you_mean, in_one_line
 
 if TYPE_CHECKING:
     import numpy as np

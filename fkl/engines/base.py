@@ -1,8 +1,10 @@
-"""The engine of a run, which plays its rounds. `fkl.config.ENGINES` has the names of engines on a command line."""
+"""The engine of a run, which plays its rounds: the base class, and the engines of this process."""
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 from fkl.config import Run
 from fkl.contract.world import Algorithm, Common, World, all_together
 from fkl.engines.checkpoint import CHECKPOINT, Checkpoint, Follower
+from fkl.engines.divergence import NotFiniteError
 from fkl.kernels.losses import OF_CLASSES
 from fkl.tasks import task_of
 from fkl.tasks.stream import StreamTask
@@ -149,3 +152,44 @@ def why_not_at_sites(method: Algorithm) -> str | None:
     if getattr(method, "loss", None) in OF_CLASSES:
         return "its parties have to know all classes, and a site knows those of its own rows"
     return why_no_star(method) if task_of(method).has_rows_at_clients else why_no_star_on_a_stream(method)
+
+
+class Numba(Engine):
+    """One process, by compiled loops."""
+
+    name: ClassVar[str] = "numba"
+
+    def can_play(self, run: Run) -> str | None:
+        """It can play every run."""
+        return None
+
+    def rounds(self, algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
+        """Play the remaining rounds, and pause after each."""
+        problem, judge, seconds = world.problem, in_progress.judge, in_progress.seconds
+        for t in range(in_progress.t, problem.rounds):
+            world.channel.open_round(t, problem.present[t])
+            start = perf_counter()
+            in_progress.state, outcome = algorithm.step(world, in_progress.state, t)
+            seconds += perf_counter() - start
+            in_progress.elapsed[t] = seconds
+            if not judge.enter(t, outcome):
+                raise NotFiniteError
+            del outcome  # before the next round needs the same memory
+            in_progress.t = t + 1
+            yield 1
+        judge.close()
+
+    def forecast(self, experiment: Any, threads: int | None, sampled: Callable[..., float]) -> tuple[float, str] | None:
+        """Estimate from the first rounds."""
+        return sampled(replace(experiment, engine=self), threads), ""
+
+
+class Numpy(Numba):
+    """One process, only with numpy."""
+
+    name: ClassVar[str] = "numpy"
+    bank: ClassVar[str] = "numpy"
+
+    def can_play(self, run: Run) -> str | None:
+        """It cannot play methods that exist only compiled."""
+        return "its loops exist only compiled" if getattr(run.algo, "compiled_only", False) else None

@@ -20,9 +20,8 @@ from fkl.conditions.wrapped import SumOnly
 from fkl.config import Run
 from fkl.contract.world import Common, Outcome, all_together
 from fkl.data.dealt_rows import is_judged
-from fkl.engines.base import Engine, why_not_a_part_at_a_time
+from fkl.engines.base import Engine, Numba, why_not_a_part_at_a_time
 from fkl.engines.checkpoint import CHECKPOINT, Checkpoint, Follower
-from fkl.engines.local import Numba
 from fkl.kernels.client_tiles import CLIENT_TILE
 from fkl.kernels.traceable import parts, rebuilt
 from fkl.wire import Channel

@@ -9,8 +9,7 @@ import numpy as np
 
 from fkl.basics.random_streams import Role, Streams
 from fkl.contract.world import Algorithm, World
-from fkl.engines.base import Engine
-from fkl.engines.local import Numba
+from fkl.engines.base import Engine, Numba
 from fkl.kernels import Dictionary
 from fkl.network import Network, Topology
 from fkl.network.links import Links

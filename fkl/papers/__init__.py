@@ -10,7 +10,7 @@ from typing import TypeVar
 import click
 import pandas as pd
 
-from fkl.basics.errors import FklError, in_one_line, require
+from fkl.basics.errors import FklError, did_you_mean, in_one_line, require
 from fkl.basics.files import whole_file, write_text
 from fkl.papers.printed import DEFAULT, grids, latex
 from fkl.papers.published import HIDDEN, wide
@@ -20,7 +20,6 @@ from fkl.report.figures import STYLES, rendered, styled
 from fkl.report.tables import Table
 from fkl.runs.finished_runs import Collected, FinishedRun, collect
 from fkl.screen.messages import say
-from fkl.screen.similar import did_you_mean
 
 Made = TypeVar("Made")
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from fkl.config import experiments
 from fkl.config.choices import Choices
-from fkl.config.compose import compose_read
+from fkl.config.compose import Word, compose_read, each_value, read_words
 from fkl.config.interpolation import resolved
-from fkl.config.words import Word, each_value, read_words
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from fkl.conditions import wrap
 from fkl.config import Run, engine
 from fkl.config.settings import STOP_WHEN
 from fkl.contract.world import Algorithm, World
+from fkl.engines.base import Numba
 from fkl.engines.experiment import Experiment
-from fkl.engines.local import Numba
 from fkl.engines.memory_fit import kinds_sent
 from fkl.engines.rounds import Chunk
 from fkl.kernels.dictionary import AroundMedian

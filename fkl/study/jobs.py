@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
 from fkl.basics.files import CannotWriteError, write_text
-from fkl.config import Run, source_digest
+from fkl.config import Run, digest
 from fkl.data.baselines import blown_up
 from fkl.data.dealt_rows import in_part, one_in
 from fkl.engines.divergence import worse_than_zero
@@ -113,7 +113,7 @@ class Job:
     @property
     def key(self) -> str:
         """Hash of everything that decides its result."""
-        code = *code_and_data(self.plan, self.dataset, self.method), source_digest.of_files("study/search.py")
+        code = *code_and_data(self.plan, self.dataset, self.method), digest.of_files("study/search.py")
         words = (word for word in self.words if not word.startswith(OUTPUTS))
         decisive: list[Any] = [*code, *words, self.plan.budget, self.plan.limit_s]
         if self.wave is None:

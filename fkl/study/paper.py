@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from fkl.config.words import read_words
+from fkl.config.compose import read_words
 from fkl.data.dealt_rows import BLOCK
 from fkl.report.latex import escaped
 from fkl.study.answer import CLAIMS, Answer, factors_of, looks_of

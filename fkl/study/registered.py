@@ -8,7 +8,7 @@ from typing import Any
 from fkl import __version__
 from fkl.basics.errors import FklError
 from fkl.basics.files import write_text
-from fkl.config import source_digest
+from fkl.config import digest
 from fkl.runs.finished_runs import entries
 from fkl.runs.folder import damage, provenance
 from fkl.study.jobs import Job, judged_jobs, words_to_try
@@ -23,7 +23,7 @@ def facts(plan: Plan) -> dict[str, str]:
     """Digests of the plan, of the code that affects numbers, and of each data set's files."""
     found = {
         "plan": hashlib.sha256(plan.file.read_bytes()).hexdigest(),
-        "code": hashlib.sha256(f"{source_digest.of_fkl()} {source_digest.of_files('study/*.py')}".encode()).hexdigest(),
+        "code": hashlib.sha256(f"{digest.of_fkl()} {digest.of_files('study/*.py')}".encode()).hexdigest(),
     }
     for dataset in plan.datasets:
         run = plan.run(words_to_try(plan, dataset))
@@ -47,7 +47,7 @@ def register(plan: Plan) -> list[str]:
     told: dict[str, Any] = {"date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "fkl": __version__}
     told |= {"facts": facts(plan), "text": plan.file.read_text(encoding="utf-8")}
     write_text(plan.folder / REGISTERED, json.dumps(told, indent=1) + "\n")
-    lines = [f"{name:20} {digest[:16]}" for name, digest in told["facts"].items()]
+    lines = [f"{name:20} {sha[:16]}" for name, sha in told["facts"].items()]
     return [f"registered in {plan.folder / REGISTERED}", *lines, f"next  fkl study {plan.file}"]
 
 
@@ -91,7 +91,7 @@ def stamp(plan: Plan) -> str:
     told = read(plan)
     if told is None:
         return "Not registered."
-    digests = ", ".join(f"{name} {digest[:12]}" for name, digest in told["facts"].items())
+    digests = ", ".join(f"{name} {digest[:12]}" for name, sha in told["facts"].items())
     return f"Registered on {told['date']}: {digests}."
 
 

@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from fkl.basics.errors import FklError, plural, require
 from fkl.basics.files import require_files_in, write_text, writing
 from fkl.screen.messages import say, warning
-from fkl.screen.sweep import grouped
+from fkl.screen.run import grouped
 
 NOTES, PLAN, LIST, COMPOSED = ".fkl-sweep", "plan.json", "jobs.csv", "multirun.yaml"
 """Names in a sweep's folder: notes of its jobs while it runs, including the plan, the closing list, and Hydra's own."""

@@ -11,8 +11,7 @@ from omegaconf import DictConfig
 
 from fkl.basics.errors import FklError, requires_extra
 from fkl.config.choices import Choices
-from fkl.config.compose import compose
-from fkl.config.words import each_value
+from fkl.config.compose import compose, each_value
 from fkl.sweeps.optuna import TARGET, count, distribution
 
 MOST = 100_000

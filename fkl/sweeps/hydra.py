@@ -25,9 +25,8 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 
 from fkl.basics.errors import BadValue, FklError, require
 from fkl.config.choices import Choices, no_such_key, not_known
-from fkl.config.compose import compose, sweep_of
+from fkl.config.compose import compose, parsed, quoted, read_words, sweep_of
 from fkl.config.interpolation import resolved
-from fkl.config.words import parsed, quoted, read_words
 from fkl.sweeps import optuna
 from fkl.sweeps.closing_list import listed
 from fkl.sweeps.count import count_jobs, first_job

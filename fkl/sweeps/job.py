@@ -189,8 +189,7 @@ def _show_job(plan: dict[str, Any], note: dict[str, Any], run: Run | None, ended
     """Print a line about a job that has ended."""
     from fkl.runs.folder import provenance, read_summary
     from fkl.screen.messages import say, warning
-    from fkl.screen.run import other_warnings, verdict
-    from fkl.screen.sweep import job_line, time_left
+    from fkl.screen.run import job_line, other_warnings, time_left, verdict
 
     name = mark = told = ""
     if run is not None:

@@ -16,7 +16,7 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import MISSING, DictConfig, OmegaConf
 
-from fkl.config.words import parsed
+from fkl.config.compose import parsed
 from fkl.screen.messages import warning
 
 if TYPE_CHECKING:

@@ -177,11 +177,11 @@ def test_a_changed_module_does_not_unload_one_of_python(tmp_path: Path, monkeypa
     """A user's file may have the name of a module of the standard library."""
     import pathlib
 
-    from fkl.config import source_digest
+    from fkl.config import digest
 
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(source_digest, "_known", {"another": {"another": "-", "pathlib": "-"}})
+    monkeypatch.setattr(digest, "_known", {"another": {"another": "-", "pathlib": "-"}})
     for number in (1, 2):
         (tmp_path / "changing_losses.py").write_text(f"NUMBER = {number}\n" + "#" * number)
-        assert number == source_digest.import_module("changing_losses").NUMBER
+        assert number == digest.import_module("changing_losses").NUMBER
     assert sys.modules["pathlib"] is pathlib

@@ -11,7 +11,7 @@ from conftest import SMALL, Answer
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from numpy.random import default_rng
 
-from fkl.config.words import quoted, read_words
+from fkl.config.compose import quoted, read_words
 
 VALUES = {
     "größe.csv": "größe.csv",

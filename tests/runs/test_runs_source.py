@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import SMALL, Answer
 
-from fkl.config import source_digest as source
+from fkl.config import digest as source
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_method"
 LAYOUTS = {
