@@ -3,7 +3,6 @@
 They are compared with all parties at once: servers and clients, agents on a graph, and actors with letters.
 """
 
-from collections import defaultdict, deque
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -33,7 +32,16 @@ from fkl.conformance.played import (
 from fkl.contract.graph import Decentralized
 from fkl.contract.held_samples import BatchSamples, Held, OwnSamples
 from fkl.contract.lone_party import LoneClient, LoneParty, LoneServer, Shown, field_contents, shown_arrays
-from fkl.contract.parties import Actor, Booked, Own, Scored, VerticalMethod, Wire
+from fkl.contract.parties import (
+    Actor,
+    Booked,
+    Own,
+    Scored,
+    VerticalMethod,
+    Wire,
+    exchange_letters,
+    work_until_letter,
+)
 from fkl.contract.star import Federated, OneShot, Owned, Samples, common_with_classes, owned_samples
 from fkl.contract.world import Common, World
 from fkl.engines.experiment import Experiment, make_world
@@ -44,7 +52,7 @@ from fkl.network.topology import Awake, Neighbours
 from fkl.tasks import task_of
 from fkl.wire import Channel, Inbox
 from fkl.wire.ledger import WITH_A_SERVER
-from fkl.wire.letters import Posted, read
+from fkl.wire.letters import Posted, posted, read
 from fkl.wire.packets import Packet, packed, unpacked
 from fkl.wire.payloads import Ragged, on_links, received_message
 
@@ -362,17 +370,11 @@ class LoneActor:
         self._method, self._own, self._wire = method, own, Wire()
         self._actor: Actor | None = None
 
-    def work(self, post: Posted | None) -> tuple[list[Posted], int | None, Any]:
+    def work(self, post: Posted | None) -> tuple[list[tuple[int, Posted]], int | None, Any]:
         """Take a letter and work until the next one is needed; return letters, the awaited sender, and the result."""
-        waits_for, learned = None, None
         self._actor = self._actor or self._method.party(self._own, self._wire)
-        try:
-            waits_for = self._actor.send(None if post is None else read(post))
-        except StopIteration as end:
-            learned = end.value
-        posts = self._wire.outbox.copy()
-        self._wire.outbox.clear()
-        return posts, waits_for, learned
+        sent, awaited, result = work_until_letter(self._actor, self._wire, None if post is None else read(post))
+        return [(receiver, posted(letter)) for receiver, letter in sent], awaited, result
 
 
 class ActorInSight(LoneActor):
@@ -401,40 +403,20 @@ class Mail:
 
     def __init__(self, parties: list[Any], heard: list[Heard] | None = None) -> None:
         self._parties, self._heard = parties, heard
-        self._waiting: dict[tuple[int, int], deque[Posted]] = defaultdict(deque)
-        self._waits_for: dict[int, int] = {}
-        self._learned: dict[int, Any] = {}
         self.sent: Booked = {}
 
     def deliver(self) -> list[Any]:
         """Run all parties to their end; return the result of each."""
-        for party in range(len(self._parties)):
-            self._let_party_work(party, None)
-        while len(self._learned) < len(self._parties):
-            ready = [
-                party
-                for party, sender in self._waits_for.items()
-                if self._waiting[sender, party] or sender in self._learned
-            ]
-            if not ready:
-                raise BrokenPromiseError(f"parties wait for one another for ever: {self._waits_for}")
-            for party in ready:
-                letters = self._waiting[self._waits_for.pop(party), party]
-                self._let_party_work(party, letters.popleft() if letters else None)
-        return [self._learned[party] for party in range(len(self._parties))]
+        return exchange_letters(self._let_party_work, len(self._parties))
 
-    def _let_party_work(self, party: int, post: Posted | None) -> None:
-        posts, waits_for, learned = self._parties[party].ask("work", post)
-        for one in posts:
+    def _let_party_work(self, party: int, post: Posted | None) -> Any:
+        worked = self._parties[party].ask("work", post)
+        for receiver, one in worked[0]:
             size = self.sent.setdefault(one.kind.kind, np.zeros((len(self._parties), 3), np.int64))
             size[party] += 1, one.scalars, len(one.body)
-            self._waiting[party, one.receiver].append(one)
             if self._heard is not None:
-                self._heard.append(Heard(party, one.receiver, one.kind.kind, read(one).values, one.about))
-        if waits_for is None:
-            self._learned[party] = learned
-        else:
-            self._waits_for[party] = waits_for
+                self._heard.append(Heard(party, receiver, one.kind.kind, read(one).values, one.about))
+        return worked
 
 
 class Watched(Channel):
@@ -460,7 +442,7 @@ def play_apart(method: VerticalMethod, parties: list[Own], party: Apart) -> tupl
 
 
 def require_actors_agree(method: VerticalMethod, world: Callable[[], World], party: Apart) -> None:
-    """Compare isolated parties with the pooled path: f is the same, and the booked bytes are exactly those sent.
+    """Compare isolated parties with the simulation: f is the same, and the booked bytes are exactly those sent.
 
     Features are scaled to at most 1: otherwise long steps could amplify the rounding of the two paths without limit.
 
@@ -479,7 +461,7 @@ def require_actors_agree(method: VerticalMethod, world: Callable[[], World], par
     here = world()
     problem = replace(here.problem, x=here.problem.x / (abs(here.problem.x).max() or 1.0))
     channel = Watched(here.channel, problem.parties)
-    # The pooled path, up to its final values f of the test rows.
+    # The simulation, up to its final values f of the test rows.
     f, scored = np.zeros(0), Scored((), (), 0)
     for scored in outcomes(method, replace(here, channel=channel, problem=problem)):
         f = scored.f[0]()  # which a later round may change
@@ -495,7 +477,7 @@ def require_actors_agree(method: VerticalMethod, world: Callable[[], World], par
     found = method.assembled(parts, held).decision(problem.x[scored.rows[0]])
     tolerance = method.tolerance * TOLERANCE[here.precision] / TOLERANCE["float64"]
     if not np.allclose(f, found, rtol=tolerance, atol=tolerance):
-        raise BrokenPromiseError(f"f is another where parties are {party.apart}: the pooled path is not the protocol's")
+        raise BrokenPromiseError(f"f is another where parties are {party.apart}: the simulation is not the protocol")
     require_sent(channel.booked, sent)
 
 

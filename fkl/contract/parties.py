@@ -1,10 +1,12 @@
-"""Methods of parties that hold different features of the same samples: a pooled path, and actors on a wire.
+"""Methods of parties that hold different features of the same samples: actors on a wire.
 
-The pooled path computes the parties' sums at once, with all features in one array, and counts the letters that they
-would send. The actors are the protocol itself: each holds its own features, and labels if it is active, and knows about
-the others only the content of letters. `fkl.conformance` plays both, and they must agree.
+An actor holds its own features, and labels if it is active, and knows about the others only the content of letters. A
+simulation plays all actors in turn. Where letters would take most of its time, a method also has a pooled path, which
+computes the parties' sums at once, with all features in one array, and counts the letters that they would send.
+`fkl.conformance` compares the simulation with isolated parties.
 """
 
+from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,12 +15,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError
+from fkl.basics.errors import BrokenPromiseError, FklError
 from fkl.basics.random_streams import Role, Streams
 from fkl.contract.world import Common, World
 from fkl.data.vertical import Split, Vertical
 from fkl.kernels.functions import Function
-from fkl.wire.letters import Count, Letter, Posted, posted, uncounted
+from fkl.wire.letters import Count, Letter, uncounted
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.integer]
@@ -121,13 +123,68 @@ class Own:
 
 @dataclass
 class Wire:
-    """One party's end of the wire, which turns letters into bytes."""
+    """One party's end of the wire.
 
-    outbox: list[Posted] = field(default_factory=list)
+    Parameters
+    ----------
+    outbox : list of (receiver, letter)
+    """
+
+    outbox: list[tuple[int, Letter]] = field(default_factory=list)
 
     def send(self, receiver: int, letter: Letter) -> None:
-        """Post a letter."""
-        self.outbox.append(posted(letter, receiver))
+        """Send a letter; the receiver may overwrite its values."""
+        self.outbox.append((receiver, letter))
+
+
+Worked = tuple[list[tuple[int, Any]], int | None, Any]
+"""Letters that a party sent, each with its receiver; the party for which it waits, or None at its end; its result."""
+
+
+def work_until_letter(actor: Actor, wire: Wire, letter: Letter | None) -> Worked:
+    """Give a letter to an actor, None at its beginning, and let it work until it needs the next one."""
+    awaited, result = None, None
+    try:
+        awaited = actor.send(letter)  # type: ignore[arg-type]
+    except StopIteration as end:
+        result = end.value
+    sent, wire.outbox = wire.outbox, []
+    return sent, awaited, result
+
+
+def exchange_letters(work: Callable[[int, Any], Worked], parties: int) -> list[Any]:
+    """Carry letters between parties until each of them has ended; return the result of each.
+
+    Parameters
+    ----------
+    work : callable
+        ``work(party, letter)`` lets a party work, see `work_until_letter`.
+    parties : int
+
+    Raises
+    ------
+    fkl.basics.errors.BrokenPromiseError
+        If all wait for one another.
+    """
+    waiting: dict[tuple[int, int], deque[Any]] = defaultdict(deque)
+    awaited: dict[int, int] = {}
+    results: dict[int, Any] = {}
+    due: list[tuple[int, Any]] = [(party, None) for party in range(parties)]
+    while due:
+        for party, letter in due:
+            sent, sender, result = work(party, letter)
+            for receiver, one in sent:
+                waiting[party, receiver].append(one)
+            if sender is None:
+                results[party] = result
+            else:
+                awaited[party] = sender
+        ready = [party for party, sender in awaited.items() if waiting[sender, party] or sender in results]
+        letters = [waiting[awaited.pop(party), party] for party in ready]
+        due = [(party, its.popleft() if its else None) for party, its in zip(ready, letters, strict=True)]
+    if awaited:
+        raise BrokenPromiseError(f"parties wait for one another for ever: {awaited}")
+    return [results[party] for party in range(parties)]
 
 
 class VerticalMethod:
@@ -140,8 +197,8 @@ class VerticalMethod:
     - ``assembled(parts, held)``: the model that consists of all parties' results; ``model.decision(x)`` is f (n,) of
       samples (n, d), ``model.function`` an `fkl.kernels.functions.Function`.
 
-    Most methods derive from `Learning`, which also has the pooled path. A baseline on pooled data sets `pooled` and has
-    no protocol. You may write `tolerance`, and set the facts below.
+    Most methods derive from `Learning`. A baseline on pooled data sets `pooled` and has no protocol. You may write
+    `tolerance`, and set the facts below.
     """
 
     label: ClassVar[str]
@@ -155,7 +212,7 @@ class VerticalMethod:
 
     @property
     def tolerance(self) -> float:
-        """Largest difference between f of the protocol and of the pooled path, which adds in another order."""
+        """Largest difference between f of isolated parties and of a pooled path, which adds in another order."""
         return 1e-9
 
     def dealt(self, common: Common, problem: Vertical) -> tuple[Held, list[Own]]:
@@ -190,10 +247,23 @@ class State:
         return {**vars(self), "held": [], "tested": {}}
 
 
+@dataclass
+class Memories:
+    """All parties between two rounds: what each remembers, and its random numbers."""
+
+    memories: list[Any]
+    generators: list[np.random.Generator | None]
+
+
 class Learning(VerticalMethod):
     """Base class of vertical methods with a model after each round.
 
-    In addition to `label`, `party` and `assembled` you write the pooled path, which must give the same model:
+    In addition to `label` and `assembled` you write, for one party,
+
+    - ``play(own, memory, wire)``: its part of one round, a generator as `party`, which returns its memory after it.
+    - ``start(own)``: its memory before the first round, as arrays, because checkpoints store it; None if not written.
+
+    If letters would take most of a simulation's time, write instead `party`, and a pooled path with the same model:
 
     - ``begin(held, rng)``: the state before the first round, as arrays.
     - ``advance(held, learned, count) -> (learned, model)``: one round with all features x (N, d) at once;
@@ -209,7 +279,7 @@ class Learning(VerticalMethod):
         return 1
 
     def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
-        """Each party's random numbers: here `root`, the first active party, draws all, as in the pooled path."""
+        """Each party's random numbers: here `root`, the first active party, draws all."""
         return [rng if party == root else None for party in range(parties)]
 
     def dealt(self, common: Common, problem: Vertical) -> tuple[Held, list[Own]]:
@@ -218,13 +288,40 @@ class Learning(VerticalMethod):
         held = held_for_training(problem, split)
         return held, deal_features(held, self.generators(rng, len(held.groups), held.active[0]))
 
-    def begin(self, held: Held, rng: np.random.Generator) -> Any:
-        """The state before the first round, as arrays, because checkpoints store it."""
+    def start(self, own: Own) -> Any:
+        """A party's memory before the first round."""
+        return None
+
+    def play(self, own: Own, memory: Any, wire: Wire) -> Actor:
+        """A party's part of one round; returns its memory after it."""
         raise NotImplementedError
+
+    def party(self, own: Own, wire: Wire) -> Actor:
+        """A party's part of all rounds."""
+        memory = self.start(own)
+        for _ in range(self.rounds):
+            memory = yield from self.play(own, memory, wire)
+        return memory
+
+    def begin(self, held: Held, rng: np.random.Generator) -> Any:
+        """The state before the first round."""
+        generators = self.generators(rng, len(held.groups), held.active[0])
+        return Memories([self.start(own) for own in deal_features(held, generators)], generators)
 
     def advance(self, held: Held, learned: Any, count: Count) -> tuple[Any, Any]:
         """One round: the state after it, and the model."""
-        raise NotImplementedError
+        parties = deal_features(held, learned.generators)
+        wires = [Wire() for _ in parties]
+        actors = [self.play(*each) for each in zip(parties, learned.memories, wires, strict=True)]
+
+        def work(j: int, letter: Letter | None) -> Worked:
+            worked = work_until_letter(actors[j], wires[j], letter)
+            for receiver, one in worked[0]:
+                count(one.kind, j, receiver, 1, one.values.size, one.bytes)
+            return worked
+
+        memories = exchange_letters(work, len(parties))
+        return Memories(memories, learned.generators), self.assembled(memories, held)
 
     def learn(
         self,

@@ -51,35 +51,20 @@ class Letter:
     values: NDArray[Any]
     about: tuple[int, ...] = ()
 
-    @classmethod
-    def size(cls, scalars: int) -> int:
-        """Bytes of this number of scalars."""
-        dtype = np.dtype(cls.dtype)
-        return -(-scalars // 8) if dtype == np.bool_ else scalars * dtype.itemsize
+    @property
+    def bytes(self) -> int:
+        """Size on a wire, where eight bits fit into a byte."""
+        return -(-self.values.size // 8) if self.values.dtype == np.bool_ else self.values.nbytes
 
     @classmethod
-    def book(
-        cls, count: Count, sender: int, receiver: int, scalars: int, messages: int = 1, width: int | None = None
-    ) -> None:
-        """Count letters that a pooled computation does not need to send.
-
-        Parameters
-        ----------
-        count : Count
-        sender, receiver : int
-        scalars : int
-            Total over all these letters.
-        messages : int
-        width : int or None
-            Bytes of a ciphertext; None for other numbers.
-        """
-        count(cls.kind, sender, receiver, messages, scalars, cls.size(scalars) if width is None else width * scalars)
+    def book(cls, count: Count, sender: int, receiver: int, scalars: int, messages: int = 1) -> None:
+        """Count letters that a pooled computation does not need to send, with this many scalars in all."""
+        count(cls.kind, sender, receiver, messages, scalars, scalars * np.dtype(cls.dtype).itemsize)
 
 
 class Posted(NamedTuple):
     """A letter as bytes, and its envelope."""
 
-    receiver: int
     kind: type[Letter]
     shape: tuple[int, ...]
     about: tuple[int, ...]
@@ -94,7 +79,7 @@ class Posted(NamedTuple):
 Read = TypeVar("Read", bound=Letter)
 
 
-def posted(letter: Letter, receiver: int) -> Posted:
+def posted(letter: Letter) -> Posted:
     """A letter in transit; one without entries arrives with shape (0,), because other shapes would carry information.
 
     Raises
@@ -106,7 +91,7 @@ def posted(letter: Letter, receiver: int) -> Posted:
     if values.dtype.kind != "V" if dtype.kind == "V" else values.dtype != dtype:
         raise TypeError(f"{type(letter).__name__} holds {values.dtype}, where its class says {letter.dtype}")
     body = np.packbits(values).tobytes() if values.dtype == np.bool_ else values.tobytes()
-    return Posted(receiver, type(letter), values.shape if values.size else (0,), letter.about, body)
+    return Posted(type(letter), values.shape if values.size else (0,), letter.about, body)
 
 
 def read(post: Posted) -> Letter:

@@ -53,7 +53,7 @@ class Shrink(Letter, kind="shrink"):
 
 LETTERS = (Index, MaskedSum, MaskSum, FunctionPart, Shrink)
 INDEX, MASKED, MASK, PART, SHRINK = (letter.kind for letter in LETTERS)
-SCALAR_BYTES = {letter.kind: letter.size(1) for letter in LETTERS}
+SCALAR_BYTES = {letter.kind: np.dtype(letter.dtype).itemsize for letter in LETTERS}
 
 
 Array = NDArray[np.float64]

@@ -1,12 +1,13 @@
 """SecureBoost: gradient boosted trees whose split statistics travel encrypted.
 
 Cheng, Fan, Jin, Liu, Chen and Yang, "SecureBoost: a lossless federated learning framework" (2019), Algorithms 1 and 2.
-`Active` and `Passive` are the method at a party; `SecureBoost` computes the same trees on pooled data.
+A round is one tree.
 """
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import astuple, dataclass, is_dataclass, replace
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,19 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from fkl.algorithms.vertical.ciphers import Cipher, Keys, Operations, Paillier, Plain, Sorting, require_key_bits
-from fkl.algorithms.vertical.parties import (
-    Actor,
-    Array,
-    Count,
-    Groups,
-    Held,
-    Integers,
-    Learning,
-    Letter,
-    Own,
-    Wire,
-    uncounted,
-)
+from fkl.algorithms.vertical.parties import Actor, Array, Held, Integers, Learning, Letter, Own, Wire
 from fkl.algorithms.vertical.sums import Part, values_of_letter
 from fkl.basics.errors import FklError, require
 from fkl.basics.memory import require_memory
@@ -233,125 +222,31 @@ class Left(Letter, kind="left", dtype="?"):
 
 
 @dataclass(frozen=True)
-class Summed:
-    """Features whose sums are computed together.
-
-    sorting of all samples into their bins; places (sorting.starts[-1],) of these in the histogram of all features.
-    """
-
-    sorting: Sorting
-    places: NDArray[np.int64]
-
-    @classmethod
-    def from_bins(cls, bins: Integers, starts: NDArray[np.int64], some: NDArray[np.bool_]) -> "Summed":
-        """Some features (d,) of those with these bins (d, n), which begin at `starts` in the histogram of all."""
-        widths = np.diff(starts)
-        begins = np.concatenate([[0], np.cumsum(widths[some])])
-        sorting = Sorting.from_bins(np.asfortranarray(bins[some]), begins)  # a sample's bins are read together
-        return cls(sorting, np.flatnonzero(np.repeat(some, widths)))
-
-
-@dataclass(frozen=True)
-class Pooled:
-    """The parties and the information that they may exchange.
-
-    numbers of the parties, the first of them the active one; edges: of the bins of each feature; starts (d + 1,): where
-    the bins of each begin in the histogram of all; owner (d,); bins (d, n) of all samples; own, of the active party,
-    and others, of all passive ones; sizes: how many sums each passive party answers with.
-    """
-
-    numbers: tuple[int, ...]
-    edges: tuple[Array, ...]
-    starts: NDArray[np.int64]
-    owner: NDArray[np.int64]
-    bins: Integers
-    own: Summed
-    others: Summed
-    sizes: tuple[int, ...]
-    keys: Keys
-    count: Count = uncounted
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the function that counts: a checkpoint holds data only."""
-        return {name: value for name, value in vars(self).items() if name != "count"}
-
-    @classmethod
-    def from_parties(cls, x: Array, groups: Groups, root: int, bins: int, cipher: Cipher) -> "Pooled":
-        """Parties of samples (n, d), with the features of each, the active one, and the most bins a feature."""
-        numbers = (root, *(party for party in range(len(groups)) if party != root))
-        owner = np.zeros(x.shape[1], np.int64)
-        for party, features in enumerate(groups):
-            owner[features] = party
-        edges, sorted_in = bin_features(x, bins)
-        starts = first_bins_of(edges)
-        own, others = (Summed.from_bins(sorted_in, starts, some) for some in (owner == root, owner != root))
-        sizes = tuple(2 * int(np.diff(starts)[groups[party]].sum()) for party in numbers[1:])
-        return cls(numbers, edges, starts, owner, sorted_in, own, others, sizes, cipher.keys())
-
-    @property
-    def active(self) -> int:
-        """The party with the labels and the keys."""
-        return self.numbers[0]
-
-    @property
-    def passive(self) -> tuple[int, ...]:
-        """The parties without labels."""
-        return self.numbers[1:]
-
-    def send_statistics(self, statistics: NDArray[np.int64]) -> Any:
-        """Encrypt g and h (n, 2) for the passive parties; None if there are none."""
-        if not self.passive:
-            return None
-        sealed, size = self.keys.encrypt(statistics), statistics.size
-        for party in self.passive:
-            Statistics.book(self.count, self.active, party, size, width=self.keys.width)
-        return sealed
-
-    def histogram(self, statistics: NDArray[np.int64], sealed: Any, rows: Integers) -> NDArray[np.int64]:
-        """Sums of g and h over the bins of all features, as the active party holds them.
-
-        The sums of all passive parties are computed at once, so a sample is read once instead of once per party.
-        """
-        histogram = np.empty((int(self.starts[-1]), 2), np.int64)
-        histogram[self.own.places] = self.own.sorting.sums(statistics, rows)[0]
-        for party, size in zip(self.passive, self.sizes, strict=True):
-            Sums.book(self.count, party, self.active, size, width=self.keys.width)
-        if self.passive:
-            histogram[self.others.places] = self.keys.decrypt(self.keys.sums(sealed, rows, self.others.sorting))
-        return histogram
-
-    def divide_rows(self, rows: Integers, feature: int, edge: int, told: bool) -> NDArray[np.bool_]:
-        """Rows that go left: the owner sends them, and the other parties learn which children may be split.
-
-        The letter has one bit per sample.
-        """
-        owner, active = int(self.owner[feature]), self.active
-        left: NDArray[np.bool_] = self.bins[feature, rows] <= edge
-        if owner != active:
-            Choice.book(self.count, active, owner, 2)
-            Left.book(self.count, owner, active, len(rows))
-        for party in self.passive:
-            if told and party != owner:
-                Left.book(self.count, active, party, len(rows))
-        return left
-
-
-@dataclass(frozen=True)
-class Boosting:
-    """State between two trees.
+class Booster:
+    """What a party holds between two trees.
 
     Parameters
     ----------
-    world : Pooled
-        The parties, without a counter of sums.
-    f : (n,)
-        Sum of the trees for each sample.
+    edges : tuple of arrays
+        Of the bins of its own features.
+    sorting : Sorting
+        Of all samples into these bins.
+    keys : Keys
+        A passive party's can only add.
+    f : (n,), or None
+        The active party's sum of the trees for each sample.
     trees : tuple of Tree
+        The active party's, with numbers of edges as thresholds.
+    early : Letter or None
+        The first letter about the next tree, if a passive party has received it.
     """
 
-    world: Pooled
-    f: Array
-    trees: tuple[Tree, ...]
+    edges: tuple[Array, ...]
+    sorting: Sorting
+    keys: Keys
+    f: Array | None = None
+    trees: tuple[Tree, ...] = ()
+    early: letters.Letter | None = None
 
 
 MOST_SAMPLES = 1 << (62 - FRACTION_BITS)
@@ -429,8 +324,8 @@ class SecureBoost(Learning):
         """The cipher as an object."""
         return CIPHERS[self.cipher](self.key_bits) if isinstance(self.cipher, str) else self.cipher
 
-    def begin(self, held: Held, rng: np.random.Generator) -> Boosting:
-        """Start from f = 0; `rng` is not used, and the first active party is the active party above.
+    def begin(self, held: Held, rng: np.random.Generator) -> Any:
+        """Start from f = 0; the first active party is the active party above.
 
         Raises
         ------
@@ -440,17 +335,36 @@ class SecureBoost(Learning):
         if len(held.x) > MOST_SAMPLES:
             raise FklError(f"SecureBoost's sums are exact for {MOST_SAMPLES} samples at most, not {len(held.x)}")
         require_memory(self.trees * TREE_BYTES, f"{self.trees} trees", "algo.trees")
-        world = Pooled.from_parties(held.x, held.groups, held.active[0], self.bins, self.cipher_in_use)
-        return Boosting(world, np.zeros(len(held.x)), ())
+        return super().begin(held, rng)
 
-    def advance(self, held: Held, learned: Boosting, count: Count) -> tuple[Boosting, Forest]:
+    def start(self, own: Own) -> Booster:
+        """A party's bins and keys."""
+        edges, bins = bin_features(own.x, self.bins)
+        sorting = Sorting.from_bins(np.asfortranarray(bins), first_bins_of(edges))  # a sample's bins are read together
+        if own.number == own.root:
+            return Booster(edges, sorting, self.cipher_in_use.keys(), np.zeros(len(own.x)))
+        return Booster(edges, sorting, self.cipher_in_use.keys_of(b""))
+
+    def play(self, own: Own, memory: Booster, wire: Wire) -> Actor:
         """One tree."""
-        world = replace(learned.world, count=count)
-        for party in world.passive if world.keys.public and not learned.trees else ():
-            Key.book(count, world.active, party, 1, width=len(world.keys.public))
-        tree, gain = self._grow_tree(world, held.y, learned.f)
-        trees = (*learned.trees, tree)
-        return Boosting(learned.world, learned.f + gain, trees), Forest(trees, replace(world.keys.operations))
+        return (self._grow_tree if own.number == own.root else self._answer)(own, memory, wire)
+
+    def assembled(self, parts: list[Booster], held: Held) -> Forest:
+        """The active party's trees, with the thresholds that each party knows of its own features."""
+        edges_of = {
+            feature: edges
+            for group, part in zip(held.groups, parts, strict=True)
+            for feature, edges in zip(group.tolist(), part.edges, strict=True)
+        }
+        edges = [edges_of[feature] for feature in range(len(edges_of))]
+        first = np.cumsum([0, *map(len, edges)])
+        thresholds = np.concatenate([*edges, [0.0]])  # the last is a leaf's
+        trees = []
+        for tree in parts[held.active[0]].trees:
+            number = np.where(tree.feature == LEAF, -1, first[tree.feature] + tree.threshold.astype(np.int64))
+            trees.append(replace(tree, threshold=thresholds[number]))
+        operations = np.sum([astuple(part.keys.operations) for part in parts], axis=0)
+        return Forest(tuple(trees), Operations(*operations.tolist()))
 
     def values(self, model: Forest, x: Array, rows: Integers, before: Any) -> tuple[Array, Any]:
         """Adds new trees to the unchanged values of the earlier trees, so a round does not evaluate all trees again."""
@@ -459,133 +373,87 @@ class SecureBoost(Learning):
             f = f + tree.decision(x, rows)
         return f, (len(model.trees), f)
 
-    def party(self, own: Own, wire: Wire) -> Actor:
-        """The active party's part, or a passive one's."""
-        edges, bins = bin_features(own.x, self.bins)
-        sorting = Sorting.from_bins(np.asfortranarray(bins), first_bins_of(edges))  # a sample's bins are read together
-        return (Active if own.number == own.root else Passive)(self, own, wire, edges, sorting).play()
-
-    def assembled(self, parts: list[Any], held: Held) -> Forest:
-        """The active party's trees, with the thresholds that each party knows of its own features."""
-        trees = []
-        edges = [part if j != held.active[0] else part[1] for j, part in enumerate(parts)]
-        for tree in parts[held.active[0]][0]:
-            threshold = np.zeros(len(tree.feature))
-            for node in np.flatnonzero(tree.feature != LEAF):
-                owner = int(tree.owner[node])
-                local = int(np.flatnonzero(held.groups[owner] == tree.feature[node])[0])
-                threshold[node] = edges[owner][local][int(tree.threshold[node])]
-            trees.append(replace(tree, threshold=threshold))
-        return Forest(tuple(trees), Operations())
-
-    def _grow_tree(self, world: Pooled, y: Array, f: Array) -> tuple[Tree, Array]:
-        """A tree, and its value (n,) for each sample."""
-        statistics = coded_statistics(y, f)
-        sealed = world.send_statistics(statistics)
-        nodes, gain = Nodes(), np.zeros(len(y))
-        waiting = deque([(nodes.add(), np.arange(len(y)), 0, statistics.sum(axis=0))])
-        while waiting:
-            node, rows, depth, total = waiting.popleft()
-            split = None
-            if depth < self.depth:  # Algorithm 2
-                split = self.best_split_of_node(world.histogram(statistics, sealed, rows), world.starts, total)
-            if split is None:
-                gain[rows] = nodes.make_leaf(node, self.value_of_leaf(*total * UNIT))
-                continue
-            left = world.divide_rows(rows, *split, told=depth + 1 < self.depth)
-            feature, edge = split
-            children = nodes.split(node, feature, float(world.edges[feature][edge]), int(world.owner[feature]))
-            parts = rows[left], rows[~left]
-            of_left = statistics[parts[0]].sum(axis=0)
-            totals = of_left, total - of_left  # whole numbers, so the other sum is exact
-            waiting.extend(zip(children, parts, (depth + 1, depth + 1), totals, strict=True))
-        return nodes.tree(), gain
-
-    def best_split_of_node(
-        self, histogram: NDArray[np.int64], starts: NDArray[np.int64], total: NDArray[np.int64]
-    ) -> tuple[int, int] | None:
-        """Feature and edge of a node's best split, from sums over all bins and the node; None if no split gains."""
-        feature, edge = best_split(histogram, starts, total, self.lam, self.gamma, self.min_child_weight)
-        return None if feature == LEAF else (feature, edge)
-
     def value_of_leaf(self, g: float, h: float) -> float:
         """Value of a leaf, -G / (H + lambda) times the learning rate."""
         return -self.learning_rate * g / (h + self.lam) if h + self.lam > 0 else 0.0
 
-
-class Active:
-    """The active party: only it sees statistics, and it sees the others' features only as sums."""
-
-    def __init__(self, method: SecureBoost, own: Own, wire: Wire, edges: tuple[Array, ...], sorting: Sorting) -> None:
-        self._method, self._own, self._wire, self._edges, self._sorting = method, own, wire, edges, sorting
-        self._passive = [party for party in range(own.parties) if party != own.number]
-        self._keys = method.cipher_in_use.keys()
-        self._early: dict[tuple[int, type[letters.Letter], int], letters.Letter] = {}
-
-    def play(self) -> Actor:
-        """All trees, with edges' numbers as thresholds, and its own edges."""
-        trees, f, public = [], np.zeros(len(self._own.x)), self._keys.public
-        for party in self._passive if public else ():
-            self._wire.send(party, Key(np.array([public], f"V{len(public)}")))
-        for _ in range(self._method.trees):
-            tree, gain = yield from self._grow_tree(f)
-            trees.append(tree)
-            f = f + gain
-        return trees, self._edges
-
-    def _grow_tree(self, f: Array) -> Part:
-        """A tree, whose thresholds are numbers of edges, and its value (n,) for each sample."""
-        method, statistics = self._method, coded_statistics(self._own.labels, f)
-        sealed = self._keys.words(self._keys.encrypt(statistics)) if self._passive else np.zeros(0)
-        for party in self._passive:
-            self._wire.send(party, Statistics(sealed))
-        nodes, gain = Nodes(), np.zeros(len(f))
-        waiting = deque([(nodes.add(), np.arange(len(f)), 0)])
+    def _grow_tree(self, own: Own, memory: Booster, wire: Wire) -> Actor:
+        """The active party's part: only it sees statistics, and it sees the others' features only as sums."""
+        assert memory.f is not None
+        keys, passive = memory.keys, [party for party in range(own.parties) if party != own.number]
+        for party in passive if keys.public and not memory.trees else ():
+            wire.send(party, Key(np.array([keys.public], f"V{len(keys.public)}")))
+        statistics, gain = coded_statistics(own.labels, memory.f), np.zeros(len(own.x))
+        sealed = keys.words(keys.encrypt(statistics)) if passive else np.zeros(0)
+        for party in passive:
+            wire.send(party, Statistics(sealed))
+        inbox, nodes = Inbox(), Nodes()
+        waiting = deque([(nodes.add(), np.arange(len(own.x)), 0)])
         while waiting:
             node, rows, depth = waiting.popleft()
-            total = statistics[rows].sum(axis=0)
-            split = None
-            if depth < method.depth:
-                histogram, starts = yield from self._histogram(statistics, rows, node)
-                split = method.best_split_of_node(histogram, starts, total)
-            if split is None:
-                gain[rows] = nodes.make_leaf(node, method.value_of_leaf(*total * UNIT))
+            total, feature, edge = statistics[rows].sum(axis=0), LEAF, LEAF
+            if depth < self.depth:  # Algorithm 2
+                own_sums = memory.sorting.sums(statistics, rows)[0]
+                histogram, starts = yield from _histogram(own, memory, own_sums, inbox, node)
+                feature, edge = best_split(histogram, starts, total, self.lam, self.gamma, self.min_child_weight)
+            if feature == LEAF:
+                gain[rows] = nodes.make_leaf(node, self.value_of_leaf(*total * UNIT))
                 continue
-            feature, edge = split
-            owner = next(j for j, group in enumerate(self._own.groups) if feature in group)
-            local = int(np.flatnonzero(self._own.groups[owner] == feature)[0])
-            if owner == self._own.number:
-                left = self._sorting.bins[local, rows] <= edge
+            owner = next(party for party, group in enumerate(own.groups) if feature in group)
+            local = int(np.flatnonzero(own.groups[owner] == feature)[0])
+            if owner == own.number:
+                left = memory.sorting.bins[local, rows] <= edge
             else:
-                self._wire.send(owner, Choice(np.array([local, edge]), (node,)))
-                letter = yield from self._awaited_letter(owner, Left, node)
-                left = letter.values
-            for party in self._passive:
-                if depth + 1 < method.depth and party != owner:
-                    self._wire.send(party, Left(left, (node,)))
+                wire.send(owner, Choice(np.array([local, edge]), (node,)))
+                left = (yield from inbox.letter(owner, Left, node)).values
+            for party in passive:
+                if depth + 1 < self.depth and party != owner:
+                    wire.send(party, Left(left, (node,)))
             children = nodes.split(node, feature, float(edge), owner)
             waiting.extend(zip(children, (rows[left], rows[~left]), (depth + 1, depth + 1), strict=True))
-        return nodes.tree(), gain
+        return replace(memory, f=memory.f + gain, trees=(*memory.trees, nodes.tree()))
 
-    def _histogram(self, statistics: NDArray[np.int64], rows: Integers, node: int) -> Part:
-        """Sums over the bins of all features in their order, and where each feature's begin."""
-        sorting = self._sorting
-        own = sorting.sums(statistics, rows)[0]
-        sums, begins = {self._own.number: own}, {self._own.number: sorting.starts}
-        for party in self._passive:
-            letter = yield from self._awaited_letter(party, Sums, node)
-            sums[party], begins[party] = (
-                self._keys.decrypt(self._keys.of_words(letter.values)),
-                np.array(letter.about[1:]),
-            )
-        pieces: list[NDArray[np.int64]] = [np.zeros((0, 2), np.int64)] * sum(map(len, self._own.groups))
-        for party, features in enumerate(self._own.groups):
-            for number, feature in enumerate(features):
-                pieces[feature] = sums[party][begins[party][number] : begins[party][number + 1]]
-        return np.concatenate(pieces), np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
+    def _answer(self, own: Own, memory: Booster, wire: Wire) -> Actor:
+        """A passive party's part: it sums ciphertexts over the bins of its features, and splits nodes."""
+        keys, sorting = memory.keys, memory.sorting
+        sealed: Any = None
+        nodes: dict[int, tuple[Integers, int]] = {}
+        opened = 0  # both sides number nodes in the order in which these are opened
+        letter = memory.early or (yield own.root)
+        while letter is not None and not (opened and isinstance(letter, Statistics)):  # which begin the next tree
+            new: list[tuple[Integers, int]] = []
+            if isinstance(letter, Key):
+                keys = self.cipher_in_use.keys_of(letter.values[0].tobytes())
+            elif isinstance(letter, Statistics):
+                sealed, new = keys.of_words(letter.values), [(np.arange(len(own.x)), 0)]
+            else:
+                [node] = letter.about
+                rows, depth = nodes.pop(node)
+                if isinstance(letter, Choice):
+                    feature, edge = letter.values
+                    left = sorting.bins[feature, rows] <= edge
+                    wire.send(own.root, Left(left, (node,)))
+                else:
+                    left = values_of_letter(letter, Left)
+                if depth + 1 < self.depth:  # nodes are split in the order of their numbers
+                    new = [(rows[left], depth + 1), (rows[~left], depth + 1)]
+            for rows, depth in new:
+                nodes[opened] = rows, depth
+                words = keys.words(keys.sums(sealed, rows, sorting))
+                wire.send(own.root, Sums(words, (opened, *sorting.starts.tolist())))
+                opened += 1
+            letter = yield own.root
+        return replace(memory, keys=keys, early=letter)
 
-    def _awaited_letter(self, sender: int, kind: type[letters.Letter], node: int) -> Part:
-        """A party's letter of this kind about a node; stores other letters that arrive before it."""
+
+class Inbox:
+    """Letters about nodes, which may arrive before they are awaited."""
+
+    def __init__(self) -> None:
+        self._early: dict[tuple[int, type[letters.Letter], int], letters.Letter] = {}
+
+    def letter(self, sender: int, kind: type[letters.Letter], node: int) -> Part:
+        """A party's letter of this kind about a node."""
         while (sender, kind, node) not in self._early:
             letter = yield sender
             assert letter is not None, f"party {sender} ended early"
@@ -593,42 +461,15 @@ class Active:
         return self._early.pop((sender, kind, node))
 
 
-class Passive:
-    """A party without labels: it sums ciphertexts over the bins of its features, and splits nodes."""
-
-    def __init__(self, method: SecureBoost, own: Own, wire: Wire, edges: tuple[Array, ...], sorting: Sorting) -> None:
-        self._method, self._own, self._wire, self._edges, self._sorting = method, own, wire, edges, sorting
-        self._keys = method.cipher_in_use.keys_of(b"")
-        self._sealed: Any = None
-        self._nodes: dict[int, tuple[Integers, int]] = {}
-        self._last = 0  # the newest node; both sides number nodes in the order in which these are opened
-
-    def play(self) -> Actor:
-        """Answer until the active party has ended; return its own edges."""
-        while (letter := (yield self._own.root)) is not None:
-            if isinstance(letter, Key):
-                self._keys = self._method.cipher_in_use.keys_of(letter.values[0].tobytes())
-                continue
-            if isinstance(letter, Statistics):
-                self._sealed, self._nodes, self._last = self._keys.of_words(letter.values), {}, -1
-                self._send_sums_of_node(np.arange(len(self._own.x)), 0)
-                continue
-            [node] = letter.about
-            rows, depth = self._nodes.pop(node)
-            if isinstance(letter, Choice):
-                feature, edge = letter.values
-                left = self._sorting.bins[feature, rows] <= edge
-                self._wire.send(self._own.root, Left(left, (node,)))
-            else:
-                left = values_of_letter(letter, Left)
-            if depth + 1 < self._method.depth:  # nodes are split in the order of their numbers
-                for child in (rows[left], rows[~left]):
-                    self._send_sums_of_node(child, depth + 1)
-        return self._edges
-
-    def _send_sums_of_node(self, rows: Integers, depth: int) -> None:
-        """Send the sums of a new node."""
-        self._last += 1
-        self._nodes[self._last] = rows, depth
-        sums = self._keys.sums(self._sealed, rows, self._sorting)
-        self._wire.send(self._own.root, Sums(self._keys.words(sums), (self._last, *self._sorting.starts.tolist())))
+def _histogram(own: Own, memory: Booster, own_sums: NDArray[np.int64], inbox: Inbox, node: int) -> Part:
+    """A node's sums over the bins of all features in their order, and where each feature's begin."""
+    pieces: dict[int, NDArray[np.int64]] = {}
+    for party, features in enumerate(own.groups):
+        sums, starts = own_sums, memory.sorting.starts.tolist()
+        if party != own.number:
+            letter = yield from inbox.letter(party, Sums, node)
+            sums, starts = memory.keys.decrypt(memory.keys.of_words(letter.values)), letter.about[1:]
+        for feature, (first, last) in zip(features.tolist(), pairwise(starts), strict=True):
+            pieces[feature] = sums[first:last]
+    in_order = [pieces[feature] for feature in range(len(pieces))]
+    return np.concatenate(in_order), np.cumsum([0, *map(len, in_order)])
