@@ -20,10 +20,12 @@ from sklearn.svm import SVC
 from fkl.algorithms.vertical.ciphers import Cipher, Operations, Paillier, Plain, Sorting
 from fkl.algorithms.vertical.fd_svrg import LOSSES, FdSvrg, _slope_of_loss
 from fkl.algorithms.vertical.kernel_machines import LibsvmSvc, PpSvmv
-from fkl.algorithms.vertical.parties import Groups
+from fkl.algorithms.vertical.parties import Groups, Held, Wire
 from fkl.algorithms.vertical.secureboost import LEAF, SecureBoost, Tree
 from fkl.algorithms.vertical.sums import tree_rooted_at
 from fkl.basics.errors import BadValue, FklError
+from fkl.conformance.isolated import ActorInSight, Mail
+from fkl.contract.parties import deal_features
 from fkl.kernels.pointwise_losses import LOSSES as FDSKL_LOSSES
 
 Array = NDArray[np.float64]
@@ -149,17 +151,20 @@ def test_libsvm_decides_as_scikit_learn() -> None:
 @given(partitions(), st.integers(0, 2**32))
 def test_pp_svmv_merges_what_pooled_data_give(partition: tuple[Groups, tuple[int, ...]], seed: int) -> None:
     groups, active = partition
-    counts = Counts()
-    gram = PpSvmv().merged(X, groups, active, np.random.default_rng(seed), counts)
-    np.testing.assert_allclose(gram, X @ X.T, atol=len(groups) * 2.0**-40, rtol=1e-12)
-    # whatever the mask, not a bit of it is left
-    assert np.array_equal(gram, PpSvmv().merged(X, groups, active, np.random.default_rng(seed + 1)))
+    grams, mails = [], []
+    for one in (seed, seed + 1):
+        rngs = [np.random.default_rng(one) if party == active[0] else None for party in range(len(groups))]
+        owned, wires = deal_features(Held(X, Y, groups, active), rngs), [Wire() for _ in groups]
+        mails.append([])
+        actors = [ActorInSight(PpSvmv().merged(*both), both[1]) for both in zip(owned, wires, strict=True)]
+        grams.append(Mail(actors, mails[-1]).deliver()[active[0]])
+    np.testing.assert_allclose(grams[0], X @ X.T, atol=len(groups) * 2.0**-40, rtol=1e-12)
+    assert np.array_equal(*grams), "whatever the mask, not a bit of it is left"
 
     parties = len(groups)
     ring = [active[0], *(party for party in range(parties) if party != active[0]), active[0]]
-    links = [("matrix", a, b) for a, b in pairwise(ring) if parties > 1]
-    assert counts.messages == Counter(links)
-    assert counts.items == Counter({link: 60 * 61 // 2 for link in links})
+    links = [("matrix", a, b, (60 * 61 // 2,)) for a, b in pairwise(ring) if parties > 1]
+    assert [(letter.kind, letter.sender, letter.receiver, letter.values.shape) for letter in mails[0]] == links
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])

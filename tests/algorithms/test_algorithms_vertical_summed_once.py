@@ -1,7 +1,6 @@
 """Vertical Nystroem and random-feature ridge: pooled equals, counts, what the ring carries, refusals."""
 
 from collections import Counter
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -13,11 +12,13 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import LinearSVC
 
 from fkl.algorithms.vertical import ridge as ridges
-from fkl.algorithms.vertical.kernel_machines import JITTER, Nystroem
-from fkl.algorithms.vertical.parties import Groups
-from fkl.algorithms.vertical.ridge import FeatureRidge, squared_hinge
-from fkl.algorithms.vertical.sums import from_fixed_point, masked_sum, to_fixed_point
+from fkl.algorithms.vertical.kernel_machines import JITTER, Distances, Nystroem
+from fkl.algorithms.vertical.parties import Groups, Held, Wire
+from fkl.algorithms.vertical.ridge import Angles, FeatureRidge, squared_hinge
+from fkl.algorithms.vertical.sums import from_fixed_point, round_the_ring, to_fixed_point
 from fkl.basics.errors import BadValue, FklError
+from fkl.conformance.isolated import ActorInSight, Mail
+from fkl.contract.parties import deal_features
 
 Array = NDArray[np.float64]
 
@@ -168,17 +169,16 @@ def test_what_the_parties_send() -> None:
 def test_what_goes_round_is_uniform_whatever_it_hides(word: type[np.unsignedinteger]) -> None:
     """And two receptions of one party differ by what lies between them alone; the sum is exact modulo 2^bits."""
     parts = [np.full(4000, value, word) for value in (np.iinfo(word).max, 0, 12345)]
-    received: list[Array] = []
-
-    def round_the_ring() -> Iterator[NDArray[np.unsignedinteger]]:
-        passed = parts[0].copy()
-        yield passed
-        for part in parts[1:]:
-            received.append(passed.copy())  # what the next party receives
-            yield part
-
-    total = masked_sum(round_the_ring(), np.random.default_rng(0))
-    assert (total == sum(parts[1:], parts[0])).all()
+    kind = Angles if word is np.uint32 else Distances
+    rngs, held = [np.random.default_rng(0), None, None], Held(np.zeros((4000, 3)), X, tuple(np.eye(3, dtype=int)), (0,))
+    wires, heard = [Wire() for _ in parts], []
+    actors = [
+        round_the_ring(own, wire, kind, (4000,), [(slice(None), part.copy())])
+        for own, wire, part in zip(deal_features(held, rngs), wires, parts, strict=True)
+    ]
+    total, *nothing = Mail([ActorInSight(*both) for both in zip(actors, wires, strict=True)], heard).deliver()
+    assert (total == sum(parts[1:], parts[0])).all() and nothing == [None, None]
+    received = [letter.values for letter in heard[:-1]]
     for message in received:
         assert kstest(message / 2.0 ** (8 * word().nbytes), "uniform").pvalue > 1e-3
     for first, second in pairwise(received):

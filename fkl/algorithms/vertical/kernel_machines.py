@@ -5,9 +5,9 @@ landmarks: Williams and Seeger, "Using the Nystroem method to speed up kernel ma
 ring of PP-SVMV, N M numbers instead of N (N + 1) / 2.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from fkl.algorithms.vertical.parties import (
     Actor,
     Array,
     Count,
-    Groups,
     Held,
     Integers,
     Learning,
@@ -26,15 +25,13 @@ from fkl.algorithms.vertical.parties import (
     Own,
     Wire,
     require_two_classes,
-    uncounted,
 )
 from fkl.algorithms.vertical.ridge import kernel_ridge, ridge, squared_hinge
 from fkl.algorithms.vertical.sums import (
     LARGEST,
-    book_ring,
+    Part,
+    Words,
     from_fixed_point,
-    masked_sum,
-    ring_order,
     round_the_ring,
     to_fixed_point,
     values_of_letter,
@@ -223,37 +220,18 @@ class PpSvmv(Learning):
             require(0 < value < np.inf, key, value, "a number > 0")
         require_stopping(self.tolerance, self.cache_mib)
 
-    def begin(self, held: Held, rng: np.random.Generator) -> np.random.Generator:
-        """Keep the mask's generator."""
+    def begin(self, held: Held, rng: np.random.Generator) -> Any:
+        """Refuse a matrix that does not fit, and inner products that are too large to be coded."""
         self.require_room(len(held.x))
         require_cache(self.cache_mib, len(held.x))
-        return rng
+        if np.square(held.x).sum(axis=1).max() >= LARGEST:
+            raise FklError(f"PP-SVMV codes inner products below {LARGEST:g} only: normalise the features")
+        return super().begin(held, rng)
 
-    def advance(self, held: Held, learned: np.random.Generator, count: Count) -> tuple[np.random.Generator, Machine]:
-        """Merge, then learn; the first active party draws the mask and learns.
-
-        Raises
-        ------
-        fkl.basics.errors.FklError
-            If the matrix does not fit, or inner products are too large to be coded.
-        """
-        gram = self.merged(held.x, held.groups, held.active, learned, count)
-        support, weight, bias, gamma = self._trained(gram, held.y)
-        return learned, Machine(held.x[support], weight, bias, gamma)
-
-    def party(self, own: Own, wire: Wire) -> Actor:
-        """One party's part of the ring; the first active one learns."""
-        x = np.ascontiguousarray(own.x, np.float64)
-        upper = np.triu_indices(len(x))
-        words = yield from round_the_ring(
-            ring_order(own.groups, own.root), own, wire, Matrix, to_fixed_point((x @ x.T)[upper])
-        )
-        if words is None:
-            return None
-        gram = np.empty((len(x), len(x)))
-        gram[upper] = from_fixed_point(words)
-        gram.T[upper] = gram[upper]
-        return self._trained(gram, own.labels)
+    def play(self, own: Own, memory: None, wire: Wire) -> Actor:
+        """Merge, then learn; the first active party draws the mask and learns."""
+        gram = yield from self.merged(own, wire)
+        return None if gram is None else self._trained(gram, own.labels)
 
     def assembled(self, parts: list["Trained"], held: Held) -> Machine:
         """The first active party's solution on the support vectors; each party has its own features of these."""
@@ -273,22 +251,19 @@ class PpSvmv(Learning):
         svc = SVC(C=self.C, kernel="precomputed", tol=self.tolerance, cache_size=self.cache_mib).fit(gram, y)
         return Trained(svc.support_, svc.dual_coef_[0], float(svc.intercept_[0]), gamma)
 
-    def merged(
-        self, x: Array, groups: Groups, active: tuple[int, ...], rng: np.random.Generator, count: Count = uncounted
-    ) -> Array:
-        """Inner products (N, N) of samples (N, d), as the first active party holds them after the ring."""
-        self.require_room(len(x))
-        if np.square(x).sum(axis=1).max() >= LARGEST:
-            raise FklError(f"PP-SVMV codes inner products below {LARGEST:g} only: normalise the features")
-        samples, ring = len(x), ring_order(groups, active[0])
-        parts = [np.ascontiguousarray(x[:, groups[party]], np.float64) for party in ring]
+    def merged(self, own: Own, wire: Wire) -> Part:
+        """Inner products (N, N), as the first active party holds them after the ring; None at any other party."""
+        x, samples = np.ascontiguousarray(own.x, np.float64), len(own.x)
+        shares = (
+            (place, to_fixed_point((x[rows] @ x[rows.start :].T)[upper])) for rows, upper, place in _triangle(samples)
+        )
+        words = yield from round_the_ring(own, wire, Matrix, (samples * (samples + 1) // 2,), shares)
+        if words is None:
+            return None
         gram = np.empty((samples, samples))
-        for block in row_blocks(samples, samples, BLOCK):
-            rest = slice(block.start, samples)  # the matrix is symmetric
-            merged = masked_sum((to_fixed_point(part[block] @ part[rest].T) for part in parts), rng)
-            from_fixed_point(merged, out=gram[block, rest])
-            gram[rest, block] = gram[block, rest].T
-        book_ring(count, Matrix, ring, samples * (samples + 1) // 2)
+        for rows, upper, place in _triangle(samples):
+            for half in (gram, gram.T):
+                half[rows, rows.start :][upper] = from_fixed_point(words[place])
         return gram
 
     def require_room(self, samples: int) -> None:
@@ -300,7 +275,20 @@ class PpSvmv(Learning):
                 f"{needed:.1f} GiB; raise it, or take fewer samples"
             )
         matrix = f"PP-SVMV's matrix of {samples} x {samples} samples"
-        require_memory(SCALAR * samples**2, matrix, "the number of samples, as by dataset.rows")
+        require_memory(SCALAR * samples**2 * 3 // 2, matrix, "the number of samples, as by dataset.rows")
+
+
+def _triangle(samples: int) -> Iterator[tuple[slice, NDArray[np.bool_], slice]]:
+    """The upper triangle of a matrix by blocks of rows: the rows, which of their entries belong to it, and their place.
+
+    The entries are a mask of the columns from the block's first row on; the place is that in a letter of all entries.
+    """
+    begin = 0
+    for rows in row_blocks(samples, samples, BLOCK):
+        upper = ~np.tri(rows.stop - rows.start, samples - rows.start, -1, np.bool_)
+        end = begin + int(np.count_nonzero(upper))
+        yield rows, upper, slice(begin, end)
+        begin = end
 
 
 LOSSES = {"square": ridge, "squared_hinge": squared_hinge}
@@ -350,76 +338,45 @@ class Nystroem(Learning):
         for key in ("gamma", "lam"):
             require(0 < getattr(self, key) < np.inf, key, getattr(self, key), "a number > 0")
 
-    def begin(self, held: Held, rng: np.random.Generator) -> np.random.Generator:
-        """Keep the active party's generator for landmarks and masks.
-
-        Raises
-        ------
-        fkl.basics.errors.FklError
-            If the equations do not fit into memory.
-        """
+    def begin(self, held: Held, rng: np.random.Generator) -> Any:
+        """Refuse other labels, equations that do not fit in memory, and distances that are too large to be coded."""
         size = min(self.landmarks, len(held.x))
-        require_memory(8 * size * (3 * size + len(held.x)), f"equations of {size} landmarks", "algo.landmarks")
-        return rng
+        require_memory(8 * size * (3 * size + 2 * len(held.x)), f"equations of {size} landmarks", "algo.landmarks")
+        require_two_classes(held.y)
+        if 4 * np.square(held.x).sum(axis=1).max() >= LARGEST:
+            raise FklError(f"squared distances are coded below {LARGEST:g} only: normalise the features")
+        return super().begin(held, rng)
 
-    def advance(self, held: Held, learned: np.random.Generator, count: Count) -> tuple[np.random.Generator, Machine]:
-        """Name the landmarks, sum the distances, solve; the first active party does so.
+    def play(self, own: Own, memory: None, wire: Wire) -> Actor:
+        """One party's part of the ring; the first active one names the landmarks, and solves.
 
         With L L' = K(z, z) the features phi(x) = L^-1 K(z, x) make |f| = |theta| of f = theta'phi, and a = L^-T theta.
         If all samples are landmarks, the square loss needs no features: it is kernel ridge regression.
-
-        Raises
-        ------
-        fkl.basics.errors.FklError
-            If the labels are not two classes, or distances are too large to be coded.
         """
-        x, y, ring = held.x, held.y, ring_order(held.groups, held.active[0])
-        require_two_classes(y)
-        if 4 * np.square(x).sum(axis=1).max() >= LARGEST:
-            raise FklError(f"squared distances are coded below {LARGEST:g} only: normalise the features")
-        size = min(self.landmarks, len(x))
-        chosen = np.sort(learned.choice(len(x), size, replace=False))
-        for party in ring[1:]:
-            Landmarks.book(count, ring[0], party, size)
-        book_ring(count, Distances, ring, len(x) * size)
-        parts = [np.ascontiguousarray(x[:, held.groups[party]], np.float64) for party in ring]
-
-        def distances(rows: slice) -> Array:
-            return from_fixed_point(
-                masked_sum((to_fixed_point(_squared_distances(part[rows], part[chosen])) for part in parts), learned)
-            )
-
-        weight, bias = self._solve_from_distances(distances, chosen, y)
-        return learned, Machine(x[chosen], weight, bias, self.gamma)
-
-    def party(self, own: Own, wire: Wire) -> Actor:
-        """One party's part of the ring; the first active one names the landmarks, and solves."""
-        ring, x = ring_order(own.groups, own.root), np.ascontiguousarray(own.x, np.float64)
-        if own.number != own.root:
-            chosen = values_of_letter((yield own.root), Landmarks)
-        else:
+        x, samples = np.ascontiguousarray(own.x, np.float64), len(own.x)
+        if own.number == own.root:
             assert own.rng is not None
-            chosen = np.sort(own.rng.choice(len(x), min(self.landmarks, len(x)), replace=False))
-            for party in ring[1:]:
-                wire.send(party, Landmarks(chosen))
-        words = yield from round_the_ring(ring, own, wire, Distances, to_fixed_point(_squared_distances(x, x[chosen])))
-        if words is None:
-            return None
-        squares = from_fixed_point(words)
-        return chosen, *self._solve_from_distances(squares.__getitem__, chosen, own.labels)
+            chosen = np.sort(own.rng.choice(samples, min(self.landmarks, samples), replace=False))
+            for party in range(own.parties):
+                if party != own.root:
+                    wire.send(party, Landmarks(chosen))
+        else:
+            chosen = values_of_letter((yield own.root), Landmarks)
+        blocks = row_blocks(samples, len(chosen), BLOCK)
+        shares = ((rows, to_fixed_point(_squared_distances(x[rows], x[chosen]))) for rows in blocks)
+        words = yield from round_the_ring(own, wire, Distances, (samples, len(chosen)), shares)
+        return None if words is None else (chosen, *self._solve_from_distances(words, chosen, own.labels))
 
     def assembled(self, parts: list[tuple[Integers, Array, float]], held: Held) -> Machine:
         """The first active party's solution on the landmarks; each party has its own features of these."""
         chosen, weight, bias = parts[held.active[0]]
         return Machine(held.x[chosen], weight, bias, self.gamma)
 
-    def _solve_from_distances(
-        self, distances: Callable[[slice], Array], chosen: Integers, y: Array
-    ) -> tuple[Array, float]:
-        """Weights of the landmarks and bias, from squared distances (rows, M) of some rows at a time."""
+    def _solve_from_distances(self, distances: Words, chosen: Integers, y: Array) -> tuple[Array, float]:
+        """Weights of the landmarks and bias, from the coded squared distances (N, M)."""
         kernel = np.empty((len(y), len(chosen)))
         for rows in row_blocks(len(y), len(chosen), BLOCK):
-            squares = distances(rows)
+            squares = from_fixed_point(distances[rows])
             squares *= -self.gamma
             kernel[rows] = np.exp(squares, out=squares)
         if self.loss == "square" and len(chosen) == len(y):

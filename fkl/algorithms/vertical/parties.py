@@ -13,7 +13,7 @@ from fkl.data.problem import FOLDS
 from fkl.tasks.task import Task
 from fkl.tasks.vertical import VerticalTask
 from fkl.wire import letters
-from fkl.wire.letters import Count, uncounted
+from fkl.wire.letters import Count
 
 __all__ = [
     "SCALAR",
@@ -29,7 +29,6 @@ __all__ = [
     "VerticalMethod",
     "Wire",
     "require_two_classes",
-    "uncounted",
 ]
 
 Array = NDArray[np.float64]

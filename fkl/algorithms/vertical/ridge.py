@@ -6,10 +6,9 @@ every iteration. The parties' shares of all angles travel once, round a ring as 
 one party solves one ridge.
 """
 
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +18,14 @@ from scipy.linalg.blas import dsyr, dsyrk
 from fkl.algorithms.vertical.parties import (
     Actor,
     Array,
-    Count,
     Held,
-    Integers,
     Learning,
     Letter,
     Own,
     Wire,
     require_two_classes,
 )
-from fkl.algorithms.vertical.sums import Words, book_ring, masked_sum, ring_order, round_the_ring
+from fkl.algorithms.vertical.sums import Words, round_the_ring
 from fkl.basics.errors import FklError, require
 from fkl.basics.memory import require_memory
 from fkl.kernels import FeatureBank
@@ -296,46 +293,30 @@ class FeatureRidge(Learning):
         for key in ("gamma", "lam"):
             require(0 < getattr(self, key) < np.inf, key, getattr(self, key), "a number > 0")
 
-    def begin(self, held: Held, rng: np.random.Generator) -> np.random.Generator:
-        """Keep the generator from which the parties' generators are spawned.
-
-        Raises
-        ------
-        fkl.basics.errors.FklError
-            If the equations do not fit in memory.
-        """
-        require_memory(3 * 8 * (2 * self.angles) ** 2, f"equations of {2 * self.angles} features", "algo.angles")
-        return rng
-
-    def advance(self, held: Held, learned: np.random.Generator, count: Count) -> tuple[np.random.Generator, Features]:
-        """Sum the angles, solve; the first active party does so."""
-        x, y, ring = held.x, held.y, ring_order(held.groups, held.active[0])
-        require_two_classes(y)
-        own = learned.spawn(len(held.groups))
-        what = f"{self.angles} directions in {x.shape[1]} features"
-        require_memory(2 * 8 * x.shape[1] * self.angles, what, "algo.angles")
-        w = np.empty((x.shape[1], self.angles))
-        for rng, features in zip(own, held.groups, strict=True):
-            w[features] = self._directions(rng, features)
-        parts = [(np.ascontiguousarray(x[:, held.groups[j]], np.float64), w[held.groups[j]]) for j in ring]
-        book_ring(count, Angles, ring, len(x) * self.angles)
-
-        def turns(rows: slice) -> Words:
-            return masked_sum((_turns_of_angles(part[rows] @ directions) for part, directions in parts), own[ring[0]])
-
-        theta, bias = self._solve_from_turns(turns, y)
-        return learned, Features(w, theta, bias)
+    def begin(self, held: Held, rng: np.random.Generator) -> Any:
+        """Refuse other labels, and sizes that do not fit in memory."""
+        require_two_classes(held.y)
+        samples, d = held.x.shape
+        for needed, what in (
+            (3 * 8 * (2 * self.angles) ** 2, f"equations of {2 * self.angles} features"),
+            (2 * 8 * d * self.angles, f"{self.angles} directions in {d} features"),
+            (2 * 4 * samples * self.angles, f"{self.angles} angles of {samples} samples"),
+        ):
+            require_memory(needed, what, "algo.angles")
+        return super().begin(held, rng)
 
     def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
         """One generator per party for directions; the first active party's also draws the mask."""
         return list(rng.spawn(parties))
 
-    def party(self, own: Own, wire: Wire) -> Actor:
+    def play(self, own: Own, memory: None, wire: Wire) -> Actor:
         """One party's part of the ring, and its directions; the first active one solves."""
         assert own.rng is not None
-        w, x = self._directions(own.rng, own.features), np.ascontiguousarray(own.x, np.float64)
-        words = yield from round_the_ring(ring_order(own.groups, own.root), own, wire, Angles, _turns_of_angles(x @ w))
-        return w, None if words is None else self._solve_from_turns(words.__getitem__, own.labels)
+        x, samples = np.ascontiguousarray(own.x, np.float64), len(own.x)
+        w = np.sqrt(2 * self.gamma) * own.rng.standard_normal((x.shape[1], self.angles))
+        shares = ((rows, _turns_of_angles(x[rows] @ w)) for rows in row_blocks(samples, 1, BLOCK))
+        words = yield from round_the_ring(own, wire, Angles, (samples, self.angles), shares)
+        return w, None if words is None else self._solve_from_turns(words, own.labels)
 
     def assembled(self, parts: list[tuple[Array, tuple[Array, float]]], held: Held) -> Features:
         """All parties' directions, and the first active party's solution."""
@@ -344,15 +325,11 @@ class FeatureRidge(Learning):
             w[features] = own
         return Features(w, *parts[held.active[0]][1])
 
-    def _directions(self, rng: np.random.Generator, features: Integers) -> Array:
-        """Directions of a party's own features, (d_j, D)."""
-        return np.sqrt(2 * self.gamma) * rng.standard_normal((len(features), self.angles))
-
-    def _solve_from_turns(self, turns: Callable[[slice], Words], y: Array) -> tuple[Array, float]:
-        """Theta and bias, from the sums of angles of some rows at a time."""
+    def _solve_from_turns(self, turns: Words, y: Array) -> tuple[Array, float]:
+        """Theta and bias, from the sums of angles (N, D)."""
         equations = NormalEquations(2 * self.angles)
         for rows in row_blocks(len(y), 1, BLOCK):
-            equations.add(_cosines_of_angles(turns(rows).astype(np.float64) * (TURN * 2.0**-32)), y[rows])
+            equations.add(_cosines_of_angles(turns[rows].astype(np.float64) * (TURN * 2.0**-32)), y[rows])
         return equations.solve(self.lam)
 
 

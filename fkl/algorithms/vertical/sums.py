@@ -1,4 +1,4 @@
-"""Sums over the parties along a tree, a ring or a star: plans, their time, pooled sums, and one party's part.
+"""Sums over the parties along a tree, a ring or a star: plans, their time, and one party's part.
 
 The masked ring is that of Yu, Vaidya and Jiang, "Privacy-preserving SVM classification on vertically partitioned data"
 (2006), Section 4: a sum of integers under a mask that is removed exactly.
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.vertical.parties import Array, Count, Groups
+from fkl.algorithms.vertical.parties import Array
 from fkl.basics.errors import FklError, require
 from fkl.contract.parties import Own, Wire
 from fkl.kernels.cached_njit import njit_cached
@@ -174,43 +174,6 @@ LARGEST = 2.0 ** (62 - FRACTION_BITS)
 Words = NDArray[np.unsignedinteger]
 
 
-def ring_order(groups: Groups, first: int) -> list[int]:
-    """Parties in the order of the ring, which begins and ends with the same party."""
-    return [first, *(party for party in range(len(groups)) if party != first)]
-
-
-def masked_sum(parts: Iterable[Words], rng: np.random.Generator) -> Words:
-    """Sum modulo 2^32 or 2^64, depending on the word length, of one array of each party.
-
-    The first party adds a mask, uniform on all words, so the other parties receive uniform words, whatever the data.
-    When the sum is back, the first party subtracts the mask. The two neighbours of a party in the ring can find its
-    array if they exchange their messages.
-
-    Parameters
-    ----------
-    parts : iterable of arrays of one shape, uint32 or uint64
-        In the order of the ring; the first must be writable, and is overwritten.
-    rng : numpy.random.Generator
-        The first party's own.
-    """
-    parties = iter(parts)
-    passed = next(parties)
-    word = passed.dtype
-    mask = rng.integers(0, np.iinfo(word).max, size=passed.shape, dtype=word, endpoint=True)
-    passed += mask
-    for part in parties:
-        passed += part
-    passed -= mask
-    return passed
-
-
-def book_ring(count: Count, kind: type[Letter], ring: list[int], scalars: int) -> None:
-    """Count one letter of this many scalars on every link of the ring."""
-    for sender, receiver in pairwise([*ring, ring[0]]):
-        if sender != receiver:
-            kind.book(count, sender, receiver, scalars)
-
-
 def to_fixed_point(numbers: Array) -> NDArray[np.uint64]:
     """Whole multiples of 2^-40 modulo 2^64, which overwrite the numbers."""
     words = numbers.reshape(-1)
@@ -257,22 +220,46 @@ def pass_down_tree(tree: Tree, own: Own, wire: Wire, kind: type[Letter], values:
     return values
 
 
-def round_the_ring(order: list[int], own: Own, wire: Wire, kind: type[Letter], words: Words) -> Part:
-    """Sum modulo 2^32 or 2^64 of all parties' words, at the first of the ring; None at any other party.
+def round_the_ring(
+    own: Own, wire: Wire, kind: type[Letter], shape: tuple[int, ...], shares: Iterable[tuple[slice, Words]]
+) -> Part:
+    """Sum modulo 2^32 or 2^64 of all parties' words, at the first active party; None at any other party.
 
-    The first party's mask, uniform on all words, is removed when the sum is back (see `masked_sum`).
+    The first active party adds a mask, uniform on all words, so the other parties receive uniform words, whatever the
+    data. When the sum is back, it subtracts the mask. The two neighbours of a party in the ring can find its words if
+    they exchange their letters.
+
+    Parameters
+    ----------
+    own : Own
+    wire : Wire
+    kind : type of Letter
+        Its numbers are unsigned.
+    shape : tuple of int
+        Of the sum.
+    shares : iterable of (slice, words)
+        This party's words, one block of the sum after another.
     """
-    place = order.index(own.number)
-    before, after = order[place - 1], order[(place + 1) % len(order)]
-    if place > 0:
-        wire.send(after, kind(values_of_letter((yield before), kind) + words))
+    others = [party for party in range(own.parties) if party != own.root]
+    if own.number != own.root:
+        place = others.index(own.number)
+        words = values_of_letter((yield [own.root, *others][place]), kind)
+        for block, share in shares:
+            words[block] += share
+        wire.send([*others, own.root][place + 1], kind(words))
         return None
-    if len(order) == 1:
+    words = np.empty(shape, kind.dtype)
+    for block, share in shares:
+        words[block] = share
+    if not others:
         return words
     assert own.rng is not None
-    mask = own.rng.integers(0, np.iinfo(words.dtype).max, size=words.shape, dtype=words.dtype, endpoint=True)
-    wire.send(after, kind(words + mask))
-    return values_of_letter((yield before), kind) - mask
+    mask = own.rng.integers(0, np.iinfo(words.dtype).max, size=shape, dtype=words.dtype, endpoint=True)
+    words += mask
+    wire.send(others[0], kind(words))
+    words = values_of_letter((yield others[-1]), kind)
+    words -= mask
+    return words
 
 
 def values_of_letter(letter: Letter | None, kind: type[Letter]) -> NDArray[Any]:
