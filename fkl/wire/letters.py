@@ -34,7 +34,7 @@ def uncounted(kind: str, sender: int, receiver: int, messages: int, items: int, 
 
 @dataclass(frozen=True)
 class Letter:
-    """An array that one party sends to another; each kind has its own class.
+    """An array that one party sends to another; each kind has its own class: ``class Angles(Letter, kind="angles")``.
 
     Parameters
     ----------
@@ -45,11 +45,14 @@ class Letter:
 
     kind: ClassVar[str]
     """Name in the ledger."""
-    dtype: ClassVar[str] = "f8"
+    dtype: ClassVar[str]
     """Type of the numbers on the wire; ``?`` for bits, ``V`` for words of any width, such as ciphertexts."""
 
     values: NDArray[Any]
     about: tuple[int, ...] = ()
+
+    def __init_subclass__(cls, kind: str, dtype: str = "f8") -> None:
+        cls.kind, cls.dtype = kind, dtype
 
     @property
     def bytes(self) -> int:

@@ -141,17 +141,12 @@ def test_parties_send_ciphertexts_that_only_the_active_one_reads(cipher: Cipher)
 # --- letters
 
 
-class Numbers(Letter):
+class Numbers(Letter, kind="numbers"):
     """Of 64 bits."""
 
-    kind = "numbers"
 
-
-class Flags(Letter):
+class Flags(Letter, kind="flags", dtype="?"):
     """A bit each."""
-
-    kind = "flags"
-    dtype = "?"
 
 
 @given(st.lists(st.booleans(), max_size=20))

@@ -12,8 +12,7 @@ from fkl.contract.parties import Actor, Groups, Held, Integers, Own, Wire
 from fkl.data.problem import FOLDS
 from fkl.tasks.task import Task
 from fkl.tasks.vertical import VerticalTask
-from fkl.wire import letters
-from fkl.wire.letters import Count
+from fkl.wire.letters import Count, Letter
 
 __all__ = [
     "SCALAR",
@@ -34,13 +33,6 @@ __all__ = [
 Array = NDArray[np.float64]
 SCALAR = 8
 """Bytes of a float64 or int64 on the wire."""
-
-
-class Letter(letters.Letter):
-    """A letter; the first line of its class gives its kind on a wire: ``class Angles(Letter, kind="angles")``."""
-
-    def __init_subclass__(cls, kind: str, dtype: str = "f8") -> None:
-        cls.kind, cls.dtype = kind, dtype
 
 
 @dataclass(frozen=True)

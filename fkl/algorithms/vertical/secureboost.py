@@ -21,7 +21,6 @@ from fkl.basics.errors import FklError, require
 from fkl.basics.memory import require_memory
 from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.functions import Trees
-from fkl.wire import letters
 
 FRACTION_BITS = 40
 UNIT = 2.0**-FRACTION_BITS
@@ -246,7 +245,7 @@ class Booster:
     keys: Keys
     f: Array | None = None
     trees: tuple[Tree, ...] = ()
-    early: letters.Letter | None = None
+    early: Letter | None = None
 
 
 MOST_SAMPLES = 1 << (62 - FRACTION_BITS)
@@ -450,9 +449,9 @@ class Inbox:
     """Letters about nodes, which may arrive before they are awaited."""
 
     def __init__(self) -> None:
-        self._early: dict[tuple[int, type[letters.Letter], int], letters.Letter] = {}
+        self._early: dict[tuple[int, type[Letter], int], Letter] = {}
 
-    def letter(self, sender: int, kind: type[letters.Letter], node: int) -> Part:
+    def letter(self, sender: int, kind: type[Letter], node: int) -> Part:
         """A party's letter of this kind about a node."""
         while (sender, kind, node) not in self._early:
             letter = yield sender
