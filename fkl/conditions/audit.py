@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, require
 from fkl.basics.random_streams import Role
-from fkl.conditions import accountant, audit_bounds
-from fkl.conditions.audit_scores import OBJECTION, Scores
+from fkl.conditions import accountant
+from fkl.conditions.audit_bounds import FEWEST, OBJECTION, Scores, of_replicates
 from fkl.conditions.privacy import Local, Noise
 from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Samples, Turn
@@ -269,8 +269,8 @@ class Placed(Canaries):
             f"canaries, not of the method; view: {self.view}"
         )
         if np.isnan(told["noise_ratio"]).any():
-            return (*lines, f"fewer than {audit_bounds.FEWEST} canaries are in, or out: no bound is possible")
-        ratio, low, high, mu = audit_bounds.of_replicates([told[name] for name in MOMENTS], ALPHA)
+            return (*lines, f"fewer than {FEWEST} canaries are in, or out: no bound is possible")
+        ratio, low, high, mu = of_replicates([told[name] for name in MOMENTS], ALPHA)
         lines[1] += f"; noise {ratio:.3g} of what is stated ({low:.3g} to {high:.3g})"
         if (p < OBJECTION).any():
             lines[1] += "; scores are not normal where scores_p is small: epsilon_lower is by guesses there"

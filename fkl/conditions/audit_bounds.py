@@ -1,4 +1,4 @@
-"""Lower bounds on epsilon from one run with canaries, each in or out by a fair coin.
+"""Lower bounds on epsilon from one run with canaries, each in or out by a fair coin, and the scores that they need.
 
 A score is 0, or mu, plus noise of one variance. With independent normal noise the bound of `gaussian` is exact. The
 bound of `guesses` needs no normal noise: Mahloujifar, Melis and Chaudhuri, Auditing f-Differential Privacy in One Run
@@ -6,7 +6,8 @@ bound of `guesses` needs no normal noise: Mahloujifar, Melis and Chaudhuri, Audi
 """
 
 from collections.abc import Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from scipy.special import nctdtr, ndtr, ndtri
 from scipy.stats import chi2, norm, normaltest
 from scipy.stats import f as f_distribution
+
+from fkl.conditions import accountant
 
 Array = NDArray[np.float64]
 
@@ -24,6 +27,8 @@ SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 NO_NOISE = 1e-5
 """Deviation of scores, in units of the canaries' length, that is rounding alone."""
 STEPS = 64
+OBJECTION = 0.001
+"""p-value of the checks below which the bound is that of guesses."""
 
 
 def gaussian(scores: Array, inside: NDArray[np.bool_], alpha: float) -> Array:
@@ -169,3 +174,70 @@ def checked(scores: Array, inside: NDArray[np.bool_]) -> float:
         found = (rest[1:] * rest[:-1])[both].mean() / (rest[known] ** 2).mean()
         p.append(2 * float(norm.sf(abs(found - expected) * np.sqrt(both.sum()))))
     return min(1.0, 3 * min(p))
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of one replicate.
+
+    Parameters
+    ----------
+    scores : (G, K)
+        Score of each client in each round, or of the whole run (G = 1), in clipping norms; NaN for none.
+    inside : (G, K) bool
+        Coins.
+    once : bool
+        Whether a coin is for one round.
+    mu : float
+        What is stated: how far a canary moves its score, in standard deviations.
+    delta : float
+    """
+
+    scores: NDArray[np.float64]
+    inside: NDArray[np.bool_]
+    once: bool
+    mu: float
+    delta: float
+
+    @cached_property
+    def known(self) -> NDArray[np.float64]:
+        """The scores, one after another."""
+        return self.scores[~np.isnan(self.scores)]
+
+    @cached_property
+    def coins(self) -> NDArray[np.bool_]:
+        """Their coins."""
+        return self.inside[~np.isnan(self.scores)]
+
+    @cached_property
+    def enough(self) -> bool:
+        """Whether enough canaries are in, and out, for a bound."""
+        return bool(min(self.coins.sum(), (~self.coins).sum()) >= FEWEST)
+
+    @cached_property
+    def p(self) -> float:
+        """p-value of the checks that scores are normal."""
+        one_group = (-1, self.scores.shape[1] if self.once else 1)  # a client with one score has no mean of its own
+        return checked(self.scores.reshape(one_group), self.inside.reshape(one_group))
+
+    def at_least(self, alpha: float) -> float:
+        """Epsilon is at least this, with probability 1 - alpha."""
+        if self.p < OBJECTION:
+            return self.guessed(alpha)
+        return accountant.epsilon_of(float(gaussian(self.known, self.coins, alpha)), self.delta)
+
+    def guessed(self, alpha: float) -> float:
+        """The same by guesses which canaries are in."""
+        if not self.enough:
+            return 0.0
+        count, made = len(self.known), guesses_to_make(len(self.known), self.mu, alpha)
+        right = right_of(self.known, self.coins, made)
+        return accountant.epsilon_of(guesses(count, made, right, alpha), self.delta)
+
+    def moments(self, noise: float) -> tuple[float, ...]:
+        """Canaries, those in, mean scores in and out, and deviation of the scores, in units of the stated noise."""
+        count, sides = len(self.known), [self.known[self.coins], self.known[~self.coins]]
+        means = [float(side.mean()) if len(side) else np.nan for side in sides]
+        squares = sum(float(((side - mean) ** 2).sum()) for side, mean in zip(sides, means, strict=True))
+        deviation = np.sqrt(squares / (count - 2)) / noise if self.enough else np.nan
+        return count, int(self.coins.sum()), means[0] / noise, means[1] / noise, float(deviation)

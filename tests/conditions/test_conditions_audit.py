@@ -14,6 +14,8 @@ from fkl.basics.errors import BadValue, FklError
 from fkl.basics.random_streams import Streams
 from fkl.conditions import accountant, audit, privacy
 from fkl.conditions.audit_bounds import (
+    OBJECTION,
+    Scores,
     checked,
     gaussian,
     guesses,
@@ -22,7 +24,6 @@ from fkl.conditions.audit_bounds import (
     of_replicates,
     right_of,
 )
-from fkl.conditions.audit_scores import OBJECTION, Scores
 from fkl.conditions.privacy import Central, Local, Noise
 from fkl.conformance import Conformance
 from fkl.conformance.promises import scenario
