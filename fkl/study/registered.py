@@ -91,7 +91,7 @@ def stamp(plan: Plan) -> str:
     told = read(plan)
     if told is None:
         return "Not registered."
-    digests = ", ".join(f"{name} {digest[:12]}" for name, sha in told["facts"].items())
+    digests = ", ".join(f"{name} {sha[:12]}" for name, sha in told["facts"].items())
     return f"Registered on {told['date']}: {digests}."
 
 
