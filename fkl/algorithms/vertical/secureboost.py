@@ -386,14 +386,14 @@ class SecureBoost(Learning):
         sealed = keys.words(keys.encrypt(statistics)) if passive else np.zeros(0)
         for party in passive:
             wire.send(party, Statistics(sealed))
-        inbox, nodes = Inbox(), Nodes()
+        letters, nodes = NodeLetters(), Nodes()
         waiting = deque([(nodes.add(), np.arange(len(own.x)), 0)])
         while waiting:
             node, rows, depth = waiting.popleft()
             total, feature, edge = statistics[rows].sum(axis=0), LEAF, LEAF
             if depth < self.depth:  # Algorithm 2
                 own_sums = memory.sorting.sums(statistics, rows)[0]
-                histogram, starts = yield from _histogram(own, memory, own_sums, inbox, node)
+                histogram, starts = yield from _histogram(own, memory, own_sums, letters, node)
                 feature, edge = best_split(histogram, starts, total, self.lam, self.gamma, self.min_child_weight)
             if feature == LEAF:
                 gain[rows] = nodes.make_leaf(node, self.value_of_leaf(*total * UNIT))
@@ -404,7 +404,7 @@ class SecureBoost(Learning):
                 left = memory.sorting.bins[local, rows] <= edge
             else:
                 wire.send(owner, Choice(np.array([local, edge]), (node,)))
-                left = (yield from inbox.letter(owner, Left, node)).values
+                left = (yield from letters.letter(owner, Left, node)).values
             for party in passive:
                 if depth + 1 < self.depth and party != owner:
                     wire.send(party, Left(left, (node,)))
@@ -445,7 +445,7 @@ class SecureBoost(Learning):
         return replace(memory, keys=keys, early=letter)
 
 
-class Inbox:
+class NodeLetters:
     """Letters about nodes, which may arrive before they are awaited."""
 
     def __init__(self) -> None:
@@ -460,13 +460,13 @@ class Inbox:
         return self._early.pop((sender, kind, node))
 
 
-def _histogram(own: Own, memory: Booster, own_sums: NDArray[np.int64], inbox: Inbox, node: int) -> Part:
+def _histogram(own: Own, memory: Booster, own_sums: NDArray[np.int64], letters: NodeLetters, node: int) -> Part:
     """A node's sums over the bins of all features in their order, and where each feature's begin."""
     pieces: dict[int, NDArray[np.int64]] = {}
     for party, features in enumerate(own.groups):
         sums, starts = own_sums, memory.sorting.starts.tolist()
         if party != own.number:
-            letter = yield from inbox.letter(party, Sums, node)
+            letter = yield from letters.letter(party, Sums, node)
             sums, starts = memory.keys.decrypt(memory.keys.of_words(letter.values)), letter.about[1:]
         for feature, (first, last) in zip(features.tolist(), pairwise(starts), strict=True):
             pieces[feature] = sums[first:last]
