@@ -77,7 +77,7 @@ def test_fast_sums_use_nothing_that_is_shared() -> None:
     functions = [one for file in FILES for one in compiled(file).values()]
     without = {function.name for function, stated in functions if not stated}
     fast = [function for function, stated in functions if stated not in ("", "False")]
-    assert len(fast) > 20
+    assert len(fast) >= 20
     assert not [found for function in fast for found in shared(function, without)]
 
 

@@ -146,12 +146,7 @@ def arrays_of(holder: Any, name: str = "") -> Iterator[tuple[str, NDArray[Any]]]
 
 
 class FormRecorder(Channel):
-    """A channel that also notes the form of every message.
-
-    Parameters
-    ----------
-    channel : Channel
-    """
+    """A channel that takes another one's place, and also notes the form of every message."""
 
     def __init__(self, channel: Channel) -> None:
         vars(self).update(vars(channel))
