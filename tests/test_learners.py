@@ -79,7 +79,7 @@ def test_one_learner_is_alone_and_pooled_in_one(tmp_path: Path) -> None:
     [
         (("algo=fdskl", "dataset=ellipses", "learners=alone"), "not of clients with rows of their own"),
         (("algo=falkon", *BATCH, "learners=alone"), "made of all clients' samples"),
-        (("algo=pof_mkl", *DIABETES, "learners=apart"), "federated, alone, pooled"),
+        (("algo=pof_mkl", *DIABETES, "learners=apart"), "one of federated, alone, pooled"),
         (("algo=pof_mkl", *DIABETES, "learners=alone", "save_model=true"), "save_model"),
         (("algo=pof_mkl", *DIABETES, "learners=alone", "engine=jax"), "rounds of its own"),
     ],

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.basics.errors import require
+from fkl.basics.keys import Keys, key
 from fkl.contract.parties import Scored
 from fkl.contract.star import Fitted
 from fkl.contract.world import Algorithm, Array, Outcome, World
@@ -32,31 +33,30 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class HoldOut:
-    """Keys of every method that learns from a training set and is tested on a test set.
-
-    Parameters
-    ----------
-    test_share : float
-        Share of each client's samples that is drawn as test samples. A method never learns from these. A data set with
-        a test set of its own overrules this key.
-    fold : int or None
-        For cross-validation: leave the test samples aside and test on this fifth of the others.
-    test_on : {"drawn", "last"}
-        Draw the test samples, or take those of each client's last rounds, which a method on the stream predicts last.
-    """
+class HoldOut(Keys):
+    """Keys of every method that learns from a training set and is tested on a test set."""
 
     task: ClassVar[type[Task]] = BatchTask
 
-    test_share: float = 0.3
-    fold: int | None = None
-    test_on: str = "drawn"
-
-    def __post_init__(self) -> None:
-        require(0 <= self.test_share < 1, "test_share", self.test_share, "a share >= 0 and < 1")
-        folds = f"an integer from 0 to {FOLDS - 1}, or null"
-        require(self.fold is None or 0 <= self.fold < FOLDS, "fold", self.fold, folds)
-        require(self.test_on in ("drawn", "last"), "test_on", self.test_on, "drawn or last")
+    test_share: float = key(
+        0.3,
+        "Share of each client's samples that is drawn as test samples. A method never learns from these. A data "
+        "set with a test set of its own overrules this key.",
+        least=0,
+        below=1,
+    )
+    fold: int | None = key(
+        None,
+        "For cross-validation: leave the test samples aside and test on this fifth of the others.",
+        least=0,
+        below=FOLDS,
+    )
+    test_on: str = key(
+        "drawn",
+        "Draw the test samples, or take those of each client's last rounds, which a method on the stream predicts "
+        "last.",
+        among=("drawn", "last"),
+    )
 
     @property
     def rounds(self) -> int:
@@ -72,31 +72,24 @@ class HoldOut:
 
 @dataclass(frozen=True)
 class Batched(HoldOut):
-    """Keys of every method that uses the same samples in each iteration.
-
-    Parameters
-    ----------
-    iterations : int
-        Iterations k of the method.
-    loss : {"square", "logistic", "one_vs_rest", "softmax"}
-        (y - f)^2; log(1 + exp(-y f)) for a target of two classes; for more classes, the squared errors of one function
-        for each class, or -log of the softmax. Only methods that descend at a server learn more than two classes.
-    lam : float
-        Regularisation lambda of the sum over all clients.
-    """
+    """Keys of every method that uses the same samples in each iteration."""
 
     losses: ClassVar[tuple[str, ...]] = ("square", "logistic")
     """Losses that it can minimise."""
 
-    iterations: int = 2000
-    loss: str = "square"
-    lam: float = 1e-3
+    iterations: int = key(2000, "Iterations k of the method.", least=1, most=1_000_000_000)
+    loss: str = key(
+        "square",
+        "(y - f)^2; log(1 + exp(-y f)) for a target of two classes; for more classes, the squared errors of one "
+        "function for each class, or -log of the softmax. Only methods that descend at a server learn more than "
+        "two classes.",
+        among=("square", "logistic", "one_vs_rest", "softmax"),
+    )
+    lam: float = key(1e-3, "Regularisation lambda of the sum over all clients.", above=0)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        require(1 <= self.iterations <= 10**9, "iterations", self.iterations, "an integer >= 1")
         require(self.loss in self.losses, "loss", self.loss, " or ".join(self.losses))
-        require(0 < self.lam < np.inf, "lam", self.lam, "a number > 0")
+        super().__post_init__()
 
     @property
     def rounds(self) -> int:

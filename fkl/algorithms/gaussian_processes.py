@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import softmax
-from fkl.basics.errors import require
+from fkl.basics.keys import Keys, key
 from fkl.contract.world import Common
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary, FeatureBank
@@ -248,41 +248,41 @@ class Prediction(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GaussianProcesses:
-    """Keys of ensembles of random-feature Gaussian processes.
+class GaussianProcesses(Keys):
+    """Keys of ensembles of random-feature Gaussian processes."""
 
-    Parameters
-    ----------
-    flush : int or None
-        Rounds from one message of a party to its next. None sends messages after 1, 2, 4, 8, ... rounds: more often
-        early, when each sample counts most.
-    noise : float or None
-        Variance s2 of a target's noise. None estimates it: for each kernel the level with the largest evidence, which
-        is needed for intervals with the right coverage. The estimation starts as soon as there are more samples than
-        features of a kernel; fewer samples can be fitted without noise.
-    forget : float
-        Factor that multiplies the sums over samples in each round, for functions that drift; 1 forgets nothing.
-    personal : bool
-        Whether each party weighs kernels by how well they have predicted its own samples. Otherwise all parties weigh
-        them by the evidence of all samples, which needs no message and less time.
-    lam : float
-        Regularisation lambda of the losses and regrets that the run reports. Learning does not use it: s2 regularises
-        there.
-    """
-
-    flush: int | None = 1
-    noise: float | None = None
-    forget: float = 1.0
-    personal: bool = False
-    lam: float = 1e-3
-
-    def __post_init__(self) -> None:
-        every = "an integer >= 1, or null for after 1, 2, 4, 8, ... rounds"
-        require(self.flush is None or self.flush >= 1, "flush", self.flush, every)
-        allowed = f"a variance of at least {LEAST_NOISE:g}, or null for the level of most evidence"
-        require(self.noise is None or LEAST_NOISE <= self.noise < np.inf, "noise", self.noise, allowed)
-        require(0 < self.forget <= 1, "forget", self.forget, "a number > 0, up to 1")
-        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
+    flush: int | None = key(
+        1,
+        "Rounds from one message of a party to its next. None sends messages after 1, 2, 4, 8, ... rounds: more "
+        "often early, when each sample counts most.",
+        least=1,
+        must="an integer >= 1, or null for after 1, 2, 4, 8, ... rounds",
+    )
+    noise: float | None = key(
+        None,
+        "Variance s2 of a target's noise. None estimates it: for each kernel the level with the largest evidence, "
+        "which is needed for intervals with the right coverage. The estimation starts as soon as there are more "
+        "samples than features of a kernel; fewer samples can be fitted without noise.",
+        least=LEAST_NOISE,
+        must="a variance of at least 1e-12, or null for the level of most evidence",
+    )
+    forget: float = key(
+        1.0,
+        "Factor that multiplies the sums over samples in each round, for functions that drift; 1 forgets nothing.",
+        above=0,
+        most=1,
+    )
+    personal: bool = key(
+        False,
+        "Whether each party weighs kernels by how well they have predicted its own samples. Otherwise all parties "
+        "weigh them by the evidence of all samples, which needs no message and less time.",
+    )
+    lam: float = key(
+        1e-3,
+        "Regularisation lambda of the losses and regrets that the run reports. Learning does not use it: s2 "
+        "regularises there.",
+        least=0,
+    )
 
     def needs(self, dictionary: Dictionary, problem: Problem) -> int:
         """Least memory of a replicate in bytes: sums and factors of all kernels, before a round and after it."""

@@ -33,6 +33,7 @@ from fkl.algorithms.base import Batched, namespace
 from fkl.algorithms.federated.descent import MOST_STEPS, Parameters, Server
 from fkl.algorithms.local_losses import LossOfAll, LossOfSample
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.contract.star import Federated, Star, Turn, all_samples
 from fkl.contract.world import Array, Common, World
 from fkl.kernels.dictionary import Dictionary
@@ -72,22 +73,6 @@ class LocalTraining(Batched, Federated):
     """Clients that predict, take steps of their own, and send the change of theta; what F_k, their loss, is of.
 
     A method writes `begin`, `broadcast`, `train` and `server`. `begin` and `train` are its `start` and `client`.
-
-    Parameters
-    ----------
-    iterations : int or None
-        None where clients see streams: F_k is the loss of the round's sample. A number of rounds where clients use all
-        their samples in each, and are tested on others: F_k is the mean loss of client k's samples + (lam / K)
-        |theta|^2, for one kernel, as with kernels=coke. The sum of all F_k is then that of COKE and DKLA (COKE's eq.
-        26). Clients predict with the theta that they had when their last round began.
-    eta : float or None
-        Learning rate of the clients' steps; None for 1 / sqrt(T). With iterations, 0.5 is a usual one.
-    eta_server : float
-        Learning rate of the server.
-    local_steps : int
-        Steps E of a client in a round, all on the same samples.
-    lam : float
-        Regularisation lambda of the loss; with iterations, of the sum over all clients.
     """
 
     task: ClassVar[type[Task]] = StreamTask
@@ -99,23 +84,34 @@ class LocalTraining(Batched, Federated):
     message_of_one_sample: ClassVar[bool] = True
     not_traceable: ClassVar[str] = ""
 
-    iterations: int | None = None  # type: ignore[assignment]
-    eta: float | None = None
-    eta_server: float = 1.0
-    local_steps: int = 5
+    iterations: int | None = key(  # type: ignore[assignment]
+        None,
+        "None where clients see streams: F_k is the loss of the round's sample. A number of rounds where clients "
+        "use all their samples in each, and are tested on others: F_k is the mean loss of client k's samples + "
+        "(lam / K) |theta|^2, for one kernel, as with kernels=coke. The sum of all F_k is then that of COKE and "
+        "DKLA (COKE's eq. 26). Clients predict with the theta that they had when their last round began.",
+        least=1,
+        most=1_000_000_000,
+    )
+    eta: float | None = key(
+        None,
+        "Learning rate of the clients' steps; None for 1 / sqrt(T). With iterations, 0.5 is a usual one.",
+        above=0,
+        must="a number > 0, or null for 1/sqrt(T)",
+    )
+    eta_server: float = key(1.0, "Learning rate of the server.", above=0)
+    local_steps: int = key(5, "Steps E of a client in a round, all on the same samples.", least=1, most=MOST_STEPS)
+    lam: float = key(0.001, "Regularisation lambda of the loss; with iterations, of the sum over all clients.", least=0)
 
     def __post_init__(self) -> None:
-        require(self.eta is None or 0 < self.eta < np.inf, "eta", self.eta, "a number > 0, or null for 1/sqrt(T)")
-        require(0 < self.eta_server < np.inf, "eta_server", self.eta_server, "a number > 0")
-        require(1 <= self.local_steps <= MOST_STEPS, "local_steps", self.local_steps, f"1 to {MOST_STEPS}")
-        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
+        super().__post_init__()
         if self.iterations is not None:
-            super().__post_init__()
+            require(self.lam > 0, "lam", self.lam, "a number > 0")
             vars(self).update(task=StarTask, uses_sample_once=False, message_of_one_sample=False)
-        for key in ("loss", "test_share", "fold", "test_on"):
-            value = getattr(self, key)
-            used = self.iterations is not None or value == getattr(LocalTraining, key)
-            require(used, key, value, "left as it is without algo.iterations, where clients see streams")
+        for name in ("loss", "test_share", "fold", "test_on"):
+            value = getattr(self, name)
+            used = self.iterations is not None or value == getattr(LocalTraining, name)
+            require(used, name, value, "left as it is without algo.iterations, where clients see streams")
 
     def given(self, world: World, t: int) -> tuple[Any, NDArray[np.float64]]:
         """The sample of the round and the clients' shares in a mean, or all samples and equal shares."""
@@ -224,21 +220,11 @@ class MomentumServer:
 
 @dataclass(frozen=True)
 class FedAvgM(FedAvg):
-    """v <- beta v + mean_k (theta_k - theta), theta <- theta + eta_server v.
-
-    Parameters
-    ----------
-    beta : float
-        Momentum of the server; 0 is FedAvg.
-    """
+    """v <- beta v + mean_k (theta_k - theta), theta <- theta + eta_server v."""
 
     label: ClassVar[str] = "FedAvgM"
 
-    beta: float = 0.9
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 <= self.beta < 1, "beta", self.beta, "a number >= 0 and < 1")
+    beta: float = key(0.9, "Momentum of the server; 0 is FedAvg.", least=0, below=1)
 
     def begin(self, common: Common, clients: int) -> tuple[MomentumServer, None]:
         """All theta and v are 0."""
@@ -265,23 +251,11 @@ class Adaptive(FedAvg):
 
     Delta is the clients' mean change of theta. The methods differ in their rule of v, which begins at tau^2. There is
     no correction of the first rounds' bias.
-
-    Parameters
-    ----------
-    beta_1 : float
-        Decay of m.
-    tau : float
-        Added to the root of v: the smaller, the more adaptive.
     """
 
     eta_server: float = 0.1
-    beta_1: float = 0.9
-    tau: float = 1e-3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 <= self.beta_1 < 1, "beta_1", self.beta_1, "a number >= 0 and < 1")
-        require(0 < self.tau < np.inf, "tau", self.tau, "a number > 0")
+    beta_1: float = key(0.9, "Decay of m.", least=0, below=1)
+    tau: float = key(1e-3, "Added to the root of v: the smaller, the more adaptive.", above=0)
 
     def begin(self, common: Common, clients: int) -> tuple[AdaptiveServer, None]:
         """All theta and m are 0, v = tau^2."""
@@ -314,21 +288,11 @@ class FedAdagrad(Adaptive):
 
 @dataclass(frozen=True)
 class FedAdam(Adaptive):
-    """v <- beta_2 v + (1 - beta_2) Delta^2.
-
-    Parameters
-    ----------
-    beta_2 : float
-        Decay of v.
-    """
+    """v <- beta_2 v + (1 - beta_2) Delta^2."""
 
     label: ClassVar[str] = "FedAdam"
 
-    beta_2: float = 0.99
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 <= self.beta_2 < 1, "beta_2", self.beta_2, "a number >= 0 and < 1")
+    beta_2: float = key(0.99, "Decay of v.", least=0, below=1)
 
     def second_moment(self, v: Array, square: Array) -> Array:
         """A moving mean of squares."""
@@ -351,20 +315,11 @@ class FedProx(FedAvg):
     """Clients descend on F_k(theta_k) + (mu / 2) |theta_k - theta|^2, with theta of the server.
 
     The first step of a round begins at theta, so with one local step this is FedAvg.
-
-    Parameters
-    ----------
-    mu : float
-        Weight of the proximal term; 0 is FedAvg.
     """
 
     label: ClassVar[str] = "FedProx"
 
-    mu: float = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 <= self.mu < np.inf, "mu", self.mu, "a number >= 0")
+    mu: float = key(0.1, "Weight of the proximal term; 0 is FedAvg.", least=0)
 
     def correction(self, loss: Loss, point: Array) -> Array:
         """The gradient of the proximal term."""
@@ -466,20 +421,11 @@ class QFedAvg(FedAvg):
     h_k = q F_k^(q - 1) |theta_k - theta|^2 / eta + F_k^q, and F_k is the client's loss at the server's theta. These are
     the paper's Delta_k and h_k times eta, for L = 1 / eta. Each kernel has its own F_k and h_k. If messages are
     compressed, let compression.kinds be [theta], because the server divides by the sum of h_k.
-
-    Parameters
-    ----------
-    q : float
-        How much larger losses count; 0 is FedAvg.
     """
 
     label: ClassVar[str] = "q-FedAvg"
 
-    q: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 <= self.q <= 100, "q", self.q, "a number from 0 to 100")
+    q: float = key(1.0, "How much larger losses count; 0 is FedAvg.", least=0, most=100)
 
     def train(self, common: Common, client: None, down: Any, samples: Any, turn: Turn) -> tuple[None, QFedAvgUp, Any]:
         """Predict with the server's theta, take the steps, and send their sum and the curvature."""
@@ -503,21 +449,15 @@ class Own:
 
 @dataclass(frozen=True)
 class Personal(FedAvg):
-    """Methods whose clients predict with their own models.
-
-    Parameters
-    ----------
-    lam_k : float
-        The papers' lambda: weight of the distance between a client's own model and the model that it shares.
-    """
+    """Methods whose clients predict with their own models."""
 
     personal: ClassVar[bool] = True
 
-    lam_k: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 <= self.lam_k < np.inf, "lam_k", self.lam_k, "a number >= 0")
+    lam_k: float = key(
+        1.0,
+        "The papers' lambda: weight of the distance between a client's own model and the model that it shares.",
+        least=0,
+    )
 
     def begin(self, common: Common, clients: int) -> tuple[Server, Own]:
         """All theta are 0."""
@@ -540,14 +480,11 @@ class Ditto(Personal):
     """FedAvg, and for every client v_k <- v_k - eta (grad F_k(v_k) + lam_k (v_k - theta)), E steps in a round.
 
     Clients keep v_k and predict with it; they send nothing about it. With lam_k = 0 each client learns alone.
-
-    Parameters
-    ----------
-    lam_k : float
-        The paper's lambda: the larger, the nearer v_k is to the server's theta.
     """
 
     label: ClassVar[str] = "Ditto"
+
+    lam_k: float = key(1.0, "The paper's lambda: the larger, the nearer v_k is to the server's theta.", least=0)
 
     def change_and_own(self, common: Common, loss: Loss) -> tuple[Array, Array]:
         """The steps of FedAvg, and those of v_k."""
@@ -564,27 +501,18 @@ class PFedMe(Personal):
     This is descent on F_k's Moreau envelope. Before each of the E steps v_k takes `own_steps` steps of the rate eta_k.
     In a round theta_k and v_k begin at the server's theta, and eta_server is the paper's beta. Clients predict with v_k
     of their last round.
-
-    Parameters
-    ----------
-    lam_k : float
-        The paper's lambda: the larger, the nearer v_k is to theta_k.
-    eta_k : float or None
-        Learning rate of v_k; None for 1 / sqrt(T). With iterations, 0.3 is a usual one.
-    own_steps : int
-        The paper's K: steps of v_k before each step of theta_k.
     """
 
     label: ClassVar[str] = "pFedMe"
 
-    eta_k: float | None = None
-    own_steps: int = 5
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        eta_k = self.eta_k
-        require(eta_k is None or 0 < eta_k < np.inf, "eta_k", eta_k, "a number > 0, or null for 1/sqrt(T)")
-        require(1 <= self.own_steps <= MOST_STEPS, "own_steps", self.own_steps, f"1 to {MOST_STEPS}")
+    eta_k: float | None = key(
+        None,
+        "Learning rate of v_k; None for 1 / sqrt(T). With iterations, 0.3 is a usual one.",
+        above=0,
+        must="a number > 0, or null for 1/sqrt(T)",
+    )
+    own_steps: int = key(5, "The paper's K: steps of v_k before each step of theta_k.", least=1, most=MOST_STEPS)
+    lam_k: float = key(1.0, "The paper's lambda: the larger, the nearer v_k is to theta_k.", least=0)
 
     def change_and_own(self, common: Common, loss: Loss) -> tuple[Array, Array]:
         """The steps of theta_k along its envelope, and v_k after the last of them."""

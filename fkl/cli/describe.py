@@ -2,12 +2,13 @@
 
 import ast
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from textwrap import fill
 from typing import Any
 
 from fkl.basics.errors import FklError, did_you_mean
+from fkl.basics.keys import GIVEN
 from fkl.cli.docstrings import POINTER, Class, found_class
 from fkl.cli.listing import WORDS
 from fkl.config import choices, experiments
@@ -55,6 +56,8 @@ class Key:
     limits : str
         Further limits of the value; may be empty.
     meaning : str
+    bounds : dict
+        Limits of a number, by the words of JSON Schema.
     """
 
     name: str
@@ -62,6 +65,7 @@ class Key:
     default: str
     limits: str
     meaning: str
+    bounds: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -218,7 +222,8 @@ def of_choice(group: str, name: str) -> Description:
 def _keys_of_table_set(node: dict[str, Any], comments: dict[str, str]) -> Iterator[Key]:
     """Keys of a data set that its YAML describes, with the comment over each."""
     for name, option in options(node).items():
-        yield Key(f"dataset.{name}", option.told, _yaml(node[name]), option.allowed, comments.get(name, ""))
+        meaning = comments.get(name, "")
+        yield Key(f"dataset.{name}", option.told, _yaml(node[name]), option.allowed, meaning, option.bounds)
 
 
 def of_paper(group: str, name: str) -> Description:
@@ -255,7 +260,7 @@ def _known(words: list[str]) -> dict[str, Key]:
 def _set(name: str, value: object, known: dict[str, Key]) -> Key:
     """A key that a paper's choice sets."""
     key = known.get(name, Key(name, "", "", "", ""))
-    return Key(name, key.type, _yaml(value), key.limits, key.meaning)
+    return replace(key, default=_yaml(value))
 
 
 def _flat(node: dict[str, Any], start: str = "") -> Iterator[tuple[str, object]]:
@@ -292,12 +297,26 @@ def _keys(group: str, made: Class, node: dict[str, Any]) -> Iterator[Key]:
     fields = {name: field for one in reversed(made.family) for name, field in one.fields.items()}
     start = f"{group}." if group else ""
     for name in dict.fromkeys([*(key for key in node if key != "_target_"), *fields]):
+        if name in made.keys:
+            one, annotation = made.keys[name]
+            value = _yaml(node.get(name, "" if one.default is GIVEN else one.default))
+            kind = _type(annotation, one.among)
+            yield Key(start + name, kind, value, one.allowed(annotation), _plain(one.meaning), one.bounds)
+            continue
         annotation, default = fields.get(name, ("", ""))
         told = [one.parameters[name] for one in made.family if name in one.parameters]
         kind, meaning = next((one for one in told if one[1] and not POINTER.match(one[1])), ("", ""))
         limits = [limit for one in made.family for limit in one.limits.get(name, ())]
         value = _yaml(node[name]) if name in node else _plain(default.strip("'\""))
         yield Key(start + name, _plain(kind or annotation), value, "; ".join(dict.fromkeys(limits)), _plain(meaning))
+
+
+def _type(annotation: str, among: tuple[str, ...]) -> str:
+    """A field's type in words, or the words that it allows."""
+    kind = re.sub(r"dict\[.*\]", "dict", annotation.removesuffix(" | None")).rstrip("]")
+    kind = kind.replace("list[list[", "list of lists of ").replace("list[", "list of ").replace(" of Any", "")
+    listed = ", ".join(f'"{word}"' for word in among)
+    return (f"{{{listed}}}" if among else kind.lower()) + " or null" * annotation.endswith(" | None")
 
 
 def _yaml(value: object) -> str:

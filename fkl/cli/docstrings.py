@@ -9,13 +9,15 @@ import operator
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from inspect import cleandoc
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import fkl
+from fkl.basics.keys import Key
 
 ENTRY = re.compile(r"^(\w+(?:, \w+)*) ?:(?: (.*))?$|^(\w+(?:, \w+)*)$")
 """Names of a numpy docstring's parameters, and their type, which may be left out."""
@@ -73,6 +75,23 @@ class Module:
         ours = [line for line in lines if line.module and line.module.startswith("fkl")]
         return {alias.asname or alias.name: (str(line.module), alias.name) for line in ours for alias in line.names}
 
+    def value(self, expression: ast.expr) -> Any:
+        """A literal, or the constant that a name stands for, here or in the module that it comes from."""
+        with suppress(ValueError):
+            return ast.literal_eval(expression)
+        if isinstance(expression, ast.Name):
+            if expression.id in self.constants:
+                return self.value(self.constants[expression.id])
+            where, name = self.imports[expression.id]
+            return module(where).value(ast.Name(name))
+        if isinstance(expression, ast.Dict):  # of words, and what each does
+            return tuple(self.value(one) for one in expression.keys if one is not None)
+        if isinstance(expression, ast.Tuple):
+            parts = expression.elts
+            found = (self.value(one.value) if isinstance(one, ast.Starred) else (self.value(one),) for one in parts)
+            return tuple(chain.from_iterable(found))
+        raise ValueError(f"{self.name}: {ast.unparse(expression)} is no literal")
+
     def function(self, name: str) -> ast.FunctionDef | None:
         """A function at module level."""
         functions = (line for line in self.tree.body if isinstance(line, ast.FunctionDef))
@@ -128,6 +147,21 @@ class Class:
                 inner = isinstance(value, ast.Call) and any(word.arg == "init" for word in value.keywords)
                 if not kind.startswith(("ClassVar", "InitVar")) and not inner:
                     found[line.target.id] = kind, "" if value is None else ast.unparse(value)
+        return found
+
+    @cached_property
+    def keys(self) -> dict[str, tuple[Key, str]]:
+        """Declaration and type of each key, also of those from classes that it extends."""
+        found = {name: one for base in reversed(self.family[1:]) for name, one in base.keys.items()}
+        for line in self.tree.body:
+            if not isinstance(line, ast.AnnAssign) or not isinstance(line.target, ast.Name) or line.value is None:
+                continue
+            name, value = line.target.id, line.value
+            if isinstance(value, ast.Call) and ast.unparse(value.func) == "key":
+                words = {str(word.arg): self.module.value(word.value) for word in value.keywords}
+                found[name] = Key(*map(self.module.value, value.args), **words), ast.unparse(line.annotation)
+            elif name in found:  # another default
+                found[name] = replace(found[name][0], default=self.module.value(value)), found[name][1]
         return found
 
     @cached_property

@@ -13,11 +13,6 @@ from fkl.config.compose import keys_of
 
 Schema = dict[str, Any]
 NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
-FROM = re.compile(rf"(?:[\w ]+,? from )?{NUMBER} to {NUMBER}(?:, or null.*)?")
-AT_LEAST = re.compile(rf"[\w ]+ (>=?) {NUMBER}(?:(?: and|,) (<|at most) {NUMBER})?(?:, or null.*)?")
-HALF_OPEN = re.compile(rf"a number in \({NUMBER}, {NUMBER}\]")
-WORDS = re.compile(r"one of (\w+(?:, \w+)*)")
-"""Limits that do not depend on other keys; the run checks all others."""
 TYPES: dict[str, Schema] = {
     "bool": {"type": "boolean"},
     "int": {"type": "integer"},
@@ -105,7 +100,7 @@ def _closed(keys: tuple[Key, ...], target: str = "") -> Schema:
 
 def _key(key: Key) -> Schema:
     """Type, limits, default and meaning of a key."""
-    value = _typed(key.type) | _limits(key)
+    value = _typed(key.type) | dict(key.bounds)
     kinds = [value, {"type": "null"}] if "null" in key.type or key.default == "null" else [value]
     told = f"{key.meaning.removesuffix('.')}." + f" Must be {key.limits}." * bool(key.limits)
     made: Schema = {"description": told, "anyOf": [*kinds, INTERPOLATION]}
@@ -121,26 +116,6 @@ def _typed(told: str) -> Schema:
     for _ in range(len(re.findall(r"\blists? of ", told))):
         inner = {"type": "array", "items": inner}
     return inner
-
-
-def _limits(key: Key) -> Schema:
-    """Bounds that do not depend on other keys."""
-    made: Schema = {}
-    for part in key.limits.split("; "):
-        if key.type.startswith(("int", "float")):
-            if part.startswith(("a probability", "a share")):
-                made |= {"minimum": 0.0, "maximum": 1.0}
-            if match := FROM.fullmatch(part):
-                made |= {"minimum": float(match[1]), "maximum": float(match[2])}
-            elif match := HALF_OPEN.fullmatch(part):
-                made |= {"exclusiveMinimum": float(match[1]), "maximum": float(match[2])}
-            elif match := AT_LEAST.fullmatch(part):
-                made["minimum" if match[1] == ">=" else "exclusiveMinimum"] = float(match[2])
-                if match[3]:
-                    made["exclusiveMaximum" if match[3] == "<" else "maximum"] = float(match[4])
-        elif key.type.startswith("str") and (match := WORDS.fullmatch(part)):
-            made = {"type": "string", "enum": match[1].split(", ")}
-    return {name: int(value) if isinstance(value, float) and value % 1 == 0 else value for name, value in made.items()}
 
 
 def _as_json(default: str, value: Schema) -> Any:

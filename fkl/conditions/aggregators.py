@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Turn
 from fkl.contract.world import Array, Common
@@ -127,18 +128,15 @@ class Median(Aggregator):
 
 @dataclass(frozen=True)
 class Tolerant(Aggregator):
-    """Base class of aggregators that are meant for a share of false messages.
+    """Base class of aggregators that are meant for a share of false messages."""
 
-    Parameters
-    ----------
-    byzantine : float
-        Share of the present clients that may send anything, in [0, 0.5); times their number and rounded down it is f.
-    """
-
-    byzantine: float = 0.2
-
-    def __post_init__(self) -> None:
-        require(0 <= self.byzantine < 0.5, "byzantine", self.byzantine, "a share >= 0 and < 0.5")
+    byzantine: float = key(
+        0.2,
+        "Share of the present clients that may send anything, in [0, 0.5); times their number and rounded down it "
+        "is f.",
+        least=0,
+        below=0.5,
+    )
 
     def false_ones(self, n: int) -> int:
         """The number f of n clients."""
@@ -197,20 +195,11 @@ class Krum(Tolerant):
 
 @dataclass(frozen=True)
 class MultiKrum(Krum):
-    """The mean of the messages with the smallest scores of `Krum`.
+    """The mean of the messages with the smallest scores of `Krum`."""
 
-    Parameters
-    ----------
-    keep : int or None
-        Number of messages in the mean; None for n - f.
-    byzantine : see `Tolerant`
-    """
-
-    keep: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.keep is None or self.keep >= 1, "keep", self.keep, "an integer >= 1, or null for n - f")
+    keep: int | None = key(
+        None, "Number of messages in the mean; None for n - f.", least=1, must="an integer >= 1, or null for n - f"
+    )
 
     def kept(self, n: int, f: int) -> int:
         """`keep`, or n - f."""
@@ -253,21 +242,14 @@ class GeometricMedian(Aggregator):
     Weiszfeld's iteration, with smoothed distances: Pillutla, Kakade and Harchaoui, Robust Aggregation for Federated
     Learning (IEEE Transactions on Signal Processing, 2022), Algorithm 2. It begins at the median of every entry, which
     a minority of false messages cannot move far, so a few steps suffice. An entry that a client leaves out counts as 0.
-
-    Parameters
-    ----------
-    iterations : int
-        Steps of the iteration.
-    smoothing : float
-        Smallest distance by which a message is divided, times the messages' median distance from the median.
     """
 
-    iterations: int = 32
-    smoothing: float = 1e-6
-
-    def __post_init__(self) -> None:
-        require(1 <= self.iterations <= 10_000, "iterations", self.iterations, "an integer from 1 to 10000")
-        require(0 < self.smoothing < np.inf, "smoothing", self.smoothing, "a number > 0")
+    iterations: int = key(32, "Steps of the iteration.", least=1, most=10000)
+    smoothing: float = key(
+        1e-6,
+        "Smallest distance by which a message is divided, times the messages' median distance from the median.",
+        above=0,
+    )
 
     def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
         """The mean, with weights of one over the distances to the last mean."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.conditions.aggregators import ROUNDING
 from fkl.conditions.privacy import gaussian
@@ -25,25 +26,15 @@ from fkl.wire.payloads import PerClient, chosen_of, payloads_of, rebuilt, with_a
 
 @dataclass(frozen=True)
 class Attack(OnMessages):
-    """Keys of all attacks.
-
-    Parameters
-    ----------
-    share : float
-        Share of all clients that attack, in [0, 1]; times their number it is rounded down.
-    from_round : int
-        First round with an attack, from 1.
-    """
+    """Keys of all attacks."""
 
     called_without_messages = False
     on_a_graph = False
 
-    share: float = 0.2
-    from_round: int = 1
-
-    def __post_init__(self) -> None:
-        require(0 <= self.share <= 1, "share", self.share, "a share from 0 to 1")
-        require(self.from_round >= 1, "from_round", self.from_round, "an integer >= 1")
+    share: float = key(
+        0.2, "Share of all clients that attack, in [0, 1]; times their number it is rounded down.", least=0, most=1
+    )
+    from_round: int = key(1, "First round with an attack, from 1.", least=1)
 
     def idle(self, problem: Any) -> str:
         """Say so if the attack never happens."""
@@ -82,23 +73,14 @@ class Attack(OnMessages):
 class Scaled(Attack):
     """Base class of attacks with a size."""
 
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 < self.scale < np.inf, "scale", self.scale, "a number > 0")
+    scale: float = key(1.0, "Above 0.", above=0)
 
 
 @dataclass(frozen=True)
 class SignFlip(Scaled):
-    """Attackers send their message times -scale.
+    """Attackers send their message times -scale."""
 
-    Parameters
-    ----------
-    scale : float
-        Above 0.
-    share, from_round : see `Attack`
-    """
+    scale: float = key(1.0, "Above 0.", above=0)
 
     def false(self, honest: PerClient, turn: Turn, number: int) -> Array:
         """The values, times -scale."""
@@ -116,14 +98,9 @@ class Zero(Attack):
 
 @dataclass(frozen=True)
 class RandomNoise(Scaled):
-    """Attackers send numbers of N(0, scale^2) only.
+    """Attackers send numbers of N(0, scale^2) only."""
 
-    Parameters
-    ----------
-    scale : float
-        Standard deviation of every entry, above 0.
-    share, from_round : see `Attack`
-    """
+    scale: float = key(1.0, "Standard deviation of every entry, above 0.", above=0)
 
     def false(self, honest: PerClient, turn: Turn, number: int) -> Array:
         """Noise, in entries that travel."""
@@ -164,23 +141,18 @@ class Alie(Attack):
     Baruch, Baruch and Goldberg, A Little Is Enough: Circumventing Defenses for Distributed Learning (NeurIPS 2019),
     Algorithm 3. Attackers agree on it outside the network, so the server's side of the simulation makes their messages,
     after compression. Their own messages decide only which entries they send.
-
-    Parameters
-    ----------
-    z : float or None
-        None for the largest number for which the paper expects more than half of the clients, with the attackers, on
-        the attackers' side of an honest message. With n clients, m of them attackers, and s = floor(n/2 + 1) - m it is
-        the quantile of N(0, 1) at (n - m - s) / (n - m).
-    share, from_round : see `Attack`
     """
 
     means_only = False
 
-    z: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.z is None or 0 <= self.z < np.inf, "z", self.z, "a number >= 0, or null for the paper's")
+    z: float | None = key(
+        None,
+        "None for the largest number for which the paper expects more than half of the clients, with the "
+        "attackers, on the attackers' side of an honest message. With n clients, m of them attackers, and s = "
+        "floor(n/2 + 1) - m it is the quantile of N(0, 1) at (n - m - s) / (n - m).",
+        least=0,
+        must="a number >= 0, or null for the paper's",
+    )
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse messages that the server's side of a simulation cannot read, or that come in another round."""

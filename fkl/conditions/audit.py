@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, require
+from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.conditions import accountant
 from fkl.conditions.audit_bounds import FEWEST, OBJECTION, Scores, of_replicates
@@ -97,12 +98,6 @@ class Canaries(OnMessages):
 
     Errors of such a run are of canaries, not of the method. `summary.csv` has `epsilon_upper`, what is stated, and
     `epsilon_lower`, what the canaries show.
-
-    Parameters
-    ----------
-    level : {"sample", "client"}
-        Which of the two epsilons to contradict. A sample has a coin in each round if it is in one message, otherwise
-        for the whole run. A client has a coin for the whole run.
     """
 
     called_without_messages = False
@@ -121,10 +116,12 @@ class Canaries(OnMessages):
         }
     )
 
-    level: str = "sample"
-
-    def __post_init__(self) -> None:
-        require(self.level in ("sample", "client"), "level", self.level, "sample or client")
+    level: str = key(
+        "sample",
+        "Which of the two epsilons to contradict. A sample has a coin in each round if it is in one message, "
+        "otherwise for the whole run. A client has a coin for the whole run.",
+        among=("sample", "client"),
+    )
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse a run without noise, and whatever is between the canaries and the noise, or after it."""

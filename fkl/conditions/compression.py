@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.conditions.wrapped import OnMessages
 from fkl.contract.star import Samples, Turn
@@ -50,12 +51,24 @@ class Compression(OnMessages):
     called_without_messages = False
     traceable = True
 
-    up: bool = True
-    down: bool = False
-    kinds: list[str] | None = None
+    up: bool = key(
+        True,
+        "Whether to compress clients' messages, to the server or, as agents, to neighbours; and the server's "
+        "messages to all clients.",
+        must="true where down is false",
+    )
+    down: bool = key(
+        False,
+        "Whether to compress clients' messages, to the server or, as agents, to neighbours; and the server's "
+        "messages to all clients.",
+    )
+    kinds: list[str] | None = key(
+        None, "Kinds of message to compress, such as theta or losses; None for all, [] for none."
+    )
 
     def __post_init__(self) -> None:
-        require(self.up or self.down, "up", self.up, "true where down is false")
+        super().__post_init__()
+        self.require(self.up or self.down, "up")
 
     @property
     def on_a_graph(self) -> bool:  # type: ignore[override]
@@ -190,28 +203,22 @@ class Uniform(Compression):
     With s = 2^(bits - 1) - 1 steps on either side it is Q_s of QSGD (Alistarh et al., NeurIPS 2017, section 3.1), with
     max |v_i| instead of |v|_2, as in their experiments: then Q_s is unbiased, Lemma 3.1 holds, and no step is longer. A
     vector is the last axis of an array, such as a kernel's theta, and has its own scale, one scalar.
-
-    Parameters
-    ----------
-    bits : int
-        Bits per scalar, from 2 to 16; 32 for full precision.
-    rounding : {"stochastic", "nearest"}
-        Randomly to the step below or above, without bias, or to the nearest step.
-    up, down : bool
-        Whether to compress clients' messages, to the server or, as agents, to neighbours; and the server's messages to
-        all clients.
-    kinds : list of str or None
-        Kinds of message to compress, such as theta or losses; None for all.
     """
 
-    bits: int = 8
-    rounding: str = "stochastic"
+    bits: int = key(
+        8,
+        "Bits per scalar, from 2 to 16; 32 for full precision.",
+        least=2,
+        most=FULL,
+        must="an integer from 2 to 16, or 32 for full precision",
+    )
+    rounding: str = key(
+        "stochastic", "Randomly to the step below or above, without bias, or to the nearest step.", among=ROUNDINGS
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        allowed = 2 <= self.bits <= 16 or self.bits == FULL
-        require(allowed, "bits", self.bits, f"an integer from 2 to 16, or {FULL} for full precision")
-        require(self.rounding in ROUNDINGS, "rounding", self.rounding, " or ".join(ROUNDINGS))
+        self.require(self.bits <= 16 or self.bits == FULL, "bits")
 
     @property
     def full(self) -> bool:
@@ -236,23 +243,9 @@ class TopK(Compression):
 
     Their positions travel as a mask, one bit per entry, or as numbers of ceil(log2 entries) bits each, whichever is
     shorter. Both ends know the format from the number of entries.
-
-    Parameters
-    ----------
-    share : float
-        Share of the entries to send, in (0, 1], rounded up; 1 for all.
-    up, down : bool
-        Whether to compress clients' messages, to the server or, as agents, to neighbours; and the server's messages to
-        all clients.
-    kinds : list of str or None
-        Kinds of message to compress, such as theta or losses; None for all.
     """
 
-    share: float = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 < self.share <= 1, "share", self.share, "a number in (0, 1]")
+    share: float = key(0.1, "Share of the entries to send, in (0, 1], rounded up; 1 for all.", above=0, most=1)
 
     @property
     def full(self) -> bool:
@@ -277,14 +270,6 @@ class Sign(Compression):
 
     As in EF-SignSGD (Karimireddy et al., 2019, Algorithm 1): sign(p) |p|_1 / d for each vector p of d scalars, which is
     the last axis of an array, such as a kernel's theta. The sign of 0 is 1.
-
-    Parameters
-    ----------
-    up, down : bool
-        Whether to compress clients' messages, to the server or, as agents, to neighbours; and the server's messages to
-        all clients.
-    kinds : list of str or None
-        Kinds of message to compress, such as theta or losses; None for all, [] for none.
     """
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Quantised:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.conditions.wrapped import OnMessages
 from fkl.contract.star import Samples, Turn
@@ -90,28 +91,21 @@ class LateUpdates(OnMessages):
     has it with the exponent 1/2, where as here it shrinks a late update's step. The weights are not divided by their
     sum. A round without arrivals does not change the server. Delays are a property of the network, as participation is:
     they are the same in all replicates.
-
-    Parameters
-    ----------
-    rounds : int
-        Delay of an update in rounds, or the maximum delay if it is drawn.
-    drawn : {"all", "client", "message"}
-        All updates have the same delay, or each client has its own, drawn once from 0 to `rounds`, or each message has.
-    staleness : float
-        Exponent of the weights; 0 for none.
     """
 
     on_a_graph = False
     means_only = False
 
-    rounds: int = 5
-    drawn: str = "all"
-    staleness: float = 0.0
-
-    def __post_init__(self) -> None:
-        require(0 <= self.rounds <= MOST_ROUNDS, "rounds", self.rounds, f"an integer from 0 to {MOST_ROUNDS}")
-        require(self.drawn in DRAWN, "drawn", self.drawn, ", ".join(DRAWN))
-        require(0 <= self.staleness <= 100, "staleness", self.staleness, "a number from 0 to 100")
+    rounds: int = key(
+        5, "Delay of an update in rounds, or the maximum delay if it is drawn.", least=0, most=MOST_ROUNDS
+    )
+    drawn: str = key(
+        "all",
+        "All updates have the same delay, or each client has its own, drawn once from 0 to `rounds`, or each "
+        "message has.",
+        among=DRAWN,
+    )
+    staleness: float = key(0.0, "Exponent of the weights; 0 for none.", least=0, most=100)
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse servers that answer within a round, and conditions on the messages of a single round."""
@@ -190,19 +184,11 @@ class LateLabels(OnMessages):
 
     Its message is computed from the older sample with its current parameters and weights. In the first d rounds there
     is no label, and nothing is sent up.
-
-    Parameters
-    ----------
-    rounds : int
-        d.
     """
 
     on_a_graph = False
 
-    rounds: int = 5
-
-    def __post_init__(self) -> None:
-        require(0 <= self.rounds <= MOST_ROUNDS, "rounds", self.rounds, f"an integer from 0 to {MOST_ROUNDS}")
+    rounds: int = key(5, "d.", least=0, most=MOST_ROUNDS)
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse methods whose clients send more than one message about a sample."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.conditions import accountant
 from fkl.conditions.wrapped import OnMessages, SumOnly
@@ -28,30 +29,26 @@ PAYLOADS = 256
 
 @dataclass(frozen=True)
 class Noise(OnMessages):
-    """Keys of all noise.
-
-    Parameters
-    ----------
-    clip : float or None
-        C, the largest L2 norm of a client's whole message in an exchange; a longer message is scaled down. None for no
-        limit, only without noise.
-    noise : float
-        Noise multiplier sigma: standard deviation divided by the largest change by one client; 0 for none.
-    delta : float
-        Delta for which epsilon is reported.
-    """
+    """Keys of all noise."""
 
     called_without_messages = False
     traceable = True
 
-    clip: float | None = None
-    noise: float = 0.0
-    delta: float = 1e-5
+    clip: float | None = key(
+        None,
+        "C, the largest L2 norm of a client's whole message in an exchange; a longer message is scaled down. None "
+        "for no limit, only without noise.",
+        above=0,
+    )
+    noise: float = key(
+        0.0,
+        "Noise multiplier sigma: standard deviation divided by the largest change by one client; 0 for none.",
+        least=0,
+    )
+    delta: float = key(1e-5, "Delta for which epsilon is reported.", above=0, below=1)
 
     def __post_init__(self) -> None:
-        require(self.clip is None or 0 < self.clip < np.inf, "clip", self.clip, "a norm > 0, or null")
-        require(0 <= self.noise < np.inf, "noise", self.noise, "a number >= 0")
-        require(0 < self.delta < 1, "delta", self.delta, "a probability > 0 and < 1")
+        super().__post_init__()
         bounded = self.clip is not None or self.noise == 0
         require(bounded, "clip", None, "a norm > 0 where noise is above 0: noise hides what is bounded")
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, require
+from fkl.basics.keys import key
 from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Array, Common
@@ -54,30 +55,25 @@ class Pairwise(OnMessages):
 
     Every entry is rounded to a multiple of 2^-fraction, and all entries are sent, even those that a client would leave
     out, because the choice of entries would reveal data. A value that could make a sum overflow is refused.
-
-    Parameters
-    ----------
-    bits : int
-        k: sums are modulo 2^k, and every entry takes k bits on the wire.
-    fraction : int
-        Bits after the point.
-    neighbours : int or None
-        Number of other clients with which a client shares masks: an even number, as in SecAgg+ of Bell et al. (2020),
-        or null for all others, as in Bonawitz et al. (2017).
     """
 
     on_a_graph = False
     means_only = False
 
-    bits: int = 32
-    fraction: int = 16
-    neighbours: int | None = None
+    bits: int = key(32, "k: sums are modulo 2^k, and every entry takes k bits on the wire.", least=8, most=62)
+    fraction: int = key(16, "Bits after the point.", least=0, must="an integer >= 0, below bits")
+    neighbours: int | None = key(
+        None,
+        "Number of other clients with which a client shares masks: an even number, as in SecAgg+ of Bell et al. "
+        "(2020), or null for all others, as in Bonawitz et al. (2017).",
+        least=2,
+        must="an even integer >= 2, or null for all",
+    )
 
     def __post_init__(self) -> None:
-        require(8 <= self.bits <= 62, "bits", self.bits, "an integer from 8 to 62")
-        require(0 <= self.fraction < self.bits, "fraction", self.fraction, "an integer >= 0, below bits")
-        n = self.neighbours
-        require(n is None or (n >= 2 and n % 2 == 0), "neighbours", n, "an even integer >= 2, or null for all")
+        super().__post_init__()
+        self.require(self.fraction < self.bits, "fraction")
+        self.require(self.neighbours is None or self.neighbours % 2 == 0, "neighbours")
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse compression: its error would stay, and a masked entry has all its bits."""

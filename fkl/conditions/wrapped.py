@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import BadValue, require
+from fkl.basics.keys import Keys
 from fkl.contract.graph import Agents, Decentralized
 from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
@@ -19,7 +20,7 @@ from fkl.wire.inbox import Inbox
 from fkl.wire.payloads import Payload
 
 
-class OnMessages:
+class OnMessages(Keys):
     """A condition of the network. The party named in each function's docstring runs it.
 
     A party's `memory` is its state between rounds: any dataclass of arrays, with the replicate as the first axis and,

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.keys import Keys
 from fkl.contract.held_samples import BatchSamples, OwnSamples
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common, Outcome, World
@@ -25,7 +26,7 @@ class Agents:
     held: Mapping[str, Array]
 
 
-class Decentralized:
+class Decentralized(Keys):
     """Base class of methods whose agents communicate with their neighbours on a graph: a frozen dataclass of keys.
 
     You write `label`, a field `lam` (weight of the regulariser in the sum over all agents), and

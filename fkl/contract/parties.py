@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import BrokenPromiseError, FklError
+from fkl.basics.keys import Keys
 from fkl.basics.random_streams import Role, Streams
 from fkl.contract.world import Common, World
 from fkl.data.vertical import Split, Vertical
@@ -187,7 +188,7 @@ def exchange_letters(work: Callable[[int, Any], Worked], parties: int) -> list[A
     return [results[party] for party in range(parties)]
 
 
-class VerticalMethod:
+class VerticalMethod(Keys):
     """Base class of methods whose parties hold different features of the same samples.
 
     You write `label`, and for the protocol

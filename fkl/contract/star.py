@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
+from fkl.basics.keys import Keys
 from fkl.basics.random_streams import Role, Streams
 from fkl.contract.held_samples import Held
 from fkl.contract.world import Common, Outcome, World
@@ -89,7 +90,7 @@ class Star:
     client: Any
 
 
-class Federated:
+class Federated(Keys):
     """Base class of methods whose clients communicate with a server.
 
     A method is a frozen dataclass: its fields are its keys.

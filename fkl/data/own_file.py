@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from fkl.basics.errors import FklError, in_one_line, plural, require
+from fkl.basics.keys import GIVEN, Keys, key
 from fkl.basics.memory import require_memory, shown_bytes
 from fkl.data.store import CHUNK, DAMAGE, OPENERS
 
@@ -186,16 +187,10 @@ def text(path: str, raw: bytes, encoding: str | None = None, key: str = "") -> s
 
 
 @dataclass(frozen=True)
-class OfAFile:
-    """The user's own text file; base class of choices whose numbers follow from it.
+class OfAFile(Keys):
+    """The user's own text file; base class of choices whose numbers follow from it."""
 
-    Parameters
-    ----------
-    path : str
-        The file; it is read once.
-    """
-
-    path: str
+    path: str = key(GIVEN, "The file; it is read once.")
 
     @cached_property
     def fingerprint(self) -> str:

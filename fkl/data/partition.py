@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from fkl.basics import large_arrays
 from fkl.basics.errors import FklError, require
+from fkl.basics.keys import Keys, key
 from fkl.data.problem import Problem, Table
 
 ORDERS = ("consecutive", "shuffled")
@@ -17,7 +18,7 @@ Dealt = tuple[NDArray[np.int64], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
-class Partition:
+class Partition(Keys):
     """Base class of all partitions; a subclass assigns rows to clients in `dealt`."""
 
     def split(self, table: Table, rng: np.random.Generator) -> Problem:
@@ -75,22 +76,10 @@ class Partition:
 
 @dataclass(frozen=True)
 class EqualShares(Partition):
-    """Base class of partitions with equally many rows per client; a subclass selects them in `rows`.
+    """Base class of partitions with equally many rows per client; a subclass selects them in `rows`."""
 
-    Parameters
-    ----------
-    clients : int
-        K.
-    rounds : int or None
-        T; K T rows are used. None for an equal share of all rows per client.
-    """
-
-    clients: int = 20
-    rounds: int | None = 500
-
-    def __post_init__(self) -> None:
-        _require_whole("clients", self.clients, 1)
-        _require_whole("rounds", 1 if self.rounds is None else self.rounds, 1)
+    clients: int = key(20, "K.", least=1)
+    rounds: int | None = key(500, "T; K T rows are used. None for an equal share of all rows per client.", least=1)
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
         """The rows that `rows` chooses; all are used."""
@@ -112,20 +101,14 @@ class EqualShares(Partition):
 
 @dataclass(frozen=True)
 class Iid(EqualShares):
-    """Equal blocks of rows.
+    """Equal blocks of rows."""
 
-    Parameters
-    ----------
-    order : str
-        ``consecutive``: client k gets rows k T to (k + 1) T of the data set in file order, as the POF-MKL paper did
-        with Naval and UJI. ``shuffled``: the same after shuffling all rows.
-    """
-
-    order: str = "consecutive"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.order in ORDERS, "order", self.order, f"one of {', '.join(ORDERS)}")
+    order: str = key(
+        "consecutive",
+        "``consecutive``: client k gets rows k T to (k + 1) T of the data set in file order, as the POF-MKL paper "
+        "did with Naval and UJI. ``shuffled``: the same after shuffling all rows.",
+        among=ORDERS,
+    )
 
     def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Blocks of the rows, which `rng` shuffles for ``shuffled`` only."""
@@ -143,23 +126,11 @@ class BySite(Partition):
     The non-i.i.d. split of the POF-MKL paper: a client gets `own` consecutive rows
     of its site and `other` consecutive rows of each other site, then shuffled over the rounds. Blocks are disjoint:
     a site's first rows go to its own clients in turn, the next ones to the clients of the other sites in turn.
-
-    Parameters
-    ----------
-    clients_per_site : int
-        K is this times the number of sites.
-    own, other : int
-        T = own + other * (sites - 1).
     """
 
-    clients_per_site: int = 6
-    own: int = 350
-    other: int = 50
-
-    def __post_init__(self) -> None:
-        _require_whole("clients_per_site", self.clients_per_site, 1)
-        _require_whole("own", self.own, 1)
-        _require_whole("other", self.other, 0)
+    clients_per_site: int = key(6, "K is this times the number of sites.", least=1)
+    own: int = key(350, "T = own + other * (sites - 1).", least=1)
+    other: int = key(50, "T = own + other * (sites - 1).", least=0)
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
         """Clients of the first site first; all present."""
@@ -215,22 +186,15 @@ class Dirichlet(EqualShares):
     goes to the others. After Hsu, Qi and Brown, "Measuring the effects of non-identical data distribution for federated
     visual classification" (2019), with quantiles of the target instead of labels. If nearly all rows are assigned, the
     last clients get the remaining ones.
-
-    Parameters
-    ----------
-    alpha : float
-        Concentration: near 0 a client sees one class, far above 1 all classes equally.
-    quantiles : int
-        Number of classes.
     """
 
-    alpha: float = 0.5
-    quantiles: int = 10
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _require_alpha(self.alpha)
-        _require_whole("quantiles", self.quantiles, 1)
+    alpha: float = key(
+        0.5,
+        "Concentration: near 0 a client sees one class, far above 1 all classes equally.",
+        least=1e-3,
+        most=1_000_000,
+    )
+    quantiles: int = key(10, "Number of classes.", least=1)
 
     def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Rows of the classes that each client draws, in random order."""
@@ -264,20 +228,11 @@ class ByTarget(EqualShares):
     the distance of their target from the middle of its range, the farthest to the first client. With targets in [-1, 1]
     it is the partition of the published numbers of DeKRR-DDRF (Yang et al., IEEE TNNLS 2024), whose code uses the
     distance |y|.
-
-    Parameters
-    ----------
-    mixed : float
-        Share of each client's rows that is assigned at random, rounded up.
     """
 
     clients: int = 10
     rounds: int | None = None
-    mixed: float = 0.2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 <= self.mixed <= 1, "mixed", self.mixed, "a share from 0 to 1")
+    mixed: float = key(0.2, "Share of each client's rows that is assigned at random, rounded up.", least=0, most=1)
 
     def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Some rows are drawn at random and the others by their target; each client sees its rows in random order."""
@@ -297,25 +252,16 @@ class QuantitySkew(Partition):
     Shares are drawn from a symmetric Dirichlet distribution. The client with the largest share gets `rounds` rows,
     the others in proportion, rounded down, each at least one. Rows are assigned after shuffling all of them. A client
     whose rows are used up is absent from then on.
-
-    Parameters
-    ----------
-    clients : int
-        K.
-    rounds : int
-        T, and the rows of the largest client.
-    alpha : float
-        Concentration: near 0 few clients have nearly all rows, far above 1 all have about `rounds`.
     """
 
-    clients: int = 20
-    rounds: int = 500
-    alpha: float = 2.0
-
-    def __post_init__(self) -> None:
-        _require_whole("clients", self.clients, 1)
-        _require_whole("rounds", self.rounds, 1)
-        _require_alpha(self.alpha)
+    clients: int = key(20, "K.", least=1)
+    rounds: int = key(500, "T, and the rows of the largest client.", least=1)
+    alpha: float = key(
+        2.0,
+        "Concentration: near 0 few clients have nearly all rows, far above 1 all have about `rounds`.",
+        least=1e-3,
+        most=1_000_000,
+    )
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
         """Rows in random order; the drawn shares give the number for each client."""
@@ -344,11 +290,3 @@ def _require_room(table: Table, clients: int, rounds: int, keys: str) -> None:
     """Refuse streams that do not fit in memory: x and y with one place for each client and round, and presence."""
     needed = clients * rounds * (8 * (len(table.feature_names) + 2) + 1)
     large_arrays.require_room(needed, f"the streams of {clients} clients over {rounds} rounds", keys)
-
-
-def _require_whole(key: str, value: int, least: int) -> None:
-    require(value >= least, key, value, f"an integer >= {least}")
-
-
-def _require_alpha(alpha: float) -> None:
-    require(1e-3 <= alpha <= 1e6, "alpha", alpha, "a number from 0.001 to 1000000")

@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import BadValue, FklError, require
+from fkl.basics.keys import Keys, key
 from fkl.basics.memory import shown_bytes
 from fkl.data import csv_file, own_file, parsed_tables, typed_file
 from fkl.data.columns import Coded, Column, Columns, listed, short
 from fkl.data.csv_file import EXACT, require_rows
 from fkl.data.encoder import OTHER, WORDS_SHOWN, Cells, Encoder, days
-from fkl.data.how_read import Reading
+from fkl.data.how_read import DECIMALS, THOUSANDS, Reading
 from fkl.data.libsvm import LABEL
 from fkl.data.problem import Incomplete, Table
 from fkl.data.store import OPENERS, DataFile, Store
@@ -44,7 +45,7 @@ TEXTS = ("refuse", "drop", "code", "one_hot")
 
 
 @dataclass(frozen=True)
-class TableFile:
+class TableFile(Keys):
     """A file with one row a sample: text, plain or compressed (.xz, .gz, .bz2), or .parquet, .feather, .npz.
 
     All columns but those that are named here are features. A column is one of numbers if half of its cells, or most of
@@ -54,59 +55,6 @@ class TableFile:
     number, or left out if all its cells are empty. Text in LIBSVM's format has a column for each index, called by it,
     where an index that a file does not have is one of zeros. An npz holds arrays: of one axis a column each; one of
     two axes named x is columns x1, x2, ...
-
-    Parameters
-    ----------
-    path : str
-        The file, or a pattern of several files, as ``sites/*.csv``. Each file of a pattern is a site, named as the file
-        is without its ending; files are sorted by name. All have the same columns, and the first file has their order.
-    target : str
-        Name of the target's column; in text without a header its number, counted from 1. Left out for a file in
-        LIBSVM's format, whose target is ``label``.
-    site : str or None
-        Column that says where a row comes from: clients of partition=sites. Not a feature.
-    time : str, list of str or None
-        Column of numbers or dates that says when a row comes, or several that do together, as [date, hour]; rows are
-        taken in this order, else in the file's. Not a feature.
-    test_path : str or None
-        A second file of the same columns, whose rows are tested on and never learned from.
-    delimiter : str or None
-        Sign between cells of text, or comma, semicolon, tab, pipe or space; None to find out which of these five.
-        Several spaces count as one.
-    header : bool or None
-        Whether the first line of text holds names; None to find out: it does unless all its cells are numbers or
-        missing.
-    decimal : {"point", "comma"}
-        How text writes decimals. ``comma`` needs another sign between cells, and takes no number with a point.
-    thousands : {"comma", "point", "space", "apostrophe"} or None
-        Sign between groups of three digits, as in 6,733,000; None for no such sign.
-    encoding : str or None
-        Encoding of text, as ``latin-1``; None for UTF-8, and for UTF-16 with its byte order mark.
-    hole : list or None
-        Words and numbers that stand for missing cells, beside empty ones; None for NA, NaN, ? and null, in text only. A
-        list replaces these: with ``[]`` NA is a word. A number stands for all ways to write it.
-    date_format : str, dict of str to str, or None
-        How dates are written, in Python's codes, as ``%d.%m.%Y``, or by column its format. A feature of dates becomes
-        days since 1970-01-01, hours as fractions of a day; a month, ``%Y-%m``, is its first day. One format is for all
-        columns of text whose first cells are mostly such dates. Dates of `time` are then written so, too, several
-        columns with a space between them; else as 2024-01-31 or 2024-01-31 12:30. Dates that a Parquet or Feather file
-        or an Excel workbook knows to be dates need no format.
-    drop : list of str or None
-        Columns that are left out. They need not be in every file.
-    missing : {"refuse", "drop", "mean"}
-        What becomes of rows with missing cells: an error, left out, or the mean of the column's training rows put in.
-        A missing target, site or time is never made up: ``mean`` leaves its row out.
-    fill : dict or None
-        By column, a value for its missing cells: a number, days for a date, or for a column of text a word.
-        `missing` is about all others.
-    text : {"refuse", "drop", "code", "one_hot"}
-        What becomes of feature columns of text: an error, left out, their words coded 0, 1, ... in the order in which
-        they first appear in training rows, or a feature for each word, 1 where a row has it.
-    words : dict or None
-        By column, its words in the order of their codes or features. A word that is not in the list is refused, unless
-        the list has the word ``other``: then it counts as that. If one column is given, all columns of text must be.
-    labels : {"refuse", "code"}
-        What becomes of a target of text: an error, or its words, sorted, are the classes 0, 1, ... .
     """
 
     title: ClassVar[str] = "a table of your own: dataset.path=FILE dataset.target=COLUMN"
@@ -114,47 +62,114 @@ class TableFile:
     licence: ClassVar[str] = "your own"
     shape: ClassVar[str] = "any"
 
-    path: str = ""
-    target: str = ""
-    site: str | None = None
-    time: Any = None
-    test_path: str | None = None
-    delimiter: str | None = None
-    header: bool | None = None
-    decimal: str = "point"
-    thousands: str | None = None
-    encoding: str | None = None
-    hole: list[Any] | None = None
-    date_format: Any = None
-    drop: list[str] | None = None
-    missing: str = "refuse"
-    fill: dict[str, Any] | None = None
-    text: str = "refuse"
-    words: dict[str, list[str]] | None = None
-    labels: str = "refuse"
+    path: str = key(
+        "",
+        "The file, or a pattern of several files, as ``sites/*.csv``. Each file of a pattern is a site, named as "
+        "the file is without its ending; files are sorted by name. All have the same columns, and the first file "
+        "has their order.",
+    )
+    target: str = key(
+        "",
+        "Name of the target's column; in text without a header its number, counted from 1. Left out for a file in "
+        "LIBSVM's format, whose target is ``label``.",
+    )
+    site: str | None = key(
+        None,
+        "Column that says where a row comes from: clients of partition=sites. Not a feature.",
+        must="a column beside the target, or null",
+    )
+    time: Any = key(
+        None,
+        "Column of numbers or dates that says when a row comes, or several that do together, as [date, hour]; "
+        "rows are taken in this order, else in the file's. Not a feature.",
+        must="the name of a column, a list of several, or null",
+    )
+    test_path: str | None = key(
+        None, "A second file of the same columns, whose rows are tested on and never learned from."
+    )
+    delimiter: str | None = key(
+        None,
+        "Sign between cells of text, or comma, semicolon, tab, pipe or space; None to find out which of these "
+        "five. Several spaces count as one.",
+    )
+    header: bool | None = key(
+        None,
+        "Whether the first line of text holds names; None to find out: it does unless all its cells are numbers "
+        "or missing.",
+    )
+    decimal: str = key(
+        "point",
+        "How text writes decimals. ``comma`` needs another sign between cells, and takes no number with a point.",
+        among=DECIMALS,
+    )
+    thousands: str | None = key(
+        None, "Sign between groups of three digits, as in 6,733,000; None for no such sign.", among=THOUSANDS
+    )
+    encoding: str | None = key(
+        None, "Encoding of text, as ``latin-1``; None for UTF-8, and for UTF-16 with its byte order mark."
+    )
+    hole: list[Any] | None = key(
+        None,
+        "Words and numbers that stand for missing cells, beside empty ones; None for NA, NaN, ? and null, in text "
+        "only. A list replaces these: with ``[]`` NA is a word. A number stands for all ways to write it.",
+    )
+    date_format: Any = key(
+        None,
+        "How dates are written, in Python's codes, as ``%d.%m.%Y``, or by column its format. A feature of dates "
+        "becomes days since 1970-01-01, hours as fractions of a day; a month, ``%Y-%m``, is its first day. One "
+        "format is for all columns of text whose first cells are mostly such dates. Dates of `time` are then "
+        "written so, too, several columns with a space between them; else as 2024-01-31 or 2024-01-31 12:30. "
+        "Dates that a Parquet or Feather file or an Excel workbook knows to be dates need no format.",
+    )
+    drop: list[str] | None = key(None, "Columns that are left out. They need not be in every file.")
+    missing: str = key(
+        "refuse",
+        "What becomes of rows with missing cells: an error, left out, or the mean of the column's training rows "
+        "put in. A missing target, site or time is never made up: ``mean`` leaves its row out.",
+        among=("refuse", "drop", "mean"),
+    )
+    fill: dict[str, Any] | None = key(
+        None,
+        "By column, a value for its missing cells: a number, days for a date, or for a column of text a word. "
+        "`missing` is about all others.",
+    )
+    text: str = key(
+        "refuse",
+        "What becomes of feature columns of text: an error, left out, their words coded 0, 1, ... in the order in "
+        "which they first appear in training rows, or a feature for each word, 1 where a row has it.",
+        among=TEXTS,
+    )
+    words: dict[str, list[str]] | None = key(
+        None,
+        "By column, its words in the order of their codes or features. A word that is not in the list is refused, "
+        "unless the list has the word ``other``: then it counts as that. If one column is given, all columns of "
+        "text must be.",
+    )
+    labels: str = key(
+        "refuse",
+        "What becomes of a target of text: an error, or its words, sorted, are the classes 0, 1, ... .",
+        among=("refuse", "code"),
+    )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _ = self.reading  # refuses what its keys cannot be
-        require(self.missing in ("refuse", "drop", "mean"), "missing", self.missing, "refuse, drop or mean")
-        require(self.text in TEXTS, "text", self.text, "refuse, drop, code or one_hot")
-        require(self.labels in ("refuse", "code"), "labels", self.labels, "refuse or code")
         several = self.time if isinstance(self.time, list) else [self.time or ""]
         fits = bool(several) and all(isinstance(one, str | int) for one in several)
-        require(fits, "time", self.time, "the name of a column, a list of several, or null")
-        beside = "a column beside the target, or null"
-        require(self.site is None or self.site != self.target, "site", self.site, beside)
-        require(self.target not in self._times, "time", self.time, beside)
+        self.require(fits, "time")
+        self.require(self.site is None or self.site != self.target, "site")
+        require(self.target not in self._times, "time", self.time, "a column beside the target, or null")
         require(self.site not in self._times, "time", self.site, "another column than site, or null")
         written = "a format of days or months in Python's codes, as %d.%m.%Y, %Y-%m or %Y-%m-%d %H:%M, or null"
         formats = self.date_format if isinstance(self.date_format, dict) else {"": self.date_format}
         for name, one in formats.items():
-            key, part = f"date_format{name and '.'}{name}", name in self._times and len(self._times) > 1
+            place, part = f"date_format{name and '.'}{name}", name in self._times and len(self._times) > 1
             fits = one is None or (isinstance(one, str) and (part or _is_format(one)))
-            require(fits, key, one, written)
-            require(not name or name not in (self.site, self.target), key, one, "of a column beside target and site")
-        for key in ("drop", "fill", "words"):
-            named = [name for name in getattr(self, key) or () if name in self._columns_beside_features]
-            require(not named, key, ", ".join(named), "of other columns than target, site and time")
+            require(fits, place, one, written)
+            require(not name or name not in (self.site, self.target), place, one, "of a column beside target and site")
+        for one in ("drop", "fill", "words"):
+            named = [name for name in getattr(self, one) or () if name in self._columns_beside_features]
+            require(not named, one, ", ".join(named), "of other columns than target, site and time")
         for name, value in (self.fill or {}).items():
             fits = isinstance(value, str) or (isinstance(value, int | float) and math.isfinite(value))
             require(fits, f"fill.{name}", value, "a finite number, or a word of a column of text")
@@ -192,12 +207,12 @@ class TableFile:
     @cached_property
     def _fingerprints(self) -> dict[str, str]:
         found = {}
-        for key, paths in {"path": self._paths, "test_path": self._test_paths}.items():
+        for one, paths in {"path": self._paths, "test_path": self._test_paths}.items():
             for path in paths:
                 try:
                     found[path] = hashlib.sha256(own_file.read(path)).hexdigest()
                 except BadValue as error:
-                    raise BadValue(key, error.value, error.allowed) from None
+                    raise BadValue(one, error.value, error.allowed) from None
         return found
 
     @cached_property
@@ -208,9 +223,9 @@ class TableFile:
         there = glob(self.path)  # noqa: PTH207 - Path.glob takes no absolute one
         found = sorted(path for path in there if Path(path).is_file())
         require(bool(found), "path", self.path, "a pattern of files that are there")
-        for key in ("site", "test_path"):
-            value = getattr(self, key)
-            require(value is None, key, value, f"null: each file of dataset.path={self.path} is a site")
+        for one in ("site", "test_path"):
+            value = getattr(self, one)
+            require(value is None, one, value, f"null: each file of dataset.path={self.path} is a site")
         sites: dict[str, str] = {}
         for path in found:
             other = sites.setdefault(_site_of(path), path)
@@ -250,13 +265,13 @@ class TableFile:
             there = list(dict.fromkeys(column for one in files for column in one.by_name))
             require(name in there, "drop", name, f"a column of {self.path}, which has {listed(there)}")
         file = reduce(Columns.followed_by, [one.without(self.drop or ()) for one in files])
-        for name, key in self._columns_beside_features.items():
+        for name, role in self._columns_beside_features.items():
             allowed = f"a column of {self.path}, which has {listed(list(file.by_name))}"
-            require(name in file.by_name, key, name, allowed)
-        for key in ("fill", "words", "date_format"):
-            for name in named if isinstance(named := getattr(self, key), dict) else ():
+            require(name in file.by_name, role, name, allowed)
+        for one in ("fill", "words", "date_format"):
+            for name in named if isinstance(named := getattr(self, one), dict) else ():
                 allowed = f"of a column of {self.path}, which has {listed(list(file.by_name))}"
-                require(name in file.by_name, key, name, allowed)
+                require(name in file.by_name, one, name, allowed)
         columns, dates = self._with_dates(file)
         words = {name for name, column in columns.items() if self._is_text(name, column, file)}
         if self.text == "drop":

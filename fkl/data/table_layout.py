@@ -5,12 +5,14 @@ Nothing here imports numpy, so `fkl describe` answers at once.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import product
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fkl.basics.errors import require
+from fkl.basics.keys import Keys, key
 
 NAMED_COLUMNS = ("text", "airquality", "concrete", "heart")
 """Formats of a table whose columns have names, the target among them."""
@@ -29,115 +31,86 @@ ONLY_TOLD = ("title", "licence", "shape")
 
 
 @dataclass(frozen=True)
-class Layout:
+class Layout(Keys):
     """The node `table` of a data set's YAML.
 
     Names of columns may be patterns as in a shell: ``WAP{001..520}``, ``{NCD,AI}_{0..6}``.
-
-    Parameters
-    ----------
-    name : str
-        Name of the data set, and of the folder that its files are in.
-    title, licence, shape : str
-        What `fkl data list` shows.
-    files : list of dict
-        For each file its name and, where they are known, url, sha256 and size of the unpacked file, what to try
-        instead, the installed package that has it, and the site that its rows come from; see
-        `fkl.data.store.DataFile`.
-    read : list of str
-        Names of the files that are read, one after the other; empty for all.
-    format : str
-        One of `FORMATS`.
-    separator : str
-        Of text: comma, semicolon, tab, pipe, or space for any run of blanks.
-    header : bool
-        Of text: whether the first line holds the names of the columns, which must be `columns`.
-    columns : list of str
-        Names of all columns of a text in the order of the file, or of the features of any other format.
-    text : list of str
-        Columns of words. One that is a feature is coded 0, 1, ... in the order in which its words first appear.
-    samples : str
-        Of a MATLAB file: variable of the features.
-    target : str
-        Column of the target; in a MATLAB file its variable.
-    site : str
-        Column that names the site of each row; empty if a row's file or cell does, or all rows are of one site.
-    leave_out : list of str
-        Columns that are not features.
-    negative : float or None
-        Label of the class -1 where the target is one of two classes; that of the other is 1. With it, files of
-        LIBSVM's format must be as published: a sample a line, and ascending indices from 1.
-    hole : str or None
-        Cell that stands for a missing value.
-    missing : {"refuse", "drop", "mean", "median", "previous"}
-        Treatment of missing values: an error, leaving out their rows, or filling in the column's mean, median or
-        previous value; rows that still miss one are left out.
-    file_rows : int or None
-        Rows that every file must have: a check for files without a hash.
-    most_rows : int or None
-        Limit of `rows` and `rows_per_site`.
-    without_last : int
-        Number of rows at the end of a file that are not samples.
-    rows, rows_per_site : int or None
-        First rows that are used, of all files together or of each; null for all.
-    replace : dict
-        Value `cell` of a feature, and the `key` whose value takes its place: ``{cell: 100.0, key: no_signal}``.
-    decimals : int or None
-        Decimals that all cells are rounded to; null for the file's own.
-    scaled : {"none", "unit_box", "ends"}
-        ``unit_box`` takes features and target to [0, 1], ``ends`` features to [0, 1] and the target to [-1, 1].
-    samples_in_rows : bool
-        Of a MATLAB file: whether a row, not a column, of its features is a sample.
-    switches : dict
-        Keys whose values change fields of the layout: a list of the allowed values, or for each the fields that it
-        changes. ``{input: {published: {}, raw: {read: [raw.csv]}}}``
     """
 
-    name: str = "unnamed"
-    title: str = ""
-    licence: str = "not known"
-    shape: str = ""
-    files: list[Any] = field(default_factory=list)
-    read: list[str] = field(default_factory=list)
-    format: str = "text"
-    separator: str = "comma"
-    header: bool = True
-    columns: list[str] = field(default_factory=list)
-    text: list[str] = field(default_factory=list)
-    samples: str = "X"
-    target: str = ""
-    site: str = ""
-    leave_out: list[str] = field(default_factory=list)
-    negative: float | None = None
-    hole: str | None = None
-    missing: str = "refuse"
-    file_rows: int | None = None
-    most_rows: int | None = None
-    without_last: int = 0
-    rows: int | None = None
-    rows_per_site: int | None = None
-    replace: dict[str, Any] = field(default_factory=dict)
-    decimals: int | None = None
-    scaled: str = "none"
-    samples_in_rows: bool = False
-    switches: dict[str, Any] = field(default_factory=dict)
+    name: str = key("unnamed", "Name of the data set, and of the folder that its files are in.")
+    title: str = key("", "What `fkl data list` shows.")
+    licence: str = key("not known", "What `fkl data list` shows.")
+    shape: str = key("", "What `fkl data list` shows.")
+    files: list[Any] = key(
+        [],
+        "For each file its name and, where they are known, url, sha256 and size of the unpacked file, what to try "
+        "instead, the installed package that has it, and the site that its rows come from; see "
+        "`fkl.data.store.DataFile`.",
+    )
+    read: list[str] = key([], "Names of the files that are read, one after the other; empty for all.")
+    format: str = key("text", "One of `FORMATS`.", among=FORMATS)
+    separator: str = key(
+        "comma", "Of text: comma, semicolon, tab, pipe, or space for any run of blanks.", among=SEPARATORS
+    )
+    header: bool = key(True, "Of text: whether the first line holds the names of the columns, which must be `columns`.")
+    columns: list[str] = key(
+        [], "Names of all columns of a text in the order of the file, or of the features of any other format."
+    )
+    text: list[str] = key(
+        [], "Columns of words. One that is a feature is coded 0, 1, ... in the order in which its words first appear."
+    )
+    samples: str = key("X", "Of a MATLAB file: variable of the features.")
+    target: str = key("", "Column of the target; in a MATLAB file its variable.")
+    site: str = key(
+        "", "Column that names the site of each row; empty if a row's file or cell does, or all rows are of one site."
+    )
+    leave_out: list[str] = key([], "Columns that are not features.")
+    negative: float | None = key(
+        None,
+        "Label of the class -1 where the target is one of two classes; that of the other is 1. With it, files of "
+        "LIBSVM's format must be as published: a sample a line, and ascending indices from 1.",
+    )
+    hole: str | None = key(None, "Cell that stands for a missing value.")
+    missing: str = key(
+        "refuse",
+        "Treatment of missing values: an error, leaving out their rows, or filling in the column's mean, median "
+        "or previous value; rows that still miss one are left out.",
+        among=HOLES,
+    )
+    file_rows: int | None = key(None, "Rows that every file must have: a check for files without a hash.")
+    most_rows: int | None = key(None, "Limit of `rows` and `rows_per_site`.")
+    without_last: int = key(0, "Number of rows at the end of a file that are not samples.")
+    rows: int | None = key(None, "First rows that are used, of all files together or of each; null for all.")
+    rows_per_site: int | None = key(None, "First rows that are used, of all files together or of each; null for all.")
+    replace: dict[str, Any] = key(
+        {}, "Value `cell` of a feature, and the `key` whose value takes its place: ``{cell: 100.0, key: no_signal}``."
+    )
+    decimals: int | None = key(None, "Decimals that all cells are rounded to; null for the file's own.")
+    scaled: str = key(
+        "none",
+        "``unit_box`` takes features and target to [0, 1], ``ends`` features to [0, 1] and the target to [-1, 1].",
+        among=SCALINGS,
+    )
+    samples_in_rows: bool = key(False, "Of a MATLAB file: whether a row, not a column, of its features is a sample.")
+    switches: dict[str, Any] = key(
+        {},
+        "Keys whose values change fields of the layout: a list of the allowed values, or for each the fields that "
+        "it changes. ``{input: {published: {}, raw: {read: [raw.csv]}}}``",
+    )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(self.name.isidentifier(), "dataset.table.name", self.name, "a word of letters, digits and _")
-        words = {"format": FORMATS, "separator": tuple(SEPARATORS), "missing": HOLES, "scaled": SCALINGS}
-        for key, allowed in words.items():
-            value = getattr(self, key)
-            require(value in allowed, f"dataset.table.{key}", value, f"one of {', '.join(allowed)}")
         for file in self.files:
             known = isinstance(file, Mapping) and "name" in file and set(file) <= {*FILE_KEYS}
             require(known, "dataset.table.files", file, f"a list of files, each with {', '.join(FILE_KEYS)}")
         names = [file["name"] for file in self.files]
         for name in self.read:
             require(name in names, "dataset.table.read", name, f"one of {', '.join(names)}")
-        for key in ("text", "leave_out"):
-            for name in getattr(self, key):
+        for one in ("text", "leave_out"):
+            for name in getattr(self, one):
                 there = name in self.all_columns or BRACES.search(name) is not None
-                require(there, f"dataset.table.{key}", name, "one of dataset.table.columns")
+                require(there, f"dataset.table.{one}", name, "one of dataset.table.columns")
 
     @property
     def used(self) -> list[Any]:
@@ -171,21 +144,21 @@ class Layout:
         """
         changes = {key: value for key, value in values.items() if key in FIELDS}
         waiting = [(key, choices, "") for key, choices in self.switches.items()]
-        for key, choices, where in waiting:
+        for switch, choices, where in waiting:
             allowed = by_word(choices)
-            word = as_word(values[key])
-            require(word in allowed, key, word, f"{listed(allowed)}{where}")
+            word = as_word(values[switch])
+            require(word in allowed, switch, word, f"{listed(allowed)}{where}")
             change = dict(allowed[word])
             for name in change:
                 require(name in FIELDS, "dataset.table.switches", name, f"one of the fields {', '.join(FIELDS)}")
             # A choice may narrow what other keys can be: `raw: {switches: {missing: [drop]}}`.
-            waiting += [(*one, f" with {key}={word}") for one in change.pop("switches", {}).items()]
+            waiting += [(*one, f" with {switch}={word}") for one in change.pop("switches", {}).items()]
             changes |= change
         found: Layout = replace(self, **changes, switches={})
-        for key, (low, high, null) in found.limits.items():
-            value = values.get(key)
+        for name, (low, high, null) in found.limits.items():
+            value = values.get(name)
             fits = (null and value is None) or (isinstance(value, int) and low <= value <= high)
-            require(key not in values or fits, key, value, f"{limit(low, high)}{', or null' * null}")
+            require(name not in values or fits, name, value, f"{limit(low, high)}{', or null' * null}")
         if found.format in NAMED_COLUMNS:
             there = found.target in found.all_columns
             require(there, "dataset.table.target", found.target, "one of dataset.table.columns")
@@ -208,6 +181,7 @@ class Option(NamedTuple):
     type: Any
     told: str
     allowed: str
+    bounds: Mapping[str, float] = MappingProxyType({})
 
 
 def options(node: Mapping[str, Any]) -> dict[str, Option]:
@@ -226,28 +200,32 @@ def options(node: Mapping[str, Any]) -> dict[str, Option]:
     require(isinstance(switches, Mapping), "dataset.table.switches", switches, "keys with values")
     both = isinstance(replaced, Mapping) and set(replaced) in (set(), {"cell", "key"})
     require(both, "dataset.table.replace", replaced, "cell and key, as in {cell: 100.0, key: no_signal}")
-    for key, choices in switches.items():
-        require(isinstance(choices, Mapping | list), f"dataset.table.switches.{key}", choices, "a list of values")
+    for switch, choices in switches.items():
+        require(isinstance(choices, Mapping | list), f"dataset.table.switches.{switch}", choices, "a list of values")
         for value in choices if isinstance(choices, Mapping) else ():  # a run's config.yaml has no other keys
             quoted = f'a word in quotes, "{as_word(value)}"'
-            require(isinstance(value, str), f"dataset.table.switches.{key}", value, quoted)
+            require(isinstance(value, str), f"dataset.table.switches.{switch}", value, quoted)
     limits = Layout(most_rows=table.get("most_rows")).limits  # type: ignore[union-attr]
     found = {}
-    for key in dict.fromkeys([*node, *switches, *([replaced["key"]] if replaced else [])]):
-        if key in switches:
-            words = by_word(switches[key])
+    for name in dict.fromkeys([*node, *switches, *([replaced["key"]] if replaced else [])]):
+        if name in switches:
+            words = by_word(switches[name])
             if {*words} <= {"true", "false"}:
-                found[key] = Option(bool, "bool", "")
+                found[name] = Option(bool, "bool", "")
             else:
                 quoted = ", ".join(f'"{word}"' for word in words)
-                found[key] = Option(str, f"{{{quoted}}}", listed(words))
-        elif key in FIELDS:
-            low, high, null = limits.get(key, (0, 0, True))
-            kind = FIELDS[key].type if null else int
+                found[name] = Option(str, f"{{{quoted}}}", listed(words))
+        elif name in FIELDS:
+            low, high, null = limits.get(name, (0, 0, True))
+            kind = FIELDS[name].type if null else int
             told = str(getattr(kind, "__name__", kind)).replace(" | None", " or null")
-            found[key] = Option(kind, told, f"{limit(low, high)}{', or null' * null}" if key in limits else "")
-        elif key == replaced.get("key"):
-            found[key] = Option(float, "float", "a finite number")
+            if name in limits:
+                bounds = {"minimum": low} | ({"maximum": high} if high < 2**63 - 1 else {})
+                found[name] = Option(kind, told, f"{limit(low, high)}{', or null' * null}", bounds)
+            else:
+                found[name] = Option(kind, told, "")
+        elif name == replaced.get("key"):
+            found[name] = Option(float, "float", "a finite number")
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fkl.basics.errors import require
+from fkl.basics.errors import key_prefix, require
 from fkl.data import readers
 from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
@@ -35,7 +35,8 @@ class TableSet:
 
     def __post_init__(self) -> None:
         if not isinstance(self.table, Layout):
-            object.__setattr__(self, "table", Layout(**self.table))
+            with key_prefix("dataset.table"):
+                object.__setattr__(self, "table", Layout(**self.table))
         _ = self.layout  # refuses wrong values of keys at once
 
     @classmethod

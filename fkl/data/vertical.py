@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import BadValue, require
+from fkl.basics.keys import Keys, key
 from fkl.data.encoder import Encoder
 from fkl.data.problem import COMPLETE, FOLDS, Incomplete, Table
 from fkl.data.scale import Scale
@@ -158,46 +159,46 @@ class Vertical:
 
 
 @dataclass(frozen=True)
-class FeatureGroups:
-    """Disjoint groups of features, one a party.
-
-    Parameters
-    ----------
-    parties : int or None
-        q; None for 8, or as many as there are features where these are fewer.
-    how : {"contiguous", "random", "given"}
-        Runs of neighbouring features, or of shuffled ones, as equal in number as can be; or those of `groups`.
-    groups : list of lists of int, or None
-        For ``given``: the numbers, from 0, of each party's features.
-    active : int or None
-        How many parties, the first ones, hold the target; None for half of them.
-    test_share : float
-        Share of the rows that each replicate tests on; the paper splits 3 : 1.
-    """
+class FeatureGroups(Keys):
+    """Disjoint groups of features, one a party."""
 
     of_features: ClassVar[bool] = True
     """What parties hold, where clients of other partitions hold rows."""
 
-    parties: int | None = None
-    how: str = "contiguous"
-    groups: list[list[int]] | None = None
-    active: int | None = None
-    test_share: float = 0.25
+    parties: int | None = key(
+        None,
+        "q; None for 8, or as many as there are features where these are fewer.",
+        least=2,
+        must="an integer >= 2: features of one party are not partitioned; or null",
+    )
+    how: str = key(
+        "contiguous",
+        "Runs of neighbouring features, or of shuffled ones, as equal in number as can be; or those of `groups`.",
+        among=HOWS,
+    )
+    groups: list[list[int]] | None = key(
+        None,
+        "For ``given``: the numbers, from 0, of each party's features.",
+        must="lists of features with how=given, else null",
+    )
+    active: int | None = key(
+        None,
+        "How many parties, the first ones, hold the target; None for half of them.",
+        must="an integer from 1 to the parties, or null",
+    )
+    test_share: float = key(
+        0.25, "Share of the rows that each replicate tests on; the paper splits 3 : 1.", above=0, below=1
+    )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         q, given = self.parties, self.how == "given"
-        allowed = "an integer >= 2: features of one party are not partitioned; or null"
-        require(q is None or q >= 2, "parties", q, allowed)
-        require(self.how in HOWS, "how", self.how, f"one of {', '.join(HOWS)}")
-        require(
-            given == (self.groups is not None), "groups", self.groups, "lists of features with how=given, else null"
-        )
+        self.require(given == (self.groups is not None), "groups")
         if self.groups is not None and q is not None:
             require(len(self.groups) == q, "groups", f"{len(self.groups)} lists", f"{q} lists, one a party")
         most = FEW_PARTIES if q is None else q
         allowed = f"an integer from 1 to {most}, the parties, or null"
         require(self.active is None or 1 <= self.active <= most, "active", self.active, allowed)
-        require(0 < self.test_share < 1, "test_share", self.test_share, "a share > 0 and < 1")
 
     def split(self, table: Table, rng: np.random.Generator) -> Vertical:
         """Give out the columns of a table; `rng` is used only for ``random``.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, require
+from fkl.basics.keys import Keys, key
 from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
 from fkl.screen.messages import say
@@ -101,7 +102,7 @@ class Recordings:
 
 
 @dataclass(frozen=True)
-class Wisdm:
+class Wisdm(Keys):
     """WISDM smartphone and smartwatch activity and biometrics (UCI 507, doi:10.24432/C5HK59): one of two activities.
 
     51 participants did 18 activities for three minutes each. Of the phone's raw accelerometer readings the mean of each
@@ -111,17 +112,6 @@ class Wisdm:
 
     Every participant is a site; only those with a file are used. A participant without one of the activities has only
     windows of the other.
-
-    Parameters
-    ----------
-    activity, against : str
-        Activities of the classes 1 and -1; the paper has walking against jogging, and typing against writing. Or
-        activity=all, against=null: the 18 activities are classes 0 to 17, in the order of their letters.
-    seconds : float
-        Length of a window.
-    participants : int or None
-        Number of participants, drawn at random from those available; a method with a split for each replicate draws
-        them in every replicate. None for all.
     """
 
     name: ClassVar[str] = "wisdm"
@@ -130,10 +120,26 @@ class Wisdm:
     licence: ClassVar[str] = "CC BY 4.0"
     shape: ClassVar[str] = "about 72 a participant x 3"
 
-    activity: str = "walking"
-    against: str | None = "jogging"
-    seconds: float = 5.0
-    participants: int | None = None
+    activity: str = key(
+        "walking",
+        "Activities of the classes 1 and -1; the paper has walking against jogging, and typing against writing. "
+        "Or activity=all, against=null: the 18 activities are classes 0 to 17, in the order of their letters.",
+        among=(ALL, *ACTIVITIES),
+    )
+    against: str | None = key(
+        "jogging",
+        "Activities of the classes 1 and -1; the paper has walking against jogging, and typing against writing. "
+        "Or activity=all, against=null: the 18 activities are classes 0 to 17, in the order of their letters.",
+        among=ACTIVITIES,
+    )
+    seconds: float = key(5.0, "Length of a window.", least=0.5, most=60)
+    participants: int | None = key(
+        None,
+        "Number of participants, drawn at random from those available; a method with a split for each replicate "
+        "draws them in every replicate. None for all.",
+        least=1,
+        most=51,
+    )
 
     @property
     def several_classes(self) -> bool:
@@ -141,17 +147,13 @@ class Wisdm:
         return self.activity == ALL
 
     def __post_init__(self) -> None:
-        allowed = f"{ALL} or one of {', '.join(ACTIVITIES)}"
-        require(self.activity == ALL or self.activity in ACTIVITIES, "activity", self.activity, allowed)
+        super().__post_init__()
         others = ", ".join(name for name in ACTIVITIES if name != self.activity)
         differs = self.against in ACTIVITIES and self.against != self.activity
         if self.activity == ALL:
             require(self.against is None, "against", self.against, "null where activity=all")
         else:
             require(differs, "against", self.against, f"one of {others}")
-        require(0.5 <= self.seconds <= 60, "seconds", self.seconds, "a number from 0.5 to 60")
-        fits = self.participants is None or 1 <= self.participants <= len(PARTICIPANTS)
-        require(fits, "participants", self.participants, f"an integer from 1 to {len(PARTICIPANTS)}, or null")
 
     @property
     def drawn(self) -> bool:

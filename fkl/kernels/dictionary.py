@@ -16,6 +16,7 @@ import scipy
 from numpy.typing import NDArray
 
 from fkl.basics.errors import require
+from fkl.basics.keys import Keys, key
 from fkl.basics.memory import require_memory
 from fkl.basics.random_streams import Role, Streams
 from fkl.kernels.bank import BANKS, FeatureBank
@@ -146,53 +147,57 @@ SQUARES: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
 
 
 @dataclass(frozen=True)
-class Dictionary:
-    """N kernels on a geometric grid of bandwidths, each with D random features.
+class Dictionary(Keys):
+    """N kernels on a geometric grid of bandwidths, each with D random features."""
 
-    Parameters
-    ----------
-    family : {"rbf", "laplacian", "polynomial"}
-        exp(-|x - x'|_2^2 / (2 s^2)), exp(-|x - x'|_1 / s), or (x'x')^s with integer s, which has no random features.
-    N : int
-        Number of kernels.
-    laplacians : int
-        Number of Laplacian kernels among the N, the last ones, on their own grid between the same ends.
-    smallest, largest : float
-        Ends of the grid of bandwidths; equal if N = 1.
-    bandwidth_convention : {"variance", "deviation", "divisor"}
-        Whether an rbf bandwidth is s^2 (the source of the published numbers of POF-MKL and graph-aided OMKL), s (in
-        POF-MKL's text), or 2 s^2, the divisor of exp(-|x - x'|^2 / g).
-    D : int
-        Random features per kernel.
-    map : {"pairs", "cosine"}
-        D^-1/2 [sin(rho'x), cos(rho'x)] of length 2D, or (2/D)^1/2 cos(rho'x + b) of length D.
-    draw : {"iid", "orthogonal", "structured", "quasi", "quadrature"}
-        Draw of frequencies: independent, in orthogonal blocks, as products of Hadamard matrices and random signs, by
-        quasi-Monte Carlo, or as spherical-radial quadrature, see `fkl.kernels.dictionary`. Laplacian kernels allow
-        iid and quasi.
-    shared : bool
-        One draw for all kernels, rescaled by each bandwidth: fewer projections, kernels no longer independent.
-    """
-
-    family: str = "rbf"
-    N: int = 51
-    laplacians: int = 0
-    smallest: float = 0.01
-    largest: float = 100.0
-    bandwidth_convention: str = "deviation"
-    D: int = 100
-    map: str = "pairs"
-    draw: str = "iid"
-    shared: bool = False
+    family: str = key(
+        "rbf",
+        "exp(-|x - x'|_2^2 / (2 s^2)), exp(-|x - x'|_1 / s), or (x'x')^s with integer s, which has no random features.",
+        among=FAMILIES,
+    )
+    N: int = key(51, "Number of kernels.", least=1, most=MOST_KERNELS)
+    laplacians: int = key(
+        0,
+        "Number of Laplacian kernels among the N, the last ones, on their own grid between the same ends.",
+        least=0,
+        must="an integer from 0 to N",
+    )
+    smallest: float = key(0.01, "Ends of the grid of bandwidths; equal if N = 1.", least=NARROWEST, most=WIDEST)
+    largest: float = key(
+        100.0,
+        "Ends of the grid of bandwidths; equal if N = 1.",
+        least=NARROWEST,
+        most=WIDEST,
+        must="at least smallest, at most 1e+30",
+    )
+    bandwidth_convention: str = key(
+        "deviation",
+        "Whether an rbf bandwidth is s^2 (the source of the published numbers of POF-MKL and graph-aided OMKL), s "
+        "(in POF-MKL's text), or 2 s^2, the divisor of exp(-|x - x'|^2 / g).",
+        among=SQUARES,
+    )
+    D: int = key(100, "Random features per kernel.", least=1, most=MOST_FEATURES)
+    map: str = key(
+        "pairs",
+        "D^-1/2 [sin(rho'x), cos(rho'x)] of length 2D, or (2/D)^1/2 cos(rho'x + b) of length D.",
+        among=("pairs", "cosine"),
+    )
+    draw: str = key(
+        "iid",
+        "Draw of frequencies: independent, in orthogonal blocks, as products of Hadamard matrices and random "
+        "signs, by quasi-Monte Carlo, or as spherical-radial quadrature, see `fkl.kernels.dictionary`. Laplacian "
+        "kernels allow iid and quasi.",
+        among=DRAWS,
+    )
+    shared: bool = key(
+        False, "One draw for all kernels, rescaled by each bandwidth: fewer projections, kernels no longer independent."
+    )
 
     def __post_init__(self) -> None:
-        require(self.family in FAMILIES, "family", self.family, ", ".join(FAMILIES))
-        require(1 <= self.N <= MOST_KERNELS, "N", self.N, f"an integer from 1 to {MOST_KERNELS}")
+        super().__post_init__()
         mixed = self.laplacians > 0
-        require(0 <= self.laplacians <= self.N, "laplacians", self.laplacians, f"an integer from 0 to N={self.N}")
+        require(self.laplacians <= self.N, "laplacians", self.laplacians, f"an integer from 0 to N={self.N}")
         require(not mixed or self.family == "rbf", "laplacians", self.laplacians, f"0 where family={self.family}")
-        allowed = f"a bandwidth > 0, from {NARROWEST:g} to {WIDEST:g}"
-        require(NARROWEST <= self.smallest <= WIDEST, "smallest", self.smallest, allowed)
         require(
             self.smallest <= self.largest <= WIDEST,
             "largest",
@@ -209,12 +214,6 @@ class Dictionary:
             whole = self.smallest >= 1 and self.largest <= HIGHEST_DEGREE and bool(np.all(self.bandwidths % 1 == 0))
             allowed = f"degrees that are integers from 1 to {HIGHEST_DEGREE}, as are those between it and largest"
             require(whole, "smallest", self.smallest, allowed)
-        require(
-            self.bandwidth_convention in SQUARES, "bandwidth_convention", self.bandwidth_convention, ", ".join(SQUARES)
-        )
-        require(1 <= self.D <= MOST_FEATURES, "D", self.D, f"an integer from 1 to {MOST_FEATURES}")
-        require(self.map in ("pairs", "cosine"), "map", self.map, "pairs or cosine")
-        require(self.draw in DRAWS, "draw", self.draw, ", ".join(DRAWS))
         fits = "laplacian" not in self.families or self.draw in OF_ANY_FAMILY
         require(fits, "draw", self.draw, f"{' or '.join(OF_ANY_FAMILY)} unless all kernels are rbf")
         require(not mixed or not self.shared, "shared", self.shared, "false where laplacians are among rbf kernels")
@@ -330,27 +329,26 @@ class AroundMedian(Dictionary):
     distance is that in the family's exponent, and equal samples do not count.
 
     In a federation the clients would have to agree on the median; a run books no messages for it.
-
-    Parameters
-    ----------
-    smallest, largest : float
-        Ends of the grid of bandwidths, times the median distance.
-    samples : int
-        Number of samples used.
     """
 
     N: int = 21
-    smallest: float = 0.1
-    largest: float = 10.0
-    samples: int = 200
+    smallest: float = key(
+        0.1, "Ends of the grid of bandwidths, times the median distance.", least=NARROWEST, most=WIDEST
+    )
+    largest: float = key(
+        10.0,
+        "Ends of the grid of bandwidths, times the median distance.",
+        least=NARROWEST,
+        most=WIDEST,
+        must="at least smallest, at most 1e+30",
+    )
+    samples: int = key(200, "Number of samples used.", least=2, most=5000)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.family in METRICS, "family", self.family, f"one of {', '.join(METRICS)}")
         require(self.laplacians == 0, "laplacians", self.laplacians, "0: distances of the two families differ")
         convention = self.bandwidth_convention
         require(convention == "deviation", "bandwidth_convention", convention, "deviation: bandwidths are distances")
-        require(2 <= self.samples <= 5000, "samples", self.samples, "an integer from 2 to 5000")
 
     def fitted(self, x: NDArray[np.floating]) -> Dictionary:
         """The dictionary for such samples (n, d); if all are equal, any bandwidth is right, and 1 is used."""

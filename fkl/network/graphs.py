@@ -10,6 +10,7 @@ import networkx as nx
 import numpy as np
 
 from fkl.basics.errors import FklError, require, shortened
+from fkl.basics.keys import Keys, key
 from fkl.basics.memory import require_memory
 from fkl.data.own_file import OfAFile
 from fkl.network.topology import OneWay, Topology, connected
@@ -17,37 +18,29 @@ from fkl.network.topology import OneWay, Topology, connected
 WHOLE = re.compile(r"-?[0-9]{1,18}")
 LETTERS_SHOWN = 60
 MOST_DRAWS = 1_000_000
-LEAST_PROBABILITY = 1e-12
+LEAST_PROBABILITY = 1e-12  # networkx divides by the logarithm of 1 - p
 EDGE_BYTES = 120
 """Least memory of an edge in a networkx graph."""
 
 
 @dataclass(frozen=True)
-class ErdosRenyi:
-    """A random graph in which all edges are equally likely; Erdős and Rényi, "On random graphs" (1959).
+class ErdosRenyi(Keys):
+    """A random graph in which all edges are equally likely; Erdős and Rényi, "On random graphs" (1959)."""
 
-    Parameters
-    ----------
-    p : float or None
-        Probability of each edge, independently of the others.
-    edges : int or None
-        Number of edges; all graphs with this number are equally likely. Exactly one of p and edges must be given.
-    resample : int
-        Number of further draws if graphs are not connected.
-    """
-
-    p: float | None = None
-    edges: int | None = None
-    resample: int = 100
+    p: float | None = key(
+        None, "Probability of each edge, independently of the others.", least=LEAST_PROBABILITY, most=1
+    )
+    edges: int | None = key(
+        None,
+        "Number of edges; all graphs with this number are equally likely. Exactly one of p and edges must be given.",
+        least=0,
+    )
+    resample: int = key(100, "Number of further draws if graphs are not connected.", least=0, most=MOST_DRAWS)
 
     def __post_init__(self) -> None:
-        # networkx divides by the logarithm of 1 - p
-        allowed = f"a probability > 0, or null; at least {LEAST_PROBABILITY:g}"
-        require(self.p is None or LEAST_PROBABILITY <= self.p <= 1, "p", self.p, allowed)
-        require(self.edges is None or self.edges >= 0, "edges", self.edges, "an integer >= 0, or null")
+        super().__post_init__()
         allowed = "given where p is null, and null where p is given"
         require((self.p is None) != (self.edges is None), "edges", self.edges, allowed)
-        _require_resample(self.resample)
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Draw the graph.
@@ -99,19 +92,12 @@ class Path:
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Rows and columns of agents, numbered along the rows, each joined to those left, right, above and below.
+class Grid(Keys):
+    """Rows and columns of agents, numbered along the rows, each joined to those left, right, above and below."""
 
-    Parameters
-    ----------
-    rows : int or None
-        A divisor of the number of agents; None for the one nearest to its square root.
-    """
-
-    rows: int | None = None
-
-    def __post_init__(self) -> None:
-        require(self.rows is None or self.rows >= 1, "rows", self.rows, "an integer >= 1, or null")
+    rows: int | None = key(
+        None, "A divisor of the number of agents; None for the one nearest to its square root.", least=1
+    )
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Make the graph; `rng` is not used.
@@ -140,19 +126,10 @@ class Complete:
 
 
 @dataclass(frozen=True)
-class Tree:
-    """Agent 0 is the root, and agent i above 0 a child of agent (i - 1) // branching.
+class Tree(Keys):
+    """Agent 0 is the root, and agent i above 0 a child of agent (i - 1) // branching."""
 
-    Parameters
-    ----------
-    branching : int
-        Children of an agent; only the last agent with children may have fewer.
-    """
-
-    branching: int = 2
-
-    def __post_init__(self) -> None:
-        require(self.branching >= 1, "branching", self.branching, "an integer >= 1")
+    branching: int = key(2, "Children of an agent; only the last agent with children may have fewer.", least=1)
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Make the graph; `rng` is not used."""
@@ -160,30 +137,23 @@ class Tree:
 
 
 @dataclass(frozen=True)
-class WattsStrogatz:
+class WattsStrogatz(Keys):
     """A ring in which each agent is joined to its nearest ones, and then some edges' far ends are moved at random.
 
     Watts and Strogatz, "Collective dynamics of 'small-world' networks" (1998).
-
-    Parameters
-    ----------
-    neighbours : int
-        Neighbours of each agent in the ring, half on each side.
-    rewire : float
-        Probability that an edge's far end is moved, to any agent that is not a neighbour yet.
-    resample : int
-        Number of further draws if graphs are not connected.
     """
 
-    neighbours: int = 10
-    rewire: float = 0.1
-    resample: int = 100
+    neighbours: int = key(
+        10, "Neighbours of each agent in the ring, half on each side.", least=2, must="an even number from 2 up"
+    )
+    rewire: float = key(
+        0.1, "Probability that an edge's far end is moved, to any agent that is not a neighbour yet.", least=0, most=1
+    )
+    resample: int = key(100, "Number of further draws if graphs are not connected.", least=0, most=MOST_DRAWS)
 
     def __post_init__(self) -> None:
-        allowed = "an even number from 2 up"
-        require(self.neighbours >= 2 and self.neighbours % 2 == 0, "neighbours", self.neighbours, allowed)
-        require(0 <= self.rewire <= 1, "rewire", self.rewire, "a probability")
-        _require_resample(self.resample)
+        super().__post_init__()
+        self.require(self.neighbours % 2 == 0, "neighbours")
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Draw the graph.
@@ -205,21 +175,15 @@ class WattsStrogatz:
 
 
 @dataclass(frozen=True)
-class Directed:
+class Directed(Keys):
     """One-way links: around all agents in order, and between any others at random.
 
     The cycle connects every agent to every other, whatever else is drawn.
-
-    Parameters
-    ----------
-    p : float
-        Probability of each link that is not in the cycle, independently of the others.
     """
 
-    p: float = 0.2
-
-    def __post_init__(self) -> None:
-        require(0 <= self.p <= 1, "p", self.p, "a probability")
+    p: float = key(
+        0.2, "Probability of each link that is not in the cycle, independently of the others.", least=0, most=1
+    )
 
     def build(self, agents: int, rng: np.random.Generator) -> OneWay:
         """Draw the graph."""
@@ -235,11 +199,6 @@ class EdgeList(OfAFile):
     """The user's own graph: a text file in UTF-8 with one edge ``i j`` per line, each edge once.
 
     Agents are numbered from 0. Blank lines and lines that start with # are skipped.
-
-    Parameters
-    ----------
-    path : str
-        The file; it is read once.
     """
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
@@ -284,8 +243,3 @@ def _first_connected(draw: Callable[[], nx.Graph], resample: int, mend: str) -> 
 
 def _require_room(edges: int, keys: str) -> None:
     require_memory(edges * EDGE_BYTES, f"a graph of {edges} edges", keys)
-
-
-def _require_resample(resample: int) -> None:
-    allowed = f"an integer from 0 to {MOST_DRAWS}"
-    require(0 <= resample <= MOST_DRAWS, "resample", resample, allowed)

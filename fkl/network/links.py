@@ -6,7 +6,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import require
+from fkl.basics.keys import Keys, key
 from fkl.basics.random_streams import Role, Streams
 from fkl.network.topology import Topology
 
@@ -27,19 +27,10 @@ class Links(Protocol):
 
 
 @dataclass(frozen=True)
-class Failing:
-    """Every edge is down in an iteration with the same probability, independently of other edges and iterations.
+class Failing(Keys):
+    """Every edge is down in an iteration with the same probability, independently of other edges and iterations."""
 
-    Parameters
-    ----------
-    p : float
-        Probability that an edge is down, in both directions together.
-    """
-
-    p: float = 0.1
-
-    def __post_init__(self) -> None:
-        require(0 <= self.p < 1, "p", self.p, "a probability >= 0 and < 1")
+    p: float = key(0.1, "Probability that an edge is down, in both directions together.", least=0, below=1)
 
     @property
     def always_up(self) -> bool:
@@ -53,24 +44,19 @@ class Failing:
 
 
 @dataclass(frozen=True)
-class Gossip:
-    """Agents wake up in pairs; Boyd, Ghosh, Prabhakar and Shah, "Randomized gossip algorithms" (2006).
+class Gossip(Keys):
+    """Agents wake up in pairs; Boyd, Ghosh, Prabhakar and Shah, "Randomized gossip algorithms" (2006)."""
 
-    Parameters
-    ----------
-    awake : {"edge", "matching"}
-        ``edge`` is one random edge. ``matching`` has edges without common agents: each edge draws a number, and an edge
-        is up if its number is the smallest among all edges of both its agents (Luby, 1986). Agents then only need to
-        ask their neighbours.
-    """
-
-    awake: str = "matching"
+    awake: str = key(
+        "matching",
+        "``edge`` is one random edge. ``matching`` has edges without common agents: each edge draws a number, and "
+        "an edge is up if its number is the smallest among all edges of both its agents (Luby, 1986). Agents then "
+        "only need to ask their neighbours.",
+        among=AWAKE,
+    )
     always_up: ClassVar[bool] = False
     in_pairs: ClassVar[bool] = True
     """Whether the agents of an edge have to hear each other."""
-
-    def __post_init__(self) -> None:
-        require(self.awake in AWAKE, "awake", self.awake, " or ".join(AWAKE))
 
     def up(self, streams: Streams, t: int, topology: Topology) -> Up:
         """Links that are up in iteration t + 1, (R, links), the two directions of an edge together."""
@@ -85,27 +71,23 @@ class Gossip:
 
 
 @dataclass(frozen=True)
-class Mobility:
+class Mobility(Keys):
     """Agents move straight in a square of side 1 and are reflected at its walls; a link is up within a radius.
 
     Camp, Boleng and Davies, "A survey of mobility models for ad hoc network research" (2002), random directions.
     The start and direction of each agent are drawn once, so its position depends only on the iteration.
-
-    Parameters
-    ----------
-    radius : float
-        Distance within which two agents hear each other, in sides of the square; from the diagonal on, all links are
-        up.
-    speed : float
-        Sides of the square per iteration.
     """
 
-    radius: float = 0.5
-    speed: float = 0.01
-
-    def __post_init__(self) -> None:
-        require(0 < self.radius < np.inf, "radius", self.radius, "a number > 0, in sides of the square")
-        require(0 <= self.speed < np.inf, "speed", self.speed, "a number >= 0, in sides of the square an iteration")
+    radius: float = key(
+        0.5,
+        "Distance within which two agents hear each other, in sides of the square; from the diagonal on, all "
+        "links are up.",
+        above=0,
+        must="a number > 0, in sides of the square",
+    )
+    speed: float = key(
+        0.01, "Sides of the square per iteration.", least=0, must="a number >= 0, in sides of the square an iteration"
+    )
 
     @property
     def always_up(self) -> bool:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fkl.basics import large_arrays
 from fkl.basics.errors import FklError, in_one_line, require
+from fkl.basics.keys import Keys, key
 from fkl.data.own_file import OfAFile
 
 Present = NDArray[np.bool_]
@@ -17,24 +18,16 @@ HEADER = ["round", "client", "present"]
 
 
 @dataclass(frozen=True)
-class Share:
+class Share(Keys):
     """Each client takes part in a round with the same probability, independently of earlier rounds and other clients.
 
     The server does not select a fixed number of clients: clients are absent by themselves, as in McMahan et al., whose
     phones are charged or not ("Communication-efficient learning of deep networks from decentralized data", 2017,
     section 1). Given that at least one client answers, the mean over the answers is an unbiased estimate of the mean
     over all.
-
-    Parameters
-    ----------
-    share : float
-        Probability.
     """
 
-    share: float = 0.5
-
-    def __post_init__(self) -> None:
-        require(0 < self.share <= 1, "share", self.share, "a probability > 0, at most 1")
+    share: float = key(0.5, "Probability.", above=0, most=1)
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
         """Whether each present client takes part, (T, K)."""
@@ -45,26 +38,22 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Markov:
+class Markov(Keys):
     """Clients that are absent for several rounds: an independent two-state chain for each, like Gilbert's for links.
 
     The first round is drawn from the chain's stationary distribution, so in every round a client takes part with
     probability back / (leave + back).
-
-    Parameters
-    ----------
-    leave : float
-        Probability that a participating client does not take part in the next round.
-    back : float
-        Probability that an absent client takes part in the next round: absences last 1 / back rounds on average.
     """
 
-    leave: float = 0.1
-    back: float = 0.3
-
-    def __post_init__(self) -> None:
-        require(0 <= self.leave <= 1, "leave", self.leave, "a probability")
-        require(0 < self.back <= 1, "back", self.back, "a probability > 0")
+    leave: float = key(
+        0.1, "Probability that a participating client does not take part in the next round.", least=0, most=1
+    )
+    back: float = key(
+        0.3,
+        "Probability that an absent client takes part in the next round: absences last 1 / back rounds on average.",
+        above=0,
+        most=1,
+    )
 
     @property
     def stationary(self) -> float:
@@ -84,23 +73,11 @@ class Markov:
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """Clients that take part in turn, a fixed number at once, with the next ones in order after each period.
+class Schedule(Keys):
+    """Clients that take part in turn, a fixed number at once, with the next ones in order after each period."""
 
-    Parameters
-    ----------
-    clients : int
-        Number of clients at once.
-    period : int
-        Number of rounds for which they stay.
-    """
-
-    clients: int = 1
-    period: int = 1
-
-    def __post_init__(self) -> None:
-        require(self.clients >= 1, "clients", self.clients, "an integer >= 1")
-        require(self.period >= 1, "period", self.period, "an integer >= 1")
+    clients: int = key(1, "Number of clients at once.", least=1)
+    period: int = key(1, "Number of rounds for which they stay.", least=1)
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
         """As in `Share.present`, without a draw."""
@@ -111,19 +88,10 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Dropout:
-    """Clients that drop out permanently, each before a randomly drawn round from the second on.
+class Dropout(Keys):
+    """Clients that drop out permanently, each before a randomly drawn round from the second on."""
 
-    Parameters
-    ----------
-    share : float
-        Share of the clients, rounded.
-    """
-
-    share: float = 0.3
-
-    def __post_init__(self) -> None:
-        require(0 <= self.share <= 1, "share", self.share, "a share, from 0 to 1")
+    share: float = key(0.3, "Share of the clients, rounded.", least=0, most=1)
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
         """Whether each present client takes part, (T, K)."""
@@ -140,11 +108,6 @@ class Trace(OfAFile):
 
     Rounds count from 1 and clients from 0, as in the tables of a run. Without a line about a round, a client takes
     part. All replicates have the same trace.
-
-    Parameters
-    ----------
-    path : str
-        The file; it is read once.
     """
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import require
+from fkl.basics.keys import Keys, key
 
 Array = NDArray[np.float64]
 
@@ -87,62 +88,78 @@ MOST_SPREAD = 5
 
 
 @dataclass(frozen=True)
-class Network:
-    """Limits and costs of the links between server and clients, or between agents on a graph.
+class Network(Keys):
+    """Limits and costs of the links between server and clients, or between agents on a graph."""
 
-    Parameters
-    ----------
-    uplink_budget : int or None
-        Maximum number of scalars that a client may send in a round; None for no limit. A broadcast to all neighbours
-        counts once.
-    loss : float
-        Probability that a message between two agents does not arrive; neither agent is notified.
-    latency_s, bandwidth_bytes_per_s : float or None
-        If both are given, the run records simulated communication seconds.
-    compute_s : float or None
-        Mean compute seconds of a client in each exchange of a round, which simulated seconds then include; None for no
-        compute time.
-    compute_spread : float
-        Spread between clients: standard deviation of the logarithm of a client's own mean, lognormal around
-        `compute_s`. Every replicate draws its own times.
-    compute_jitter : float
-        Spread between rounds: standard deviation of the logarithm of a round's seconds around the client's mean.
-    link_spread : float
-        Spread between links: standard deviation of the logarithm of a client's latency, and of its bandwidth.
-    deadline_s : float or None
-        Seconds after which the server continues with the mean of the answers that have arrived. A late client has
-        predicted, but its bytes are wasted. On a graph, seconds after which an agent that still computes misses the
-        iteration. None to wait for all.
-    """
-
-    uplink_budget: int | None = None
-    loss: float = 0.0
-    latency_s: float | None = None
-    bandwidth_bytes_per_s: float | None = None
-    compute_s: float | None = None
-    compute_spread: float = 0.0
-    compute_jitter: float = 0.0
-    link_spread: float = 0.0
-    deadline_s: float | None = None
+    uplink_budget: int | None = key(
+        None,
+        "Maximum number of scalars that a client may send in a round; None for no limit. A broadcast to all "
+        "neighbours counts once.",
+        least=1,
+        must="a number of scalars >= 1, or null",
+    )
+    loss: float = key(
+        0.0,
+        "Probability that a message between two agents does not arrive; neither agent is notified.",
+        least=0,
+        below=1,
+    )
+    latency_s: float | None = key(
+        None,
+        "If both are given, the run records simulated communication seconds.",
+        least=0,
+        must="seconds >= 0, or null",
+    )
+    bandwidth_bytes_per_s: float | None = key(
+        None,
+        "If both are given, the run records simulated communication seconds.",
+        above=0,
+        must="bytes a second > 0, or null",
+    )
+    compute_s: float | None = key(
+        None,
+        "Mean compute seconds of a client in each exchange of a round, which simulated seconds then include; None "
+        "for no compute time.",
+        above=0,
+        must="seconds > 0, or null",
+    )
+    compute_spread: float = key(
+        0.0,
+        "Spread between clients: standard deviation of the logarithm of a client's own mean, lognormal around "
+        "`compute_s`. Every replicate draws its own times.",
+        least=0,
+        most=MOST_SPREAD,
+    )
+    compute_jitter: float = key(
+        0.0,
+        "Spread between rounds: standard deviation of the logarithm of a round's seconds around the client's mean.",
+        least=0,
+        most=MOST_SPREAD,
+    )
+    link_spread: float = key(
+        0.0,
+        "Spread between links: standard deviation of the logarithm of a client's latency, and of its bandwidth.",
+        least=0,
+        most=MOST_SPREAD,
+    )
+    deadline_s: float | None = key(
+        None,
+        "Seconds after which the server continues with the mean of the answers that have arrived. A late client "
+        "has predicted, but its bytes are wasted. On a graph, seconds after which an agent that still computes "
+        "misses the iteration. None to wait for all.",
+        above=0,
+        must="seconds > 0, or null",
+    )
 
     def __post_init__(self) -> None:
-        budget, latency, bandwidth = self.uplink_budget, self.latency_s, self.bandwidth_bytes_per_s
-        require(budget is None or budget >= 1, "uplink_budget", budget, "a number of scalars >= 1, or null")
-        require(0 <= self.loss < 1, "loss", self.loss, "a probability >= 0 and < 1")
-        require(latency is None or 0 <= latency < np.inf, "latency_s", latency, "seconds >= 0, or null")
-        positive, both = bandwidth is None or 0 < bandwidth < np.inf, (latency is None) == (bandwidth is None)
-        require(positive, "bandwidth_bytes_per_s", bandwidth, "bytes a second > 0, or null")
+        super().__post_init__()
+        latency, compute, deadline = self.latency_s, self.compute_s, self.deadline_s
+        both = (latency is None) == (self.bandwidth_bytes_per_s is None)
         require(both, "latency_s", latency, "given together with bandwidth_bytes_per_s, or both null")
-        compute, deadline = self.compute_s, self.deadline_s
-        require(compute is None or 0 < compute < np.inf, "compute_s", compute, "seconds > 0, or null")
-        for key in ("compute_spread", "compute_jitter", "link_spread"):
-            require(
-                0 <= getattr(self, key) <= MOST_SPREAD, key, getattr(self, key), f"a number from 0 to {MOST_SPREAD}"
-            )
-            needs = "latency_s" if key == "link_spread" else "compute_s"
-            there = getattr(self, needs) is not None or getattr(self, key) == 0
-            require(there, key, getattr(self, key), f"0 without {needs}")
-        require(deadline is None or deadline > 0, "deadline_s", deadline, "seconds > 0, or null")
+        for name in ("compute_spread", "compute_jitter", "link_spread"):
+            needs = "latency_s" if name == "link_spread" else "compute_s"
+            there = getattr(self, needs) is not None or getattr(self, name) == 0
+            require(there, name, getattr(self, name), f"0 without {needs}")
         times = deadline is None or latency is not None or compute is not None
         require(times, "deadline_s", deadline, "null without compute_s or latency_s: no message is ever late")
 

@@ -18,6 +18,7 @@ import yaml
 
 from fkl.basics.errors import FklError, requires_extra, with_own_line
 from fkl.basics.files import CannotWriteError, writing
+from fkl.basics.keys import Keys, key
 from fkl.config import Run, decisive
 from fkl.engines.experiment import Experiment
 from fkl.engines.rounds import Chunk
@@ -73,20 +74,15 @@ def group(replicates: Sequence[int], run: Run) -> str:
 
 
 @dataclass
-class JsonLines:
+class JsonLines(Keys):
     """One JSON object per line: one for the run, one per round, one for the end.
 
     A resumed run continues its file; a repeated run starts a new one. If the file cannot be written, as on a full disk,
     the run ends; the same command continues both. If only the last line could not be written, the run is finished, and
     the line stays missing.
-
-    Parameters
-    ----------
-    file : str or None
-        None for a file in the folder ``logs`` of the outputs, named after the run's folder.
     """
 
-    file: str | None = None
+    file: str | None = key(None, "None for a file in the folder ``logs`` of the outputs, named after the run's folder.")
 
     def begin(self, run: Run) -> None:
         """Open the file, which may have this run's first part."""
@@ -137,20 +133,16 @@ def _line(event: dict[str, Any]) -> bytes:
 
 
 @dataclass
-class TensorBoard:
+class TensorBoard(Keys):
     """Curves of the rounds, the run's figures, and the means of its summary: ``tensorboard --logdir FOLDER``.
 
     If not all replicates run together, each group of them has its own curve, in its own folder.
-
-    Parameters
-    ----------
-    folder : str or None
-        Parent of the run's folder; None for ``tensorboard`` in the outputs.
     """
 
-    folder: str | None = None
+    folder: str | None = key(None, "Parent of the run's folder; None for ``tensorboard`` in the outputs.")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         with requires_extra("tensorboard", "logger=tensorboard"):
             import tensorboardX  # noqa: F401
 

@@ -15,6 +15,7 @@ from typing import Any
 from filelock import FileLock
 
 from fkl.basics.errors import requires_extra
+from fkl.basics.keys import Keys, key
 from fkl.config import Run, decisive
 from fkl.runs.folder import created
 from fkl.runs.loggers import group, requires_library
@@ -27,23 +28,19 @@ IMPATIENT = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOU
 
 
 @dataclass
-class MLflow:
-    """An MLflow run: the configuration, curves of the rounds, the means of the summary, and all files.
+class MLflow(Keys):
+    """An MLflow run: the configuration, curves of the rounds, the means of the summary, and all files."""
 
-    Parameters
-    ----------
-    uri : str or None
-        Address of the store. None for that of the variable ``MLFLOW_TRACKING_URI``; without it, for ``mlflow.db`` in
-        the outputs, with the files in ``mlflow`` next to it. `mlflow ui --backend-store-uri
-        sqlite:///outputs/mlflow.db` shows it.
-    experiment : str
-        Name of the experiment that the run belongs to.
-    """
-
-    uri: str | None = None
-    experiment: str = "fkl"
+    uri: str | None = key(
+        None,
+        "Address of the store. None for that of the variable ``MLFLOW_TRACKING_URI``; without it, for "
+        "``mlflow.db`` in the outputs, with the files in ``mlflow`` next to it. `mlflow ui --backend-store-uri "
+        "sqlite:///outputs/mlflow.db` shows it.",
+    )
+    experiment: str = key("fkl", "Name of the experiment that the run belongs to.")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         with requires_extra("mlflow", "logger=mlflow"):
             import mlflow  # noqa: F401
@@ -153,29 +150,25 @@ def sqlite_url(file: Path) -> str:
 
 def _flat(node: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
     """Keys of a configuration with dots, and their values."""
-    for key, value in node.items():
+    for name, value in node.items():
         if isinstance(value, dict):
-            yield from _flat(value, f"{path}{key}.")
+            yield from _flat(value, f"{path}{name}.")
         else:
-            yield f"{path}{key}", value
+            yield f"{path}{name}", value
 
 
 @dataclass
-class Trackio:
+class Trackio(Keys):
     """A Trackio run: the configuration, curves over rounds, and the means of the summary.
 
     It is stored with Trackio's other runs (`TRACKIO_DIR`), and `trackio show` shows it. A resumed run is a second run
     there, in the same group, with the rounds from that point.
-
-    Parameters
-    ----------
-    project : str
-        Name of the project that the run belongs to.
     """
 
-    project: str = "fkl"
+    project: str = key("fkl", "Name of the project that the run belongs to.")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         with requires_library("trackio"), redirect_stdout(StringIO()):
             import trackio  # noqa: F401
 
@@ -222,24 +215,22 @@ FILES = "fkl"
 
 
 @dataclass
-class WandB:
+class WandB(Keys):
     """A Weights & Biases run: the configuration, curves over rounds, the means of the summary, and all files.
 
     A resumed run is a second run there, in the same group, with the rounds from that point.
-
-    Parameters
-    ----------
-    project : str
-        Name of the project that the run belongs to.
-    online : bool
-        Whether the run is sent to the server of `wandb login` while it runs. Otherwise it is stored in ``wandb`` in the
-        outputs, and nothing leaves this machine: `wandb sync outputs/wandb/offline-run-*` sends it.
     """
 
-    project: str = "fkl"
-    online: bool = False
+    project: str = key("fkl", "Name of the project that the run belongs to.")
+    online: bool = key(
+        False,
+        "Whether the run is sent to the server of `wandb login` while it runs. Otherwise it is stored in "
+        "``wandb`` in the outputs, and nothing leaves this machine: `wandb sync outputs/wandb/offline-run-*` "
+        "sends it.",
+    )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
         with requires_library("wandb"):
             import wandb  # noqa: F401

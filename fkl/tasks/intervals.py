@@ -19,7 +19,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from fkl.basics.errors import require
+from fkl.basics.keys import Keys, key
 from fkl.basics.random_streams import Role
 from fkl.contract.world import World
 from fkl.wire.payloads import Size
@@ -67,30 +67,19 @@ class Covered:
 
 
 @dataclass(frozen=True)
-class Adaptive:
+class Adaptive(Keys):
     """Adaptive conformal inference (Gibbs and Candes, NeurIPS 2021): every client adapts its own intervals, by itself.
 
     A client's interval in a round is y_hat plus and minus the quantile 1 - alpha_t of its last scores |y - y_hat|. Then
     alpha_{t+1} = alpha_t + gamma (alpha - err_t), eq. (2), where err_t is 1 if the target was outside. Whatever the
     data, the share of targets outside differs from alpha over T rounds by at most (max(alpha, 1 - alpha) + gamma) /
     (gamma T), Proposition 4.1. Nothing is sent.
-
-    Parameters
-    ----------
-    gamma : float
-        Step size; 0 for none.
-    window : int
-        Number of last scores.
     """
 
     on_streams: ClassVar[bool] = True
 
-    gamma: float = 0.005
-    window: int = 100
-
-    def __post_init__(self) -> None:
-        require(0 <= self.gamma <= 1, "gamma", self.gamma, "a number from 0 to 1")
-        require(1 <= self.window <= 100_000, "window", self.window, "an integer from 1 to 100000")
+    gamma: float = key(0.005, "Step size; 0 for none.", least=0, most=1)
+    window: int = key(100, "Number of last scores.", least=1, most=100000)
 
     def begin(self, world: World, with_server: bool) -> "AdaptiveIntervals":
         """Before the first round."""
@@ -149,7 +138,7 @@ class AdaptiveIntervals:
 
 
 @dataclass(frozen=True)
-class Split:
+class Split(Keys):
     """Federated split conformal prediction: FedCP-QQ of Humbert et al., One-Shot Federated Conformal Prediction (2023).
 
     A share of each client's test rows calibrates the intervals, and the others judge them. Each client sends one score
@@ -159,19 +148,11 @@ class Split:
     ranks l the 5 to 50 nearest to P are tried. Clients with n_j rows send their rank l_j = ceil(l (n_j + 1) / (n +
     1)), n the most rows of a client. Where clients differ, nothing is guaranteed. Agents on a graph, parties with
     features, and learners by themselves calibrate by their own scores, and send nothing.
-
-    Parameters
-    ----------
-    share : float
-        Share of test rows that calibrate.
     """
 
     on_streams: ClassVar[bool] = False
 
-    share: float = 0.5
-
-    def __post_init__(self) -> None:
-        require(0 < self.share < 1, "share", self.share, "a number > 0 and < 1")
+    share: float = key(0.5, "Share of test rows that calibrate.", above=0, below=1)
 
     def begin(self, world: World, with_server: bool) -> "SplitIntervals":
         """Before the first round."""

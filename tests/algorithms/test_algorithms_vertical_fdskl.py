@@ -776,7 +776,7 @@ def test_rows_split_three_to_one_and_folds_leave_the_test_rows_aside() -> None:
         ({"groups": [[0]]}, "groups=[[0]]: must be lists of features with how=given, else null"),
         ({"active": 0}, "active=0: must be an integer from 1 to 3, the parties, or null"),
         ({"active": 4}, "active=4: must be an integer from 1 to 3, the parties, or null"),
-        ({"test_share": 0.0}, "test_share=0.0: must be a share > 0 and < 1"),
+        ({"test_share": 0.0}, "test_share=0.0: must be a number > 0 and < 1"),
         ({"test_share": 0.01}, "test_share=0.01: must be one that parts the 16 rows in two"),
         ({"parties": 9}, "parties=9: must be at most 7, the features of the data set"),
         ({"how": "given", "groups": [[0], [1]]}, "groups=2 lists: must be 3 lists, one a party"),

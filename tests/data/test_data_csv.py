@@ -567,7 +567,7 @@ def test_run_of_a_changed_file_is_another_run(fkl, tmp_path):
         (["dataset.path=none.csv"], "error: dataset.path=none.csv: must be a file that is there"),
         (["dataset.path=own.csv"], "error: dataset.target=: must be a column of own.csv, which has a, y"),
         (["dataset.path=own.csv", "dataset.target=y"], "error: own.csv, line 3, column a: 'x' is not a finite number"),
-        (["dataset.path=own.csv", "dataset.target=y", "dataset.text=2"], "error: dataset.text=2: must be refuse,"),
+        (["dataset.path=own.csv", "dataset.target=y", "dataset.text=2"], "error: dataset.text=2: must be one of "),
     ],
 )
 def test_run_that_cannot_be_says_one_line_and_writes_nothing(fkl, tmp_path, overrides, words):

@@ -181,7 +181,7 @@ def test_no_file_at_all_is_one_line_and_a_file_of_something_else_too(folder):
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        ({"activity": "running"}, "activity=running: must be all or one of walking, jogging, stairs"),
+        ({"activity": "running"}, "activity=running: must be one of all, walking, jogging, stairs"),
         ({"against": "walking"}, "against=walking: must be one of jogging, stairs"),
         ({"seconds": 0.1}, "seconds=0.1: must be a number from 0.5 to 60"),
         ({"seconds": float("nan")}, "seconds=nan: must be"),

@@ -295,9 +295,9 @@ def test_graphs_in_pieces_are_refused(build, message):
 @pytest.mark.parametrize(
     ("make", "line"),
     [
-        (lambda: graphs.ErdosRenyi(p=0.0), "p=0.0: must be a probability > 0, or null; at least 1e-12"),
-        (lambda: graphs.ErdosRenyi(p=1.1), "p=1.1: must be a probability > 0, or null; at least 1e-12"),
-        (lambda: graphs.ErdosRenyi(p=math.nan), "p=nan: must be a probability > 0, or null; at least 1e-12"),
+        (lambda: graphs.ErdosRenyi(p=0.0), "p=0.0: must be a number from 1e-12 to 1, or null"),
+        (lambda: graphs.ErdosRenyi(p=1.1), "p=1.1: must be a number from 1e-12 to 1, or null"),
+        (lambda: graphs.ErdosRenyi(p=math.nan), "p=nan: must be a number from 1e-12 to 1, or null"),
         (lambda: graphs.ErdosRenyi(edges=-1), "edges=-1: must be an integer >= 0, or null"),
         (lambda: graphs.ErdosRenyi(), "edges=None: must be given where p is null, and null where p is given"),
         (lambda: graphs.ErdosRenyi(0.5, 9), "edges=9: must be given where p is null, and null where p is given"),
@@ -319,8 +319,8 @@ def test_graphs_in_pieces_are_refused(build, message):
         (lambda: graphs.Tree(0), "branching=0: must be an integer >= 1"),
         (lambda: graphs.WattsStrogatz(0), "neighbours=0: must be an even number from 2 up"),
         (lambda: graphs.WattsStrogatz(3), "neighbours=3: must be an even number from 2 up"),
-        (lambda: graphs.WattsStrogatz(rewire=-0.1), "rewire=-0.1: must be a probability"),
-        (lambda: graphs.WattsStrogatz(rewire=math.nan), "rewire=nan: must be a probability"),
+        (lambda: graphs.WattsStrogatz(rewire=-0.1), "rewire=-0.1: must be a number from 0 to 1"),
+        (lambda: graphs.WattsStrogatz(rewire=math.nan), "rewire=nan: must be a number from 0 to 1"),
         (lambda: graphs.WattsStrogatz(resample=-1), "resample=-1: must be an integer from 0 to 1000000"),
         (
             lambda: graphs.WattsStrogatz(10).build(10, rng()),

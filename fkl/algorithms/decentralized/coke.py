@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.decentralized.consensus import Dkla, DklaState, Message
-from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.contract.held_samples import BatchSamples
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
@@ -21,29 +21,20 @@ class Coke(Dkla):
     """DKLA whose agents send theta only after it has changed enough since the last message, theta_hat.
 
     When a link comes up again, both its ends send: neither knows what the other has sent in the meantime.
-
-    Parameters
-    ----------
-    v, mu : float
-        Threshold h(k) = v mu^k.
-    censored : {"norm", "squared_norm", "relative_norm"}
-        Quantity that has to reach h(k) before an agent sends. |xi| is the paper's text. |xi|^2 agrees with the
-        published transmissions. |xi| / |theta_hat| is an event trigger: with mu = 1 it needs the same relative change
-        at all times.
     """
 
     label: ClassVar[str] = "COKE"
     choices_reveal_data: ClassVar[bool] = True
 
-    v: float = 0.5
-    mu: float = 0.98
-    censored: str = "norm"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 <= self.v < np.inf, "v", self.v, "a number >= 0")
-        require(0 < self.mu <= 1, "mu", self.mu, "a number > 0, at most 1")
-        require(self.censored in CENSORED, "censored", self.censored, ", ".join(CENSORED))
+    v: float = key(0.5, "Threshold h(k) = v mu^k.", least=0)
+    mu: float = key(0.98, "Threshold h(k) = v mu^k.", above=0, most=1)
+    censored: str = key(
+        "norm",
+        "Quantity that has to reach h(k) before an agent sends. |xi| is the paper's text. |xi|^2 agrees with the "
+        "published transmissions. |xi| / |theta_hat| is an event trigger: with mu = 1 it needs the same relative "
+        "change at all times.",
+        among=CENSORED,
+    )
 
     def send(
         self, common: Common, own: DklaState, inbox: Inbox, samples: BatchSamples, turn: Turn

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array, Batched, World
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.contract.graph import Agents, Decentralized
 from fkl.contract.held_samples import BatchSamples
 from fkl.contract.star import Turn
@@ -52,18 +53,17 @@ class Consensus(Batched, Decentralized):
     """min over theta of sum_i R_i(theta), R_i(theta) = mean loss of agent i + lam / N |theta|^2 (COKE, eqs. 15, 16).
 
     N agents are the K clients, L features the D of the one kernel.
-
-    Parameters
-    ----------
-    redraw : bool
-        Draw a new split, a new graph and new simulated samples in every replicate, as is done for the features. The
-        spread over replicates then includes all of these. Otherwise all replicates share one split and one graph.
     """
 
     label: ClassVar[str]
     on_a_graph: ClassVar[bool] = True
 
-    redraw: bool = False
+    redraw: bool = key(
+        False,
+        "Draw a new split, a new graph and new simulated samples in every replicate, as is done for the features. "
+        "The spread over replicates then includes all of these. Otherwise all replicates share one split and one "
+        "graph.",
+    )
 
     @property
     def not_traceable(self) -> str:  # type: ignore[override]
@@ -102,26 +102,14 @@ class Cta(Consensus):
 
     If links are one-way, agent i weighs itself and the d_i agents that it hears equally, 1 / (1 + d_i). Agents that
     many others hear then count more in the result; `PushCta` corrects that.
-
-    Parameters
-    ----------
-    eta : float
-        Step size.
-    local_steps : int
-        Steps of an agent on R_i between two messages.
     """
 
     label: ClassVar[str] = "CTA"
     choices_reveal_data: ClassVar[bool] = False
     one_way: ClassVar[bool] = True
 
-    eta: float = 0.99
-    local_steps: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 < self.eta < np.inf, "eta", self.eta, "a number > 0")
-        require(1 <= self.local_steps <= 1000, "local_steps", self.local_steps, "an integer from 1 to 1000")
+    eta: float = key(0.99, "Step size.", above=0)
+    local_steps: int = key(1, "Steps of an agent on R_i between two messages.", least=1, most=1000)
 
     def start(self, common: Common, agents: int) -> tuple[State, Message]:
         """Start from theta = 0."""
@@ -226,22 +214,12 @@ class DklaState:
 
 @dataclass(frozen=True)
 class Dkla(Consensus):
-    """All agents solve their local problem and broadcast theta in every iteration.
-
-    Parameters
-    ----------
-    rho : float
-        Penalty of the augmented Lagrangian, the step size of the dual variables.
-    """
+    """All agents solve their local problem and broadcast theta in every iteration."""
 
     label: ClassVar[str] = "DKLA"
     choices_reveal_data: ClassVar[bool] = False
 
-    rho: float = 1e-2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 < self.rho < np.inf, "rho", self.rho, "a number > 0")
+    rho: float = key(1e-2, "Penalty of the augmented Lagrangian, the step size of the dual variables.", above=0)
 
     def start(self, common: Common, agents: int) -> tuple[DklaState, Message]:
         """Algorithm 1, Initialize: theta = gamma = 0."""
@@ -286,23 +264,15 @@ class LinkMessage:
 
 @dataclass(frozen=True)
 class LinkDkla(Consensus):
-    """In every iteration all agents solve their local problem and send each neighbour a message of its own.
-
-    Parameters
-    ----------
-    rho : float
-        DKLA's penalty of the augmented Lagrangian; half of the penalty in the paper on lossy networks.
-    """
+    """In every iteration all agents solve their local problem and send each neighbour a message of its own."""
 
     label: ClassVar[str] = "DKLA on links"
     choices_reveal_data: ClassVar[bool] = False
     on_links: ClassVar[bool] = True
 
-    rho: float = 1e-2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 < self.rho < np.inf, "rho", self.rho, "a number > 0")
+    rho: float = key(
+        1e-2, "DKLA's penalty of the augmented Lagrangian; half of the penalty in the paper on lossy networks.", above=0
+    )
 
     def start(self, common: Common, agents: int) -> tuple[State, LinkMessage]:
         """Start from theta = z = 0, DKLA's theta = gamma = 0."""

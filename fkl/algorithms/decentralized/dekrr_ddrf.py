@@ -18,6 +18,7 @@ from scipy.special import ndtri
 
 from fkl.algorithms.base import Array, Batched, World
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.contract.graph import Agents, Decentralized
 from fkl.contract.held_samples import OwnSamples
@@ -105,21 +106,6 @@ class DekrrDdrf(Batched, Decentralized):
 
     The objective is sum_j (|Z_jj'theta_j - Y_j|^2 + lam n_j |theta_j|^2 + c_j sum_p |Z_jj'theta_j - Z_pj'theta_p|^2),
     with c_j = c / |N_j|. In the authors' code n_j = N / J, where N is the number of all samples.
-
-    Parameters
-    ----------
-    iterations : int
-        Iterations, one more than steps: the first exchanges features, the second exchanges Gram matrices before its
-        step.
-    lam : float
-        Regularisation lambda.
-    c : float
-        Weight of the agreement between neighbours.
-    penalty : {"equal", "by_samples"}
-        Whether n_j is the same for all nodes, N / J, as published, or a node's own number of samples, N_j.
-    candidates : int
-        Frequencies that a node draws for each that it keeps. It keeps those with the largest |Z Y| with random phases,
-        and then draws new phases. 1 for features that do not depend on data.
     """
 
     label: ClassVar[str] = "DeKRR-DDRF"
@@ -132,18 +118,28 @@ class DekrrDdrf(Batched, Decentralized):
     not_traceable: ClassVar[str] = "its agents choose features of their own by their data, on the host"
     task: ClassVar[type[Task]] = OwnFeaturesTask
 
-    iterations: int = 1500
-    lam: float = 1e-6
-    c: float = 1.0
-    penalty: str = "equal"
-    candidates: int = 20
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.loss == "square", "loss", self.loss, "square: ridge regression has no other")
-        require(0 <= self.c < np.inf, "c", self.c, "a number >= 0")
-        require(self.penalty in ("equal", "by_samples"), "penalty", self.penalty, "equal or by_samples")
-        require(1 <= self.candidates <= 1000, "candidates", self.candidates, "an integer from 1 to 1000")
+    iterations: int = key(
+        1500,
+        "Iterations, one more than steps: the first exchanges features, the second exchanges Gram matrices before "
+        "its step.",
+        least=1,
+        most=1_000_000_000,
+    )
+    loss: str = key("square", "(y - f)^2.", among=("square",), must="square: ridge regression has no other")
+    lam: float = key(1e-6, "Regularisation lambda.", above=0)
+    c: float = key(1.0, "Weight of the agreement between neighbours.", least=0)
+    penalty: str = key(
+        "equal",
+        "Whether n_j is the same for all nodes, N / J, as published, or a node's own number of samples, N_j.",
+        among=("equal", "by_samples"),
+    )
+    candidates: int = key(
+        20,
+        "Frequencies that a node draws for each that it keeps. It keeps those with the largest |Z Y| with random "
+        "phases, and then draws new phases. 1 for features that do not depend on data.",
+        least=1,
+        most=1000,
+    )
 
     def require_fits(self, kernels: Dictionary) -> None:
         """One RBF kernel; each node draws its own cosine features."""

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import Array, Outcome, World, softmax
 from fkl.algorithms.decentralized.consensus import Message
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.contract.graph import Agents, OnStreams
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
@@ -60,16 +61,6 @@ class Odkla(OnStreams):
 
     L_t(theta) = (theta'z(x_t) - y_t)^2 + lam |theta|^2, and an agent has d neighbours. An agent without neighbours
     descends with the step eta.
-
-    Parameters
-    ----------
-    eta : float or None
-        Step size, the inverse of the proximal term's weight; None for 1 / sqrt(T). With it, and a rho of that order,
-        the regret is O(sqrt(T)).
-    rho : float
-        Penalty of the augmented Lagrangian, the step size of the dual variables.
-    lam : float
-        Regularisation lambda of each sample's loss.
     """
 
     label: ClassVar[str] = "ODKLA"
@@ -77,14 +68,15 @@ class Odkla(OnStreams):
     not_traceable: ClassVar[str] = ""
     on_a_graph: ClassVar[bool] = True
 
-    eta: float | None = None
-    rho: float = 0.05
-    lam: float = 1e-3
-
-    def __post_init__(self) -> None:
-        require(self.eta is None or 0 < self.eta < np.inf, "eta", self.eta, "a number > 0, or null for 1/sqrt(T)")
-        require(0 < self.rho < np.inf, "rho", self.rho, "a number > 0")
-        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
+    eta: float | None = key(
+        None,
+        "Step size, the inverse of the proximal term's weight; None for 1 / sqrt(T). With it, and a rho of that "
+        "order, the regret is O(sqrt(T)).",
+        above=0,
+        must="a number > 0, or null for 1/sqrt(T)",
+    )
+    rho: float = key(0.05, "Penalty of the augmented Lagrangian, the step size of the dual variables.", above=0)
+    lam: float = key(1e-3, "Regularisation lambda of each sample's loss.", least=0)
 
     def require_fits(self, kernels: Dictionary) -> None:
         """One kernel."""
@@ -153,23 +145,13 @@ class QcOdkla(Odkla):
 
     When a link comes up again, both its ends send: neither knows what the other has sent in the meantime. With
     `compression=null` every scalar is sent with all its bits.
-
-    Parameters
-    ----------
-    v, mu : float
-        Threshold h(t) = v mu^t of |theta_hat - theta|, before it is rounded.
     """
 
     label: ClassVar[str] = "QC-ODKLA"
     choices_reveal_data: ClassVar[bool] = True
 
-    v: float = 0.1
-    mu: float = 0.99
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 <= self.v < np.inf, "v", self.v, "a number >= 0")
-        require(0 < self.mu <= 1, "mu", self.mu, "a number > 0, at most 1")
+    v: float = key(0.1, "Threshold h(t) = v mu^t of |theta_hat - theta|, before it is rounded.", least=0)
+    mu: float = key(0.99, "Threshold h(t) = v mu^t of |theta_hat - theta|, before it is rounded.", above=0, most=1)
 
     def send(
         self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn
@@ -199,26 +181,18 @@ class DomklState(State):
 
 @dataclass(frozen=True)
 class Domkl(Odkla):
-    """Every agent learns all kernels jointly with its neighbours, and weighs them by its own losses and theirs.
-
-    Parameters
-    ----------
-    eta_k : float or None
-        Step size of the weights; None for 1 / sqrt(T).
-    weights : {"averaged", "added"}
-        Whether an agent's log w becomes an average of its own and its neighbours' in each round, by which losses spread
-        over the whole graph, or comes from its own losses only, to which it adds the neighbours' log w to predict.
-    """
+    """Every agent learns all kernels jointly with its neighbours, and weighs them by its own losses and theirs."""
 
     label: ClassVar[str] = "DOMKL"
 
-    eta_k: float | None = None
-    weights: str = "averaged"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.eta_k is None or 0 < self.eta_k < np.inf, "eta_k", self.eta_k, "a number > 0, or null")
-        require(self.weights in ("averaged", "added"), "weights", self.weights, "averaged or added")
+    eta_k: float | None = key(None, "Step size of the weights; None for 1 / sqrt(T).", above=0)
+    weights: str = key(
+        "averaged",
+        "Whether an agent's log w becomes an average of its own and its neighbours' in each round, by which "
+        "losses spread over the whole graph, or comes from its own losses only, to which it adds the neighbours' "
+        "log w to predict.",
+        among=("averaged", "added"),
+    )
 
     def require_fits(self, kernels: Dictionary) -> None:
         """Any number of kernels."""

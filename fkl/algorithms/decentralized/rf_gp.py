@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import Array, Outcome, World
 from fkl.algorithms.gaussian_processes import (
     FIRST_LEVEL,
+    LEAST_NOISE,
     GaussianProcesses,
     Prediction,
     lower_triangle,
@@ -32,6 +33,7 @@ from fkl.algorithms.gaussian_processes import (
     symmetric_matrix,
     weights_of_active,
 )
+from fkl.basics.keys import key
 from fkl.contract.graph import Agents, OnStreams
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
@@ -98,10 +100,6 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
     With shares M_k and sums F_k of its own newest samples, M_k <- sum_j W_kj (M_j + F_j) by Metropolis weights W in
     each exchange, and an agent uses K M_k + F_k as the sums of all samples. On a complete graph these are the sums of
     RF-GP's server. On other graphs an agent's own newest samples count too much until they have spread.
-
-    Parameters
-    ----------
-    flush, noise, forget, personal, lam : see `GaussianProcesses`
     """
 
     label: ClassVar[str] = "Consensus RF-GP"
@@ -205,17 +203,18 @@ class DRfGp(ConsensusRfGp):
     With sums M_j of the samples of agent j, and d_k neighbours of agent k, its sums of all samples are
     K / (1 + d_k) (M_k + sum over neighbours of M_j). These weights sum to 1 at each agent, but not over agents, so the
     samples of some agents count more than those of others. Kernels are weighed by the same average of log densities.
-    An agent computes each with its own posterior before it sees the target.
-
-    Parameters
-    ----------
-    flush, noise, forget, personal, lam : see `GaussianProcesses`
-        The authors have flush=1, noise=0.01, forget=1 and personal=False.
+    An agent computes each with its own posterior before it sees the target. The authors have flush=1, noise=0.01,
+    forget=1 and personal=False.
     """
 
     label: ClassVar[str] = "D-RF-GP"
 
-    noise: float | None = 0.01
+    noise: float | None = key(
+        0.01,
+        "The authors have flush=1, noise=0.01, forget=1 and personal=False.",
+        least=LEAST_NOISE,
+        must="a variance of at least 1e-12, or null for the level of most evidence",
+    )
 
     def start(self, common: Common, agents: int) -> tuple[State, DRfGpMessage]:
         """Start from the prior theta ~ N(0, I)."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import mixture_norm, softmax, squared_norms
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
@@ -62,36 +63,29 @@ class Server:
 
 @dataclass(frozen=True)
 class Descent(Federated):
-    """Online gradient descent on (theta'z - y)^2 + lam |theta|^2, with the clients' mean gradient at the server.
-
-    Parameters
-    ----------
-    eta : float or None
-        Learning rate; None for 1 / sqrt(T).
-    step_factor : float
-        Factor of eta in updates of parameters, not of weights. The gradient is 2 (f - y) z; a factor of 1 / 2 gives the
-        step for a loss (f - y)^2 / 2. POF-MKL's published numbers come from 2, its baselines' from 1.
-    lam : float
-        Regularisation lambda; the paper does not state it.
-    local_steps : int
-        Gradient steps of a client from the server's theta, on the sample of the round. The client then sends the sum of
-        their gradients.
-    """
+    """Online gradient descent on (theta'z - y)^2 + lam |theta|^2, with the clients' mean gradient at the server."""
 
     not_traceable: ClassVar[str] = ""
     unbiased: ClassVar[bool] = False
     """Whether the mean step of the server's theta over a round's draws is `declared_step`."""
 
-    eta: float | None = None
-    step_factor: float = 1.0
-    lam: float = 1e-3
-    local_steps: int = 1
-
-    def __post_init__(self) -> None:
-        require(self.eta is None or 0 < self.eta < np.inf, "eta", self.eta, "a number > 0, or null for 1/sqrt(T)")
-        require(0 < self.step_factor < np.inf, "step_factor", self.step_factor, "a number > 0")
-        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
-        require(1 <= self.local_steps <= MOST_STEPS, "local_steps", self.local_steps, f"1 to {MOST_STEPS}")
+    eta: float | None = key(
+        None, "Learning rate; None for 1 / sqrt(T).", above=0, must="a number > 0, or null for 1/sqrt(T)"
+    )
+    step_factor: float = key(
+        1.0,
+        "Factor of eta in updates of parameters, not of weights. The gradient is 2 (f - y) z; a factor of 1 / 2 "
+        "gives the step for a loss (f - y)^2 / 2. POF-MKL's published numbers come from 2, its baselines' from 1.",
+        above=0,
+    )
+    lam: float = key(1e-3, "Regularisation lambda; the paper does not state it.", least=0)
+    local_steps: int = key(
+        1,
+        "Gradient steps of a client from the server's theta, on the sample of the round. The client then sends "
+        "the sum of their gradients.",
+        least=1,
+        most=MOST_STEPS,
+    )
 
     def rate(self, rounds: int) -> float:
         """Eta over a horizon of T rounds."""
@@ -365,37 +359,32 @@ class EmKofl(Descent):
     clients adopt the average and predict with it. Then all clients learn all kernels from their sample, each starting
     from its own copies, and send the kernels' losses. The authors' published script and an independent one in R do the
     same (differences.md of POF-MKL's paper).
-
-    Parameters
-    ----------
-    predictor : {"average", "copy"}
-        Model with which the clients predict: the average of the round, or each client's own copy. The copy is then
-        averaged only after it has learned from the round's sample.
-    losses : {"mean", "sum"}
-        Losses by which the server's weights shrink: w_i <- w_i exp(-eta_w mean_k L_ik), as vM-KOFL does, or the sum
-        over k.
-    weight_factor : float
-        Factor of eta in updates of weights: eta_w = weight_factor * eta.
-    local_steps : int
-        Gradient steps of a client on the sample of the round, the same for every kernel. Losses are computed before the
-        first step.
-    eta, step_factor, lam
-        See `Descent`.
     """
 
     label: ClassVar[str] = "eM-KOFL"
     choices_reveal_data: ClassVar[bool] = False
     exchanges: ClassVar[int] = 2
 
-    predictor: str = "average"
-    losses: str = "mean"
-    weight_factor: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.predictor in PREDICTORS, "predictor", self.predictor, "average or copy")
-        require(self.losses in LOSSES, "losses", self.losses, "mean or sum")
-        require(0 < self.weight_factor < np.inf, "weight_factor", self.weight_factor, "a number > 0")
+    predictor: str = key(
+        "average",
+        "Model with which the clients predict: the average of the round, or each client's own copy. The copy is "
+        "then averaged only after it has learned from the round's sample.",
+        among=PREDICTORS,
+    )
+    losses: str = key(
+        "mean",
+        "Losses by which the server's weights shrink: w_i <- w_i exp(-eta_w mean_k L_ik), as vM-KOFL does, or the "
+        "sum over k.",
+        among=LOSSES,
+    )
+    weight_factor: float = key(1.0, "Factor of eta in updates of weights: eta_w = weight_factor * eta.", above=0)
+    local_steps: int = key(
+        1,
+        "Gradient steps of a client on the sample of the round, the same for every kernel. Losses are computed "
+        "before the first step.",
+        least=1,
+        most=MOST_STEPS,
+    )
 
     def start(self, common: Common, clients: int) -> tuple[EmKoflServer, EmKoflClient]:
         """theta_ik = 0, w_i = 1."""

@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.base import softmax, squared_norms
-from fkl.algorithms.federated.descent import Descent, Gradients, Parameters, Server
-from fkl.basics.errors import require
+from fkl.algorithms.federated.descent import MOST_STEPS, Descent, Gradients, Parameters, Server
+from fkl.basics.keys import key
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.kernels.functions import OnFeatures
@@ -42,15 +42,6 @@ class FedPoe(Descent):
     The server's kernels are learned as in OFMKL-Avg, the client's own by the same steps on its own samples. Weights of
     kernels shrink by exp(-eta_k L_i), those of both mixtures by exp(-eta_k (f - y)^2). A client therefore does nearly
     as well as the better of learning together and learning alone.
-
-    Parameters
-    ----------
-    eta_k : float or None
-        Learning rate of all weights; None for 1 / sqrt(T).
-    local_steps : int
-        Gradient steps on the sample of the round, both from the server's theta, before their sum is sent, and on its
-        own.
-    eta, step_factor, lam : see `Descent`
     """
 
     label: ClassVar[str] = "Fed-POE"
@@ -59,11 +50,14 @@ class FedPoe(Descent):
     uses_sample_once: ClassVar[bool] = True
     message_of_one_sample: ClassVar[bool] = True
 
-    eta_k: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.eta_k is None or 0 < self.eta_k < np.inf, "eta_k", self.eta_k, "a number > 0, or null")
+    eta_k: float | None = key(None, "Learning rate of all weights; None for 1 / sqrt(T).", above=0)
+    local_steps: int = key(
+        1,
+        "Gradient steps on the sample of the round, both from the server's theta, before their sum is sent, and "
+        "on its own.",
+        least=1,
+        most=MOST_STEPS,
+    )
 
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
         """All theta are 0, and all weights 1."""

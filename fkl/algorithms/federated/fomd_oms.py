@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import squared_norms
 from fkl.algorithms.federated.descent import LossesAndGradients
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
@@ -31,49 +32,46 @@ ROUNDING = 1e-13
 
 @dataclass(frozen=True)
 class ModelSelection(Federated):
-    """A round uses J of N kernels: A_1, drawn by p, predicts; the others are drawn uniformly from the rest.
-
-    Parameters
-    ----------
-    J : int
-        Kernels that a client uses in a round, 2 to N; 1 if there is only one kernel.
-    U : float
-        Largest norm of a kernel's theta, which is projected on that ball.
-    norms : list of float or None
-        U_i, one for each kernel, instead of U: hypothesis spaces of different sizes. The initial p is then nearly all
-        on the smallest.
-    Y : float
-        Largest target that the theoretical rates assume.
-    eta : float or None
-        Rate of p; None for the theoretical rate. Only eta / C_i matters, with C_i = (U_i + Y)^2: the authors' script
-        for kernels has 16 / 2, which is eta=32.
-    step_size : float or None
-        Step lambda of theta, the same in every round; None for the theoretical step, which decreases. The authors'
-        script for kernels has 0.5.
-    lam : float
-        Regularisation lambda of the regret that the run reports. The method itself has no regulariser.
-    """
+    """A round uses J of N kernels: A_1, drawn by p, predicts; the others are drawn uniformly from the rest."""
 
     not_traceable: ClassVar[str] = ""
 
-    J: int = 2
-    U: float = 1.0
-    norms: list[float] | None = None
-    Y: float = 1.0
-    eta: float | None = None
-    step_size: float | None = None
-    lam: float = 1e-3
+    J: int = key(
+        2,
+        "Kernels that a client uses in a round, 2 to N; 1 if there is only one kernel.",
+        least=1,
+        must="an integer from 2 to kernels.N, or 1 of one kernel",
+    )
+    U: float = key(1.0, "Largest norm of a kernel's theta, which is projected on that ball.", above=0)
+    norms: list[float] | None = key(
+        None,
+        "U_i, one for each kernel, instead of U: hypothesis spaces of different sizes. The initial p is then "
+        "nearly all on the smallest.",
+        must="norms > 0, one for each kernel, or null for U",
+    )
+    Y: float = key(1.0, "Largest target that the theoretical rates assume.", least=0)
+    eta: float | None = key(
+        None,
+        "Rate of p; None for the theoretical rate. Only eta / C_i matters, with C_i = (U_i + Y)^2: the authors' "
+        "script for kernels has 16 / 2, which is eta=32.",
+        above=0,
+        must="a number > 0, or null for theory's",
+    )
+    step_size: float | None = key(
+        None,
+        "Step lambda of theta, the same in every round; None for the theoretical step, which decreases. The "
+        "authors' script for kernels has 0.5.",
+        above=0,
+        must="a number > 0, or null for theory's",
+    )
+    lam: float = key(
+        1e-3, "Regularisation lambda of the regret that the run reports. The method itself has no regulariser.", least=0
+    )
 
     def __post_init__(self) -> None:
-        require(self.J >= 1, "J", self.J, "an integer from 2 to kernels.N, or 1 of one kernel")
-        require(0 < self.U < np.inf, "U", self.U, "a norm > 0")
+        super().__post_init__()
         positive = self.norms is None or all(0 < norm < np.inf for norm in self.norms)
-        require(positive, "norms", self.norms, "norms > 0, one for each kernel, or null for U")
-        require(0 <= self.Y < np.inf, "Y", self.Y, "a number >= 0")
-        require(self.eta is None or 0 < self.eta < np.inf, "eta", self.eta, "a number > 0, or null for theory's")
-        size = self.step_size
-        require(size is None or 0 < size < np.inf, "step_size", size, "a number > 0, or null for theory's")
-        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
+        self.require(positive, "norms")
 
     def require_fits(self, kernels: Dictionary) -> None:
         """Check that J and norms fit the number of kernels."""

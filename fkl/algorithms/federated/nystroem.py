@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array, HoldOut, World
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.contract.held_samples import Held
 from fkl.contract.star import OnBatches, Star, Turn
@@ -57,15 +58,6 @@ class Nystroem(HoldOut, OnBatches):
     Clients have equal weights however many samples they have, as in COKE's eqs. (15) and (16). In the first round every
     client sends some of its samples, drawn uniformly, and receives those of all clients. These samples are disclosed,
     even if later messages had noise, so privacy and other conditions on messages are refused.
-
-    Parameters
-    ----------
-    centres : int
-        Samples that a client sends; a client with fewer sends all.
-    iterations : int
-        Rounds; the first one exchanges the centres.
-    lam : float
-        Regularisation lambda of the sum over all clients.
     """
 
     task: ClassVar[Any] = TogetherTask
@@ -73,15 +65,9 @@ class Nystroem(HoldOut, OnBatches):
     idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS
     in_conditions: ClassVar[bool] = False
 
-    centres: int = 10
-    iterations: int = 20
-    lam: float = 1e-2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(1 <= self.centres <= 10_000, "centres", self.centres, "an integer from 1 to 10000")
-        require(1 <= self.iterations <= 10**6, "iterations", self.iterations, "an integer from 1 to 1000000")
-        require(0 < self.lam < np.inf, "lam", self.lam, "a number > 0")
+    centres: int = key(10, "Samples that a client sends; a client with fewer sends all.", least=1, most=10000)
+    iterations: int = key(20, "Rounds; the first one exchanges the centres.", least=1, most=1_000_000)
+    lam: float = key(1e-2, "Regularisation lambda of the sum over all clients.", above=0)
 
     @property
     def rounds(self) -> int:

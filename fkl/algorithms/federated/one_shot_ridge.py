@@ -18,6 +18,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from fkl.algorithms.base import Array, HoldOut, World
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.contract.held_samples import Held
 from fkl.contract.star import OnBatches, Star, Turn
 from fkl.contract.world import FEATURES, Common
@@ -68,11 +69,6 @@ class OneShotRidge(HoldOut, OnBatches):
 
     With features of map=pairs, |z| = 1, and targets of at most 1 a client's message has norm at most 2^(1/2): clip to
     that norm if there is noise. With noise G may have negative eigenvalues, which are set to 0.
-
-    Parameters
-    ----------
-    lam : float
-        Regularisation lambda of the sum over all clients.
     """
 
     task: ClassVar[Any] = StarTask
@@ -84,11 +80,7 @@ class OneShotRidge(HoldOut, OnBatches):
     means: ClassVar[bool] = True
     """Whether clients send means over their samples, or sums."""
 
-    lam: float = 1e-3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 < self.lam < np.inf, "lam", self.lam, "a number > 0")
+    lam: float = key(1e-3, "Regularisation lambda of the sum over all clients.", above=0)
 
     def require_fits(self, kernels: Dictionary) -> None:
         """One kernel."""
@@ -158,11 +150,6 @@ class Fed3R(OneShotRidge):
     Y_k has a row for each sample, with 1 for its class and 0 for the others. Client k sends A_k = Z_k'Z_k and
     B_k = Z_k'Y_k, and W = (sum_k A_k + lam I)^-1 sum_k B_k: ridge regression on pooled samples, however they are
     divided among clients. The column `distance` compares W with the optimum in which clients count equally.
-
-    Parameters
-    ----------
-    lam : float
-        Regularisation lambda of the sum over all samples.
     """
 
     task: ClassVar[Any] = ClassTask
@@ -170,7 +157,7 @@ class Fed3R(OneShotRidge):
     loss: ClassVar[str] = "one_vs_rest"
     means: ClassVar[bool] = False
 
-    lam: float = 0.01
+    lam: float = key(0.01, "Regularisation lambda of the sum over all samples.", above=0)
 
     def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
         """All clients' samples at once, with numbers of classes."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from fkl.algorithms.base import namespace
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import FEATURE_KEYS, Array, Common, Outcome, World
@@ -51,23 +52,6 @@ class PerFedAvg(Federated):
     """w <- w - eta mean_k grad l_k(w - alpha grad l_k(w)), with l_k the squared error of client k's newest sample.
 
     With `local_steps` above 1, tau in Algorithm 1 of Fallah et al., a client takes this many steps by itself.
-
-    Parameters
-    ----------
-    eta : float or None
-        Server's step; None for 1 / sqrt(T).
-    alpha : float or None
-        Clients' step to their personal model; None for 1 / sqrt(T).
-    neurons : int
-        Maximum number of neurons per hidden layer.
-    parameters : int
-        Upper bound of the number of parameters. The network has as many hidden layers of `neurons` neurons as fit. If
-        not even one fits, it has one hidden layer with as many neurons as fit.
-    lam : float
-        Regularisation lambda of the regret that the run reports. The network itself has no regulariser.
-    local_steps : int
-        Steps of size eta of a client from the global network, on the sample of the round. The client then sends the sum
-        of their gradients.
     """
 
     label: ClassVar[str] = "PerFedAvg"
@@ -77,21 +61,35 @@ class PerFedAvg(Federated):
     idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS
     not_traceable: ClassVar[str] = ""
 
-    eta: float | None = None
-    alpha: float | None = None
-    neurons: int = 20
-    parameters: int = 1000
-    lam: float = 1e-3
-    local_steps: int = 1
-
-    def __post_init__(self) -> None:
-        for key, value in (("eta", self.eta), ("alpha", self.alpha)):
-            require(value is None or 0 < value < np.inf, key, value, "a number > 0, or null for 1/sqrt(T)")
-        require(self.neurons >= 1, "neurons", self.neurons, "an integer >= 1")
-        allowed = f"an integer from 4 to {MOST_PARAMETERS}"
-        require(4 <= self.parameters <= MOST_PARAMETERS, "parameters", self.parameters, allowed)
-        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
-        require(1 <= self.local_steps <= MOST_STEPS, "local_steps", self.local_steps, f"1 to {MOST_STEPS}")
+    eta: float | None = key(
+        None, "Server's step; None for 1 / sqrt(T).", above=0, must="a number > 0, or null for 1/sqrt(T)"
+    )
+    alpha: float | None = key(
+        None,
+        "Clients' step to their personal model; None for 1 / sqrt(T).",
+        above=0,
+        must="a number > 0, or null for 1/sqrt(T)",
+    )
+    neurons: int = key(20, "Maximum number of neurons per hidden layer.", least=1)
+    parameters: int = key(
+        1000,
+        "Upper bound of the number of parameters. The network has as many hidden layers of `neurons` neurons as "
+        "fit. If not even one fits, it has one hidden layer with as many neurons as fit.",
+        least=4,
+        most=MOST_PARAMETERS,
+    )
+    lam: float = key(
+        1e-3,
+        "Regularisation lambda of the regret that the run reports. The network itself has no regulariser.",
+        least=0,
+    )
+    local_steps: int = key(
+        1,
+        "Steps of size eta of a client from the global network, on the sample of the round. The client then sends "
+        "the sum of their gradients.",
+        least=1,
+        most=MOST_STEPS,
+    )
 
     def widths(self, dimension: int) -> list[int]:
         """Sizes of the layers, input and output included."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import mixture_norm, namespace, softmax, squared_norms
 from fkl.algorithms.federated.descent import Descent, Gradients, Parameters, Server
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.contract.star import Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
@@ -28,35 +29,25 @@ class Client:
 
 @dataclass(frozen=True)
 class PofMkl(Descent):
-    """Every client weighs the kernels for itself and sends the server the gradients of one bin of them.
-
-    Parameters
-    ----------
-    M : int
-        Kernels per bin: the largest number of kernels whose updates a client sends in a round, 1 to N.
-    xi : float
-        Exploration rate in (0, 1]; 1 draws bins uniformly.
-    eta_k : float or None
-        Learning rate of the clients' weights; None for 1 / sqrt(T).
-    bins_by : {"current", "updated"}
-        Weights that define the bins if xi < 1: w_t, as in eq. (8), or w_{t+1}, which Algorithm 2 has computed by then.
-    eta, step_factor, lam, local_steps : see `Descent`
-    """
+    """Every client weighs the kernels for itself and sends the server the gradients of one bin of them."""
 
     label: ClassVar[str] = "POF-MKL"
     unbiased: ClassVar[bool] = True
 
-    M: int = 1
-    xi: float = 1.0
-    eta_k: float | None = None
-    bins_by: str = "current"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.M >= 1, "M", self.M, "an integer from 1 to kernels.N")
-        require(0 < self.xi <= 1, "xi", self.xi, "a number in (0, 1]")
-        require(self.eta_k is None or 0 < self.eta_k < np.inf, "eta_k", self.eta_k, "a number > 0, or null")
-        require(self.bins_by in ("current", "updated"), "bins_by", self.bins_by, "current or updated")
+    M: int = key(
+        1,
+        "Kernels per bin: the largest number of kernels whose updates a client sends in a round, 1 to N.",
+        least=1,
+        must="an integer from 1 to kernels.N",
+    )
+    xi: float = key(1.0, "Exploration rate in (0, 1]; 1 draws bins uniformly.", above=0, most=1)
+    eta_k: float | None = key(None, "Learning rate of the clients' weights; None for 1 / sqrt(T).", above=0)
+    bins_by: str = key(
+        "current",
+        "Weights that define the bins if xi < 1: w_t, as in eq. (8), or w_{t+1}, which Algorithm 2 has computed "
+        "by then.",
+        among=("current", "updated"),
+    )
 
     @property
     def choices_reveal_data(self) -> bool:  # type: ignore[override]

@@ -28,6 +28,7 @@ from fkl.algorithms.gaussian_processes import (
     weights_of_active,
 )
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import Array, Common, Outcome, World
 from fkl.data.problem import Problem
@@ -138,18 +139,6 @@ class RfGp(GaussianProcesses, Federated):
     With a message in every round it is exactly Bayesian linear regression on pooled samples: after t rounds theta is
     that of ridge regression with a lambda of s2. A message about one sample discloses it. A less frequent message about
     many samples discloses only their sums.
-
-    Parameters
-    ----------
-    M : int or None
-        Kernels that are learned to the end, to send less. Whenever noise levels are chosen, after 1, 2, 3, 5, 8, 12,
-        ... rounds, the half with the smaller evidence is dropped, until M are left. None for all.
-    rank : int or None
-        Synthetic samples (z, y) per kernel that summarise a message, if its P (P + 3) / 2 sums are too many to send.
-        They are the eigenvectors of sum (z, y) (z, y)' with the largest eigenvalues, each scaled by the root of its
-        eigenvalue. The remainder counts as noise. The server reads them, so secure sums are not possible. None sends
-        the sums.
-    flush, noise, forget, personal, lam : see `GaussianProcesses`
     """
 
     label: ClassVar[str] = "RF-GP"
@@ -159,8 +148,22 @@ class RfGp(GaussianProcesses, Federated):
         "M": None, "rank": None, "flush": 1, "noise": FIRST_LEVEL, "forget": 1.0,
     }  # fmt: skip
 
-    M: int | None = None
-    rank: int | None = None
+    M: int | None = key(
+        None,
+        "Kernels that are learned to the end, to send less. Whenever noise levels are chosen, after 1, 2, 3, 5, "
+        "8, 12, ... rounds, the half with the smaller evidence is dropped, until M are left. None for all.",
+        least=1,
+        must="an integer >= 1, or null for all kernels",
+    )
+    rank: int | None = key(
+        None,
+        "Synthetic samples (z, y) per kernel that summarise a message, if its P (P + 3) / 2 sums are too many to "
+        "send. They are the eigenvectors of sum (z, y) (z, y)' with the largest eigenvalues, each scaled by the "
+        "root of its eigenvalue. The remainder counts as noise. The server reads them, so secure sums are not "
+        "possible. None sends the sums.",
+        least=1,
+        must="an integer >= 1, or null for all sums",
+    )
 
     @property
     def means_only(self) -> bool:  # type: ignore[override]
@@ -177,11 +180,6 @@ class RfGp(GaussianProcesses, Federated):
         """Why JAX cannot trace its rounds: the messages differ from round to round."""
         alike = self.flush == 1 and self.M is None and self.rank is None
         return "" if alike else "its messages are not alike in all rounds, but with flush=1, and M and rank null"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.M is None or self.M >= 1, "M", self.M, "an integer >= 1, or null for all kernels")
-        require(self.rank is None or self.rank >= 1, "rank", self.rank, "an integer >= 1, or null for all sums")
 
     def needs(self, dictionary: Dictionary, problem: Problem) -> int:
         """Least memory of a replicate in bytes, with the samples that clients keep."""

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array, Outcome, World, softmax
 from fkl.basics.errors import FklError, require
+from fkl.basics.keys import Keys, key
 from fkl.contract.world import FEATURE_KEYS
 from fkl.kernels import Dictionary, exact
 from fkl.kernels.functions import OnFeatures, OnPoints
@@ -52,16 +53,11 @@ class Played:
 
 
 @dataclass(frozen=True)
-class Learner:
+class Learner(Keys):
     """One client and no network: predict x_t, see y_t, learn, in the order of the stream.
 
     Rounds are played in blocks of `block`, which changes numbers only by rounding: within `play` every prediction is
     made before its label is used. A subclass defines its state, with a field `played`, in `init`, and plays in `play`.
-
-    Parameters
-    ----------
-    eta : float
-        Step size: eta_t = eta / sqrt(t) with t from 1.
     """
 
     label: ClassVar[str]
@@ -69,10 +65,7 @@ class Learner:
     alone: ClassVar[bool] = True
     """Whether it learns from a single client."""
 
-    eta: float = 0.1
-
-    def __post_init__(self) -> None:
-        require(0 < self.eta < np.inf, "eta", self.eta, "a number > 0")
+    eta: float = key(0.1, "Step size: eta_t = eta / sqrt(t) with t from 1.", above=0)
 
     def step(self, world: World, state: Any, t: int) -> tuple[Any, Outcome]:
         """Outcome of round t. If round t opens a block, the block is played first."""
@@ -156,11 +149,6 @@ class Omkr(Learner):
     triangular system. The contribution of earlier samples is one product with a kernel matrix, computed in tiles that
     are not stored. Only the contribution of the block itself needs forward substitution. Nothing is random: replicates
     are identical, so one is enough.
-
-    Parameters
-    ----------
-    eta : float
-        As in `Learner`.
     """
 
     label: ClassVar[str] = "OMKR"
@@ -253,25 +241,13 @@ class State:
 
 @dataclass(frozen=True)
 class Raker(Learner):
-    """theta_i <- theta_i - eta_t grad L_i and w_i <- w_i exp(-eta_t L_i), L_i = (f_i - y)^2 + lam |theta_i|^2.
-
-    Parameters
-    ----------
-    eta : float
-        As in `Learner`.
-    lam : float
-        Regularisation lambda.
-    """
+    """theta_i <- theta_i - eta_t grad L_i and w_i <- w_i exp(-eta_t L_i), L_i = (f_i - y)^2 + lam |theta_i|^2."""
 
     label: ClassVar[str] = "Raker"
     not_traceable: ClassVar[str] = ""
     unbiased: ClassVar[bool] = True
 
-    lam: float = 1e-3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
+    lam: float = key(1e-3, "Regularisation lambda.", least=0)
 
     def init(self, world: World) -> State:
         """theta_i = 0, w_i = 1."""
@@ -321,22 +297,17 @@ class Raker(Learner):
 
 @dataclass(frozen=True)
 class Rfomkr(Learner):
-    """theta_i <- theta_i - 2 eta_t (f_i - y) z_i and w_i <- w_i 0.5^((f_i - y)^2), from w_i = 1/N.
-
-    Parameters
-    ----------
-    eta : float
-        As in `Learner`.
-    normalised : bool
-        Divide the weights by their sum for prediction. The paper of graph-aided OMKL leaves that out: its published
-        errors of RFOMKR are therefore ten times those of every other method.
-    """
+    """theta_i <- theta_i - 2 eta_t (f_i - y) z_i and w_i <- w_i 0.5^((f_i - y)^2), from w_i = 1/N."""
 
     label: ClassVar[str] = "RFOMKR"
     not_traceable: ClassVar[str] = ""
     lam: ClassVar[float] = 0.0
 
-    normalised: bool = True
+    normalised: bool = key(
+        True,
+        "Divide the weights by their sum for prediction. The paper of graph-aided OMKL leaves that out: its "
+        "published errors of RFOMKR are therefore ten times those of every other method.",
+    )
 
     def init(self, world: World) -> State:
         """theta_i = 0, w_i = 1 / N."""
@@ -393,29 +364,20 @@ class AdaRaker(Learner):
     1] before it exponentiates them. Its steps of theta are 0.5 to 0.7 of these, since its features lack D^-1/2. Kernel
     weights shrink by its base, 0.5, and h by the eta of the last interval, where here both shrink by eta_I. Its |I|
     counts from 2, its intervals begin a round later, and its first error is set to 1.
-
-    Parameters
-    ----------
-    eta : float
-        eta_0 of eta_I.
-    lam : float
-        Regularisation lambda.
-    restart : bool
-        Whether an instance restarts with its interval, as in strongly adaptive learning, or only its h does, as in the
-        authors' program. Without restarts there is one Raker for each step size. With restarts the instances on short
-        intervals, whose h begin highest, predict almost 0. If targets are far from 0, this costs more than any drift.
     """
 
     label: ClassVar[str] = "AdaRaker"
     not_traceable: ClassVar[str] = "its instances begin and end in rounds of their own"
 
-    eta: float = 0.5
-    lam: float = 1e-3
-    restart: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
+    eta: float = key(0.5, "eta_0 of eta_I.", above=0)
+    lam: float = key(1e-3, "Regularisation lambda.", least=0)
+    restart: bool = key(
+        False,
+        "Whether an instance restarts with its interval, as in strongly adaptive learning, or only its h does, as "
+        "in the authors' program. Without restarts there is one Raker for each step size. With restarts the "
+        "instances on short intervals, whose h begin highest, predict almost 0. If targets are far from 0, this "
+        "costs more than any drift.",
+    )
 
     def init(self, world: World) -> AdaRakerState:
         """Start before any interval."""

@@ -18,7 +18,7 @@ from fkl.algorithms.online.selection import (
     relative_weights,
     uniform_numbers,
 )
-from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.kernels.bank import read_only
 from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.functions import OnFeatures
@@ -47,23 +47,11 @@ class State:
 
 @dataclass(frozen=True)
 class OmklGf(Selective):
-    """J selective nodes draw M kernels each, node j exploring with eta_e^j; a node is drawn and its kernels predict.
-
-    Parameters
-    ----------
-    eta, lam, M, q_floor, exploring, divide_by, draw :
-        As in `Selective`.
-    J : int
-        Number of selective nodes.
-    """
+    """J selective nodes draw M kernels each, node j exploring with eta_e^j; a node is drawn and its kernels predict."""
 
     label: ClassVar[str] = "OMKL-GF"
 
-    J: int = 2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(1 <= self.J <= MOST_NODES, "J", self.J, f"an integer from 1 to {MOST_NODES}")
+    J: int = key(2, "Number of selective nodes.", least=1, most=MOST_NODES)
 
     def init(self, world: World) -> State:
         """theta_i = 0, w_i = 1 (Algorithm 3)."""

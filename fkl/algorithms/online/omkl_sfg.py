@@ -30,6 +30,7 @@ from fkl.algorithms.online.selection import (
     uniform_numbers,
 )
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
@@ -61,36 +62,32 @@ class State:
 
 @dataclass(frozen=True)
 class OmklSfg(Selective):
-    """A node of the similarity graph is drawn; the kernels to which it points, M with itself, predict and learn.
-
-    Parameters
-    ----------
-    eta, lam, M, q_floor, exploring, divide_by, draw :
-        As in `Selective`.
-    p_floor : float
-        Lower bound of the node's probability by which the loss of its prediction is divided. The paper's text has no
-        bound, which is 0; its published numbers come from 0.2.
-    graph : {"similarity", "line", "lowest"}
-        ``similarity`` is Algorithm 4 with the divergences of eq. (27) over R^d. ``line`` integrates over the real line
-        instead, as if d were 1. With ``lowest`` every node points to itself and the kernels of lowest index: this is
-        the result of an argmax over divergences that are NaN, and the published numbers come from it.
-    settle : {"best", "first", "never"}
-        Choice after `exploring` rounds. ``best`` takes the node with the largest u, as in the paper's text. ``first``
-        takes the first node; the published numbers of OMKL-SFG come from it. ``never`` continues to draw; the published
-        numbers of OMKL-SFG-R come from it.
-    """
+    """A node of the similarity graph is drawn; the kernels to which it points, M with itself, predict and learn."""
 
     label: ClassVar[str] = "OMKL-SFG"
 
-    p_floor: float = 0.0
-    graph: str = "similarity"
-    settle: str = "best"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 <= self.p_floor <= 1, "p_floor", self.p_floor, "a probability")
-        require(self.graph in GRAPHS, "graph", self.graph, " or ".join(GRAPHS))
-        require(self.settle in ("best", "first", "never"), "settle", self.settle, "best, first or never")
+    p_floor: float = key(
+        0.0,
+        "Lower bound of the node's probability by which the loss of its prediction is divided. The paper's text "
+        "has no bound, which is 0; its published numbers come from 0.2.",
+        least=0,
+        most=1,
+    )
+    graph: str = key(
+        "similarity",
+        "``similarity`` is Algorithm 4 with the divergences of eq. (27) over R^d. ``line`` integrates over the "
+        "real line instead, as if d were 1. With ``lowest`` every node points to itself and the kernels of lowest "
+        "index: this is the result of an argmax over divergences that are NaN, and the published numbers come "
+        "from it.",
+        among=GRAPHS,
+    )
+    settle: str = key(
+        "best",
+        "Choice after `exploring` rounds. ``best`` takes the node with the largest u, as in the paper's text. "
+        "``first`` takes the first node; the published numbers of OMKL-SFG come from it. ``never`` continues to "
+        "draw; the published numbers of OMKL-SFG-R come from it.",
+        among=("best", "first", "never"),
+    )
 
     @property
     def unbiased(self) -> bool:
@@ -221,23 +218,14 @@ class RefinedState(State):
 
 @dataclass(frozen=True)
 class OmklSfgR(OmklSfg):
-    """The nodes with the `rank` largest u dominate the refined graph: kernels they do not reach get an edge from one.
+    """The nodes with the `rank` largest u dominate the refined graph.
 
-    Parameters
-    ----------
-    eta, lam, M, q_floor, exploring, divide_by, draw, p_floor, graph, settle :
-        As in `OmklSfg`.
-    rank : int
-        beta = (1 - xi) (rank-th largest u_i / U) + xi / N.
+    Kernels that they do not reach get an edge from one of them.
     """
 
     label: ClassVar[str] = "OMKL-SFG-R"
 
-    rank: int = 10
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.rank >= 1, "rank", self.rank, "an integer >= 1")
+    rank: int = key(10, "beta = (1 - xi) (rank-th largest u_i / U) + xi / N.", least=1)
 
     def require_fits(self, kernels: Dictionary) -> None:
         """Also check that the rank is at most the number of kernels."""

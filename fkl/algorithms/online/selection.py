@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import Array, World, softmax
 from fkl.algorithms.online.learners import Learner, Played, samples
-from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.kernels.bank import read_only
 from fkl.kernels.compiled import descend_by_sample, feature_map, project, sums
@@ -24,50 +24,43 @@ from fkl.kernels.threads import wake_for
 
 @dataclass(frozen=True)
 class Selective(Learner):
-    """A learner that predicts and learns with a few randomly drawn kernels per round.
-
-    Parameters
-    ----------
-    eta : float
-        As in `Learner`; the exploration rates eta_e and xi of the paper are eta_t too.
-    lam : float
-        Regularisation lambda.
-    M : int
-        Kernels to which a node of the feedback graph is connected (at most, if it draws them).
-    q_floor : float
-        Lower bound of the probability by which a loss is divided. The paper's text has no bound, which is 0; the
-        published numbers come from 0.05 (OMKL-GF) and 0.1 (OMKL-SFG).
-    exploring : int
-        Rounds after which the graph (OMKL-GF) or the node (OMKL-SFG) is no longer drawn.
-    divide_by : {"drawn", "observed"}
-        Divisor of losses after `exploring` rounds. ``drawn`` keeps eqs. (21), (36) and (37), as in the paper's text.
-        ``observed`` uses the probability with which they are then observed: sum_j p_j A_ij in OMKL-GF's frozen graph,
-        and 1 at OMKL-SFG's settled node. The estimates then keep the mean that the proofs need.
-    draw : {"exact", "next"}
-        Draw from a probability mass function, or take the right neighbour of the drawn index (the first is never drawn,
-        the last has the mass of two). A sum that stops one term early does the latter, and the published numbers come
-        from it.
-    """
+    """A learner that predicts and learns with a few randomly drawn kernels per round."""
 
     label: ClassVar[str]
     compiled_only: ClassVar[bool] = True
 
-    lam: float = 1e-3
-    M: int = 10
-    q_floor: float = 0.0
-    exploring: int = 300
-    divide_by: str = "drawn"
-    draw: str = "exact"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
-        allowed = f"an integer from 1 to kernels.N, and {MOST_KERNELS} at most"
-        require(1 <= self.M <= MOST_KERNELS, "M", self.M, allowed)
-        require(0 <= self.q_floor <= 1, "q_floor", self.q_floor, "a probability")
-        require(self.exploring >= 1, "exploring", self.exploring, "an integer >= 1")
-        require(self.divide_by in ("drawn", "observed"), "divide_by", self.divide_by, "drawn or observed")
-        require(self.draw in ("exact", "next"), "draw", self.draw, "exact or next")
+    lam: float = key(1e-3, "Regularisation lambda.", least=0)
+    M: int = key(
+        10,
+        "Kernels to which a node of the feedback graph is connected (at most, if it draws them).",
+        least=1,
+        most=MOST_KERNELS,
+        must="an integer from 1 to kernels.N, and 10000 at most",
+    )
+    q_floor: float = key(
+        0.0,
+        "Lower bound of the probability by which a loss is divided. The paper's text has no bound, which is 0; "
+        "the published numbers come from 0.05 (OMKL-GF) and 0.1 (OMKL-SFG).",
+        least=0,
+        most=1,
+    )
+    exploring: int = key(
+        300, "Rounds after which the graph (OMKL-GF) or the node (OMKL-SFG) is no longer drawn.", least=1
+    )
+    divide_by: str = key(
+        "drawn",
+        "Divisor of losses after `exploring` rounds. ``drawn`` keeps eqs. (21), (36) and (37), as in the paper's "
+        "text. ``observed`` uses the probability with which they are then observed: sum_j p_j A_ij in OMKL-GF's "
+        "frozen graph, and 1 at OMKL-SFG's settled node. The estimates then keep the mean that the proofs need.",
+        among=("drawn", "observed"),
+    )
+    draw: str = key(
+        "exact",
+        "Draw from a probability mass function, or take the right neighbour of the drawn index (the first is "
+        "never drawn, the last has the mass of two). A sum that stops one term early does the latter, and the "
+        "published numbers come from it.",
+        among=("exact", "next"),
+    )
 
     def open_block(self, world: World, rounds: slice) -> tuple["Stream", Played]:
         """A block of rounds of the world's only client, and arrays for its results."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import HoldOut, World
 from fkl.algorithms.parsimonious.solver import Array
-from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.contract.star import CommonOfClasses, OneShot, Owned, Predictors, Turn, by_replicate
 from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.functions import Classes
@@ -131,26 +131,17 @@ class Decision:
 
 @dataclass(frozen=True)
 class Machine(OneShot, HoldOut):
-    """Keys of both baselines: those of scikit-learn's SVC with a Gaussian kernel exp(-|x - x'|^2 / (2 width^2)).
-
-    Parameters
-    ----------
-    C : float
-        Weight of the hinge losses.
-    width : float or None
-        None for SVC's gamma="scale": width^2 is half the number of features times the variance of all values.
-    """
+    """Keys of both baselines: those of scikit-learn's SVC with a Gaussian kernel exp(-|x - x'|^2 / (2 width^2))."""
 
     exchanges: ClassVar[int] = 2
     task: ClassVar[type[Task]] = PerReplicateTask
 
-    C: float = 1.0
-    width: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 < self.C < np.inf, "C", self.C, "a number > 0")
-        require(self.width is None or 0 < self.width < np.inf, "width", self.width, "a number > 0, or null")
+    C: float = key(1.0, "Weight of the hinge losses.", above=0)
+    width: float | None = key(
+        None,
+        'None for SVC\'s gamma="scale": width^2 is half the number of features times the variance of all values.',
+        above=0,
+    )
 
     def start(self, common: CommonOfClasses, clients: int) -> tuple[Server, Client]:  # type: ignore[override]
         """Start without a machine."""

@@ -15,6 +15,7 @@ from fkl.algorithms.base import HoldOut, World
 from fkl.algorithms.parsimonious.dual import Dual, Model, Solution, representation, solve
 from fkl.algorithms.parsimonious.solver import Array, Quadrature, smallest_box
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.basics.memory import require_memory
 from fkl.basics.random_streams import Role
 from fkl.contract.star import CommonOfClasses, OneShot, Owned, Predictors, Turn, by_replicate
@@ -92,47 +93,35 @@ class Parsimonious(OneShot, HoldOut):
     """Classification by f(x) = integral of alpha(s, w) k(x, s; w) over centres s and widths w, with few alpha != 0.
 
     More than two classes are learned one against the rest.
-
-    Parameters
-    ----------
-    gamma : float
-        Weight of the support's measure.
-    eps : float
-        The constraint is y f(x) >= 1 - eps.
-    steps : int
-        Maximum number of Newton's steps for each problem.
-    tolerance : float
-        A problem is solved when its duality gap is no larger, in units of the cost. The gap belongs to a point that
-        meets all constraints. alpha of eq. (8), which is sent, may violate them: see the column `violation`.
-    centres : int
-        Centres per width: a grid in up to three dimensions, drawn in more.
-    widths : list of float or None
-        Widths; None for a 28th, a 14th and a 7th of the box's longest side, which are 1, 2 and 4 in the box of the
-        paper's simulated data set.
-    box : list of two lists of float, or None
-        Lower and upper corner of the centres. None for the smallest box around all clients' training samples: each
-        client then sends the corners of its own box, and receives those of the common box.
     """
 
     exchanges: ClassVar[int] = 3
     task: ClassVar[type[Task]] = PerReplicateTask
     compiled_only: ClassVar[bool] = True
 
-    gamma: float = 25.0
-    eps: float = 0.01
-    steps: int = 1000
-    tolerance: float = 1e-7
-    centres: int = 1296
-    widths: list[float] | None = None
-    box: list[list[float]] | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 <= self.gamma < np.inf, "gamma", self.gamma, "a number >= 0")
-        require(-np.inf < self.eps < 1, "eps", self.eps, "a number below 1")
-        require(1 <= self.steps <= 10**9, "steps", self.steps, "an integer >= 1")
-        require(0 <= self.tolerance < np.inf, "tolerance", self.tolerance, "a number >= 0")
-        require(1 <= self.centres <= 10**6, "centres", self.centres, "an integer from 1 to 1000000")
+    gamma: float = key(25.0, "Weight of the support's measure.", least=0)
+    eps: float = key(0.01, "The constraint is y f(x) >= 1 - eps.", below=1)
+    steps: int = key(1000, "Maximum number of Newton's steps for each problem.", least=1, most=1_000_000_000)
+    tolerance: float = key(
+        1e-7,
+        "A problem is solved when its duality gap is no larger, in units of the cost. The gap belongs to a point "
+        "that meets all constraints. alpha of eq. (8), which is sent, may violate them: see the column "
+        "`violation`.",
+        least=0,
+    )
+    centres: int = key(
+        1296, "Centres per width: a grid in up to three dimensions, drawn in more.", least=1, most=1_000_000
+    )
+    widths: list[float] | None = key(
+        None,
+        "Widths; None for a 28th, a 14th and a 7th of the box's longest side, which are 1, 2 and 4 in the box of "
+        "the paper's simulated data set.",
+    )
+    box: list[list[float]] | None = key(
+        None,
+        "Lower and upper corner of the centres. None for the smallest box around all clients' training samples: "
+        "each client then sends the corners of its own box, and receives those of the common box.",
+    )
 
     def start(self, common: CommonOfClasses, clients: int) -> tuple[Server, Client]:  # type: ignore[override]
         """The box, if it is given."""

@@ -1,0 +1,137 @@
+"""Keys of the configuration: a dataclass field declares a key's default, its meaning and its limits, once.
+
+Checks, `fkl describe`, the schema, the pages of the site and the tests of limits all read the field.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from math import inf
+from typing import Any
+
+from fkl.basics.errors import require
+
+GIVEN: Any = ...
+"""Default of a key that has none and must be given."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """Declaration of a key; see `key`."""
+
+    default: Any
+    meaning: str = ""
+    above: float | None = None
+    least: float | None = None
+    below: float | None = None
+    most: float | None = None
+    among: tuple[str, ...] = ()
+    must: str = ""
+
+    def allows(self, value: Any) -> bool:
+        """Whether a value other than None is within the limits; a number that has limits is finite."""
+        if self.among:
+            return value in self.among
+        if not self.bounds:
+            return True
+        low = -inf if self.above is None else self.above
+        high = inf if self.below is None else self.below
+        least = -inf if self.least is None else self.least
+        most = inf if self.most is None else self.most
+        return bool(low < value < high and least <= value <= most)
+
+    @property
+    def bounds(self) -> dict[str, float]:
+        """The limits of a number, by the words of JSON Schema."""
+        limits = {
+            "minimum": self.least,
+            "exclusiveMinimum": self.above,
+            "maximum": self.most,
+            "exclusiveMaximum": self.below,
+        }
+        return {name: limit for name, limit in limits.items() if limit is not None}
+
+    def allowed(self, annotation: str) -> str:
+        """What a value of a field of this type must be, in words; empty if anything is allowed."""
+        if self.must or not (self.among or self.bounds):
+            return self.must
+        whole = annotation.startswith("int")
+        most = self.below - 1 if whole and self.below is not None else self.most
+        if len(self.among) == 2:
+            words = " or ".join(self.among)
+        elif self.among:
+            words = f"one of {', '.join(self.among)}"
+        elif self.least is not None and most is not None:
+            words = f"from {_shown(self.least)} to {_shown(most)}"
+        else:
+            ends = {"> ": self.above, ">= ": self.least, "below ": self.below, "at most ": self.most}
+            words = ", ".join(f"{sign}{_shown(end)}" for sign, end in ends.items() if end is not None)
+            words = words.replace(", below", " and <")
+        noun = "" if self.among else "an integer " if whole else "a number "
+        return noun + words + ", or null" * ("None" in annotation)
+
+
+def key(
+    default: Any,
+    meaning: str,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    among: Iterable[str] = (),
+    must: str = "",
+) -> Any:
+    """A field of a dataclass that extends `Keys`. `fkl describe` reads the arguments as text: literals or constants.
+
+    Parameters
+    ----------
+    default : Any
+        `GIVEN` if a key has none.
+    meaning : str
+    above, least, below, most : float or None
+        The value is more than, at least, less than, or at most this number.
+    among : iterable of str
+        The value is one of these words.
+    must : str
+        What a value must be in words, where the limits alone do not say it, for example because other keys count, too.
+    """
+    declared = Key(default, meaning, above, least, below, most, tuple(among), must)
+    known = {"fkl": declared}
+    if default is GIVEN:
+        return field(metadata=known)
+    if isinstance(default, list | dict):
+        return field(default_factory=default.copy, metadata=known)
+    return field(default=default, metadata=known)
+
+
+class Keys:
+    """Base of the dataclasses whose fields are keys: a new object checks each field's limits."""
+
+    def __post_init__(self) -> None:
+        """Refuse values outside their limits with a `BadValue`."""
+        cls: Any = type(self)
+        for name, (one, _) in declarations(cls).items():
+            value = getattr(self, name)
+            self.require(value is None or one.allows(value), name)
+
+    def require(self, condition: bool, name: str) -> None:
+        """Refuse the value of a key unless the condition holds; the message is what the field says of its limits."""
+        cls: Any = type(self)
+        one, annotation = declarations(cls)[name]
+        require(condition, name, getattr(self, name), one.allowed(annotation))
+
+
+@cache
+def declarations(cls: Any) -> dict[str, tuple[Key, str]]:
+    """Declaration of each key of a class, and its type as text; a subclass may change a default alone."""
+    found: dict[str, tuple[Key, str]] = {}
+    for base in reversed(cls.__mro__):
+        for name, one in vars(base).get("__dataclass_fields__", {}).items():
+            if "fkl" in one.metadata:
+                found[name] = one.metadata["fkl"], one.type.__name__ if isinstance(one.type, type) else str(one.type)
+    return found
+
+
+def _shown(limit: float) -> str:
+    return f"{limit:g}" if isinstance(limit, float) else str(limit)
