@@ -9,7 +9,7 @@ from typing import Any
 
 from fkl.basics.errors import FklError, did_you_mean
 from fkl.basics.keys import GIVEN
-from fkl.cli.docstrings import POINTER, Class, found_class
+from fkl.cli.docstrings import Class, found_class
 from fkl.cli.listing import WORDS
 from fkl.config import choices, experiments
 from fkl.config.compose import brought_by, keys_of
@@ -294,21 +294,12 @@ def _class(target: str) -> Class:
 
 def _keys(group: str, made: Class, node: dict[str, Any]) -> Iterator[Key]:
     """Keys of a node in the order of its YAML, followed by those of its class that the YAML omits."""
-    fields = {name: field for one in reversed(made.family) for name, field in one.fields.items()}
     start = f"{group}." if group else ""
-    for name in dict.fromkeys([*(key for key in node if key != "_target_"), *fields]):
-        if name in made.keys:
-            one, annotation = made.keys[name]
-            value = _yaml(node.get(name, "" if one.default is GIVEN else one.default))
-            kind = _type(annotation, one.among)
-            yield Key(start + name, kind, value, one.allowed(annotation), _plain(one.meaning), one.bounds)
-            continue
-        annotation, default = fields.get(name, ("", ""))
-        told = [one.parameters[name] for one in made.family if name in one.parameters]
-        kind, meaning = next((one for one in told if one[1] and not POINTER.match(one[1])), ("", ""))
-        limits = [limit for one in made.family for limit in one.limits.get(name, ())]
-        value = _yaml(node[name]) if name in node else _plain(default.strip("'\""))
-        yield Key(start + name, _plain(kind or annotation), value, "; ".join(dict.fromkeys(limits)), _plain(meaning))
+    for name in dict.fromkeys([*(key for key in node if key != "_target_"), *made.keys]):
+        one, annotation = made.keys[name]
+        value = _yaml(node.get(name, "" if one.default is GIVEN else one.default))
+        kind = _type(annotation, one.among)
+        yield Key(start + name, kind, value, one.allowed(annotation), _plain(one.meaning), one.bounds)
 
 
 def _type(annotation: str, among: tuple[str, ...]) -> str:

@@ -11,6 +11,7 @@ from scipy.special import ndtri
 from fkl.algorithms.base import Scored, World
 from fkl.algorithms.vertical.parties import VerticalMethod
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.basics.memory import require_memory
 from fkl.basics.random_streams import Role, Streams
 from fkl.contract.world import FEATURE_KEYS, Common
@@ -105,28 +106,6 @@ class Dsg(VerticalMethod):
     without replacement until all have been drawn, while the analysis has i.i.d. draws. The kernel is the one of
     `kernels`. Its features are drawn during learning, D at a time, so keys of that node about a bank of features, such
     as its D, have no influence here.
-
-    Parameters
-    ----------
-    iterations : int
-        T, the number of iterations.
-    marks : int
-        Number of evaluations of f, evenly over the iterations.
-    loss : {"square", "logistic", "smooth_hinge"}
-        FDSKL's Table 1.
-    gamma : float
-        Learning rate.
-    rate : {"constant", "diminishing"}
-        gamma_t = gamma, or gamma / t (Dai et al., Theorem 4).
-    lam : float
-        Regularisation lambda.
-    batch : int
-        B, samples per iteration.
-    features : int
-        D, features per iteration.
-    bank : int or None
-        Total number of features, a multiple of D: iteration t uses block t modulo bank / D of D features. None for new
-        features in every iteration, as in the papers.
     """
 
     label: ClassVar[str] = "DSG"
@@ -136,27 +115,25 @@ class Dsg(VerticalMethod):
     idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS
     compiled_only: ClassVar[bool] = True
 
-    iterations: int = 20000
-    marks: int = 100
-    loss: str = "logistic"
-    gamma: float = 0.1
-    rate: str = "constant"
-    lam: float = 1e-6
-    batch: int = 1
-    features: int = 1
-    bank: int | None = None
+    iterations: int = key(20000, "T, the number of iterations.", least=1, most=1_000_000_000)
+    marks: int = key(100, "Number of evaluations of f, evenly over the iterations.", least=1, most=1_000_000_000)
+    loss: str = key("logistic", "FDSKL's Table 1.", among=LOSSES)
+    gamma: float = key(0.1, "Learning rate.", above=0)
+    rate: str = key("constant", "gamma_t = gamma, or gamma / t (Dai et al., Theorem 4).", among=RATES)
+    lam: float = key(1e-6, "Regularisation lambda.", least=0)
+    batch: int = key(1, "B, samples per iteration.", least=1, most=1_000_000_000)
+    features: int = key(1, "D, features per iteration.", least=1, most=1_000_000_000)
+    bank: int | None = key(
+        None,
+        "Total number of features, a multiple of D: iteration t uses block t modulo bank / D of D features. None "
+        "for new features in every iteration, as in the papers.",
+        must="a multiple of algo.features from 1 to 1000000000, or null",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for key in ("iterations", "marks", "batch", "features"):
-            value = getattr(self, key)
-            require(1 <= value <= 10**9, key, value, "an integer >= 1")
         whole = self.bank is None or (0 < self.bank <= 10**9 and self.bank % self.features == 0)
         require(whole, "bank", self.bank, f"a multiple of algo.features={self.features} from 1 to 1000000000, or null")
-        require(self.loss in LOSSES, "loss", self.loss, f"one of {', '.join(LOSSES)}")
-        require(self.rate in RATES, "rate", self.rate, " or ".join(RATES))
-        require(0 < self.gamma < np.inf, "gamma", self.gamma, "a number > 0")
-        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
         below = f"below 1 / lam = {1 / self.lam:g} (FDSKL, Theorem 4)" if self.lam else "any"
         require(self.rate != "constant" or self.gamma * self.lam < 1, "gamma", self.gamma, below)
 

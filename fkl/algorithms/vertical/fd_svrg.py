@@ -12,6 +12,7 @@ import numpy as np
 from fkl.algorithms.vertical.parties import Actor, Array, Count, Held, Integers, Learning, Letter, Own, Wire
 from fkl.algorithms.vertical.sums import gather_at_root, pass_down_tree, tree_rooted_at
 from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.basics.memory import require_memory
 from fkl.kernels import functions
 from fkl.kernels.cached_njit import njit_cached
@@ -76,45 +77,20 @@ class FdSvrg(Learning):
     Partial inner products are summed up a tree to the active party. Only this party knows y, and it sends L' down the
     tree, unmasked as in the paper. (In the paper all workers hold the labels and receive the sums instead, the same
     number of scalars.) All parties draw the same samples from a common seed, without a message.
-
-    Parameters
-    ----------
-    loss : {"logistic", "square", "smooth_hinge"}
-        L, as in FDSKL's Table 1.
-    lam : float
-        Regularisation; the bias is regularised too.
-    eta : float
-        Step size.
-    passes : int
-        Outer iterations, each with one full gradient.
-    inner : int or None
-        M, steps between two full gradients; None for N / batch.
-    batch : int
-        u, samples per step.
-    intercept : bool
-        Whether the active party holds one more feature, which is always 1.
     """
 
     label: ClassVar[str] = "FD-SVRG"
     compiled_only: ClassVar[bool] = True
 
-    loss: str = "logistic"
-    lam: float = 1e-5
-    eta: float = 0.1
-    passes: int = 20
-    inner: int | None = None
-    batch: int = 1
-    intercept: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.loss in LOSSES, "loss", self.loss, f"one of {', '.join(LOSSES)}")
-        require(0 <= self.lam < np.inf, "lam", self.lam, "a number >= 0")
-        require(0 < self.eta < np.inf, "eta", self.eta, "a number > 0")
-        require(1 <= self.passes <= 10**9, "passes", self.passes, "an integer from 1 to 1000000000")
-        inner = self.inner is None or 1 <= self.inner <= 10**9
-        require(inner, "inner", self.inner, "an integer from 1 to 1000000000, or null")
-        require(self.batch >= 1, "batch", self.batch, "an integer >= 1")
+    loss: str = key("logistic", "L, as in FDSKL's Table 1.", among=LOSSES)
+    lam: float = key(1e-5, "Regularisation; the bias is regularised too.", least=0)
+    eta: float = key(0.1, "Step size.", above=0)
+    passes: int = key(20, "Outer iterations, each with one full gradient.", least=1, most=1_000_000_000)
+    inner: int | None = key(
+        None, "M, steps between two full gradients; None for N / batch.", least=1, most=1_000_000_000
+    )
+    batch: int = key(1, "u, samples per step.", least=1)
+    intercept: bool = key(True, "Whether the active party holds one more feature, which is always 1.")
 
     @property
     def rounds(self) -> int:

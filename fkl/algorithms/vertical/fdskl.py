@@ -22,7 +22,7 @@ from fkl.algorithms.vertical.sums import (
     pass_down_tree,
     tree_rooted_at,
 )
-from fkl.basics.errors import require
+from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.contract.parties import Actor, Held, Own, Wire, book_letters
 from fkl.contract.world import Common
@@ -371,26 +371,22 @@ class Fdskl(Dsg):
 
     As in `Dsg`, rows are drawn without replacement until all have been drawn; the paper's analysis has i.i.d. draws.
     Active workers take turns; in the paper they work in parallel.
-
-    Parameters
-    ----------
-    masks : {"paper", "reduced", "fresh"}
-        ``paper``: worker j hides its partial sums of feature s behind one number b^j(s) from [0, 2 pi], the same for
-        all samples, so a receiver learns the differences between samples. ``reduced``: sums travel modulo 2 pi, so any
-        single one is uniform, whatever the data. ``fresh``: in addition each number has its own mask, also at worker
-        l', whose b stays on top; this needs one more message per sum. The messages to a worker that does not ask are
-        then independent of the data, unless it colludes. With all three the asking worker has w'x + b of every sample,
-        and from enough of these all features of all workers: docs/privacy.md reports attacks on all three.
     """
 
     label: ClassVar[str] = "FDSKL"
     pooled: ClassVar[bool] = False
 
-    masks: str = "paper"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.masks in MASKS, "masks", self.masks, f"one of {', '.join(MASKS)}")
+    masks: str = key(
+        "paper",
+        "``paper``: worker j hides its partial sums of feature s behind one number b^j(s) from [0, 2 pi], the "
+        "same for all samples, so a receiver learns the differences between samples. ``reduced``: sums travel "
+        "modulo 2 pi, so any single one is uniform, whatever the data. ``fresh``: in addition each number has its "
+        "own mask, also at worker l', whose b stays on top; this needs one more message per sum. The messages to "
+        "a worker that does not ask are then independent of the data, unless it colludes. With all three the "
+        "asking worker has w'x + b of every sample, and from enough of these all features of all workers: "
+        "docs/privacy.md reports attacks on all three.",
+        among=MASKS,
+    )
 
     def learner(self, common: Common, problem: Vertical) -> CountedLearner:
         """One replicate before its first iteration."""

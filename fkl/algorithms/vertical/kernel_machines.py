@@ -36,7 +36,8 @@ from fkl.algorithms.vertical.sums import (
     to_fixed_point,
     values_of_letter,
 )
-from fkl.basics.errors import FklError, require
+from fkl.basics.errors import FklError
+from fkl.basics.keys import key
 from fkl.basics.memory import require_memory
 from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.functions import Function, Linear, OnPoints
@@ -97,12 +98,6 @@ def rbf(products: Array, rows: Array, columns: Array, gamma: float) -> Array:
     return np.exp(products, out=products)
 
 
-def require_stopping(tolerance: float, cache_mib: float) -> None:
-    """Refuse values with which LIBSVM would not end, or would use up the memory."""
-    require(LEAST_TOLERANCE <= tolerance < np.inf, "tolerance", tolerance, f"a number from {LEAST_TOLERANCE:g}")
-    require(0 < cache_mib <= MOST_MIB, "cache_mib", cache_mib, f"a number > 0, at most {MOST_MIB:g}")
-
-
 def require_cache(cache_mib: float, samples: int) -> None:
     """Refuse a cache that does not fit; it holds no more than all kernel values, four bytes each."""
     needed = min(int(cache_mib * 2**20), 4 * samples**2)
@@ -114,33 +109,21 @@ class LibsvmSvc(Learning):
     """scikit-learn's SVC, which is LIBSVM, with the RBF kernel.
 
     Chang and Lin, "LIBSVM: a library for support vector machines" (2011).
-
-    Parameters
-    ----------
-    C : float
-        Penalty of a sample on the wrong side.
-    gamma : float
-        The kernel is exp(-gamma |x - x'|^2).
-    tolerance : float
-        LIBSVM's stopping criterion.
-    cache_mib : float
-        Memory for kernel values, without influence on results. 200 is scikit-learn's default; 500 took longer on
-        cod_rna.
     """
 
     label: ClassVar[str] = "LIBSVM"
     pooled: ClassVar[bool] = True
 
-    C: float = 1.0
-    gamma: float = 1.0
-    tolerance: float = 1e-3
-    cache_mib: float = 200.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 < self.C < np.inf, "C", self.C, "a number > 0")
-        require(0 < self.gamma < np.inf, "gamma", self.gamma, "a number > 0")
-        require_stopping(self.tolerance, self.cache_mib)
+    C: float = key(1.0, "Penalty of a sample on the wrong side.", above=0)
+    gamma: float = key(1.0, "The kernel is exp(-gamma |x - x'|^2).", above=0)
+    tolerance: float = key(1e-3, "LIBSVM's stopping criterion.", least=LEAST_TOLERANCE)
+    cache_mib: float = key(
+        200.0,
+        "Memory for kernel values, without influence on results. 200 is scikit-learn's default; 500 took longer "
+        "on cod_rna.",
+        above=0,
+        most=MOST_MIB,
+    )
 
     def begin(self, held: Held, rng: np.random.Generator) -> None:
         """There is no state, because there is one round.
@@ -186,39 +169,16 @@ class PpSvmv(Learning):
     The ring begins and ends with the active party. Entries are whole multiples of 2^-40, added modulo 2^64, so the
     mask, uniform on all 64-bit numbers, hides them perfectly and is removed exactly. With two parties the active one
     learns the other's matrix, so the paper requires three. A party sends the N (N + 1) / 2 different entries.
-
-    Parameters
-    ----------
-    kernel : {"rbf", "linear"}
-        exp(-gamma |x - x'|^2), or x'x'.
-    C : float
-        Penalty of a sample on the wrong side.
-    gamma : float
-        gamma of the rbf kernel.
-    tolerance : float
-        LIBSVM's stopping criterion.
-    cache_mib : float
-        Memory for kernel values.
-    memory_gib : float
-        Largest allowed matrix of all inner products.
     """
 
     label: ClassVar[str] = "PP-SVMV"
 
-    kernel: str = "rbf"
-    C: float = 1.0
-    gamma: float = 1.0
-    tolerance: float = 1e-3
-    cache_mib: float = 500.0
-    memory_gib: float = 4.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.kernel in ("rbf", "linear"), "kernel", self.kernel, "rbf or linear")
-        for key in ("C", "gamma", "memory_gib"):
-            value = getattr(self, key)
-            require(0 < value < np.inf, key, value, "a number > 0")
-        require_stopping(self.tolerance, self.cache_mib)
+    kernel: str = key("rbf", "exp(-gamma |x - x'|^2), or x'x'.", among=("rbf", "linear"))
+    C: float = key(1.0, "Penalty of a sample on the wrong side.", above=0)
+    gamma: float = key(1.0, "gamma of the rbf kernel.", above=0)
+    tolerance: float = key(1e-3, "LIBSVM's stopping criterion.", least=LEAST_TOLERANCE)
+    cache_mib: float = key(500.0, "Memory for kernel values.", above=0, most=MOST_MIB)
+    memory_gib: float = key(4.0, "Largest allowed matrix of all inner products.", above=0)
 
     def begin(self, held: Held, rng: np.random.Generator) -> Any:
         """Refuse a matrix that does not fit, and inner products that are too large to be coded."""
@@ -311,32 +271,20 @@ class Nystroem(Learning):
     The active party names M of the samples. Squared distances |x_i - z_m|^2 are sums over the parties, so they go round
     a ring once under a uniform mask, and only the active party sees the sums. As in PP-SVMV they reveal inner products
     of samples, here of N M pairs, and therefore the others' features up to a rotation.
-
-    Parameters
-    ----------
-    landmarks : int
-        M; all samples if there are at most M, which is exact kernel ridge regression.
-    loss : {"square", "squared_hinge"}
-        L = (f - y)^2, kernel ridge regression, or max(0, 1 - y f)^2, a support vector machine.
-    gamma : float
-        K(x, z) = exp(-gamma |x - z|^2).
-    lam : float
-        Regularisation; the bias is not regularised.
     """
 
     label: ClassVar[str] = "Nystroem"
 
-    landmarks: int = 1000
-    loss: str = "square"
-    gamma: float = 1.0
-    lam: float = 1e-6
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(1 <= self.landmarks <= 10**6, "landmarks", self.landmarks, "an integer from 1 to 1000000")
-        require(self.loss in LOSSES, "loss", self.loss, " or ".join(LOSSES))
-        for key in ("gamma", "lam"):
-            require(0 < getattr(self, key) < np.inf, key, getattr(self, key), "a number > 0")
+    landmarks: int = key(
+        1000, "M; all samples if there are at most M, which is exact kernel ridge regression.", least=1, most=1_000_000
+    )
+    loss: str = key(
+        "square",
+        "L = (f - y)^2, kernel ridge regression, or max(0, 1 - y f)^2, a support vector machine.",
+        among=LOSSES,
+    )
+    gamma: float = key(1.0, "K(x, z) = exp(-gamma |x - z|^2).", above=0)
+    lam: float = key(1e-6, "Regularisation; the bias is not regularised.", above=0)
 
     def begin(self, held: Held, rng: np.random.Generator) -> Any:
         """Refuse other labels, equations that do not fit in memory, and distances that are too large to be coded."""

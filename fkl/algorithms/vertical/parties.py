@@ -1,12 +1,13 @@
 """Keys, letters and types that methods over a vertical partition share, in addition to `fkl.contract.parties`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, require
+from fkl.basics.errors import FklError
+from fkl.basics.keys import key
 from fkl.contract import parties
 from fkl.contract.parties import Actor, Groups, Held, Integers, Own, Wire
 from fkl.data.problem import FOLDS
@@ -37,23 +38,18 @@ SCALAR = 8
 
 @dataclass(frozen=True)
 class VerticalMethod(parties.VerticalMethod):
-    """Keys of every method whose parties hold different features of the same samples.
-
-    Parameters
-    ----------
-    fold : int or None
-        For cross-validation: leave the test rows aside and test on this fifth of the others.
-    """
+    """Keys of every method whose parties hold different features of the same samples."""
 
     task: ClassVar[type[Task]] = VerticalTask
     takes_sparse: ClassVar[bool] = False
     """Whether features may be stored sparse."""
 
-    fold: int | None = field(default=None, kw_only=True)
-
-    def __post_init__(self) -> None:
-        folds = f"an integer from 0 to {FOLDS - 1}, or null"
-        require(self.fold is None or 0 <= self.fold < FOLDS, "fold", self.fold, folds)
+    fold: int | None = key(
+        None,
+        "For cross-validation: leave the test rows aside and test on this fifth of the others.",
+        least=0,
+        below=FOLDS,
+    )
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@ from fkl.algorithms.vertical.parties import (
     require_two_classes,
 )
 from fkl.algorithms.vertical.sums import Words, round_the_ring
-from fkl.basics.errors import FklError, require
+from fkl.basics.errors import FklError
+from fkl.basics.keys import key
 from fkl.basics.memory import require_memory
 from fkl.kernels import FeatureBank
 from fkl.kernels.cached_njit import njit_cached
@@ -270,28 +271,13 @@ class FeatureRidge(Learning):
     angles, so the active party's uniform mask hides them perfectly from all others. The active party sees the sums. The
     others' directions are Gaussian and unknown to it, so the sums depend on their features only through the inner
     products of samples, which PP-SVMV gives it directly.
-
-    Parameters
-    ----------
-    angles : int
-        D; there are 2 D features.
-    gamma : float
-        The approximated kernel is exp(-gamma |x - z|^2).
-    lam : float
-        Regularisation; the bias is not regularised.
     """
 
     label: ClassVar[str] = "RFF ridge"
 
-    angles: int = 500
-    gamma: float = 1.0
-    lam: float = 1e-6
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(1 <= self.angles <= 10**6, "angles", self.angles, "an integer from 1 to 1000000")
-        for key in ("gamma", "lam"):
-            require(0 < getattr(self, key) < np.inf, key, getattr(self, key), "a number > 0")
+    angles: int = key(500, "D; there are 2 D features.", least=1, most=1_000_000)
+    gamma: float = key(1.0, "The approximated kernel is exp(-gamma |x - z|^2).", above=0)
+    lam: float = key(1e-6, "Regularisation; the bias is not regularised.", above=0)
 
     def begin(self, held: Held, rng: np.random.Generator) -> Any:
         """Refuse other labels, and sizes that do not fit in memory."""

@@ -14,10 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from fkl.algorithms.vertical.ciphers import Cipher, Keys, Operations, Paillier, Plain, Sorting, require_key_bits
+from fkl.algorithms.vertical.ciphers import (
+    MOST_KEY_BITS,
+    Cipher,
+    Keys,
+    Operations,
+    Paillier,
+    Plain,
+    Sorting,
+    require_key_bits,
+)
 from fkl.algorithms.vertical.parties import Actor, Array, Held, Integers, Learning, Letter, Own, Wire
 from fkl.algorithms.vertical.sums import Part, values_of_letter
-from fkl.basics.errors import FklError, require
+from fkl.basics.errors import FklError
+from fkl.basics.keys import key
 from fkl.basics.memory import require_memory
 from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.functions import Trees
@@ -264,53 +274,41 @@ class SecureBoost(Learning):
     which answers with the samples that go left. g and h are coded as whole multiples of 2^-40, so sums are exact, and
     the trees are those of the same booster on pooled data whatever the cipher; among equal splits the one with the
     lowest feature number wins.
-
-    Parameters
-    ----------
-    trees : int
-        Number of trees.
-    depth : int
-        Maximum number of splits from a root to a leaf.
-    learning_rate : float
-        Factor of the leaves' values.
-    lam : float
-        lambda, l2 regularisation of the leaves.
-    gamma : float
-        Minimum gain of a split, with the factor 1/2 of the paper's gain; half of xgboost's gamma is equivalent.
-    min_child_weight : float
-        Minimum sum of h on each side of a split.
-    bins : int
-        Maximum number of bins of a feature, with about equal numbers of samples; one per value if there are at most
-        this many values.
-    cipher : {"plain", "paillier"}, or a Cipher
-        ``plain`` counts ciphertexts and operations and hides nothing.
-    key_bits : int
-        Length of Paillier's modulus.
     """
 
     label: ClassVar[str] = "SecureBoost"
     compiled_only: ClassVar[bool] = True
 
-    trees: int = 100
-    depth: int = 5
-    learning_rate: float = 0.3
-    lam: float = 1.0
-    gamma: float = 0.0
-    min_child_weight: float = 1.0
-    bins: int = 32
-    cipher: Any = "plain"
-    key_bits: int = 1024
+    trees: int = key(100, "Number of trees.", least=1, most=1_000_000)
+    depth: int = key(5, "Maximum number of splits from a root to a leaf.", least=1, most=16)
+    learning_rate: float = key(0.3, "Factor of the leaves' values.", above=0)
+    lam: float = key(1.0, "lambda, l2 regularisation of the leaves.", least=0)
+    gamma: float = key(
+        0.0,
+        "Minimum gain of a split, with the factor 1/2 of the paper's gain; half of xgboost's gamma is equivalent.",
+        least=0,
+    )
+    min_child_weight: float = key(1.0, "Minimum sum of h on each side of a split.", least=0)
+    bins: int = key(
+        32,
+        "Maximum number of bins of a feature, with about equal numbers of samples; one per value if there are at "
+        "most this many values.",
+        least=2,
+        most=256,
+    )
+    cipher: Any = key(
+        "plain",
+        "``plain`` counts ciphertexts and operations and hides nothing; ``paillier`` hides them. Or a Cipher.",
+        must="plain or paillier",
+    )
+    key_bits: int = key(
+        1024, "Length of Paillier's modulus.", least=128, most=MOST_KEY_BITS, must="an even number from 128 to 16384"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(1 <= self.trees <= 10**6, "trees", self.trees, "an integer from 1 to 1000000")
-        require(1 <= self.depth <= 16, "depth", self.depth, "an integer from 1 to 16")
-        require(0 < self.learning_rate < np.inf, "learning_rate", self.learning_rate, "a number > 0")
-        for key in ("lam", "gamma", "min_child_weight"):
-            require(0 <= getattr(self, key) < np.inf, key, getattr(self, key), "a number >= 0")
-        require(2 <= self.bins <= 256, "bins", self.bins, "an integer from 2 to 256")
         named = isinstance(self.cipher, str) and self.cipher in CIPHERS
-        require(named or is_dataclass(self.cipher), "cipher", self.cipher, " or ".join(CIPHERS))
+        self.require(named or is_dataclass(self.cipher), "cipher")
         require_key_bits(self.key_bits)
 
     @property
