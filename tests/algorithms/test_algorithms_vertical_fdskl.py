@@ -806,7 +806,7 @@ def test_partitions_that_cannot_be_are_refused(change: dict[str, object], messag
         ({"gamma": -1.0}, "gamma=-1.0: must be a number > 0"),
         ({"lam": -1.0}, "lam=-1.0: must be a number >= 0"),
         ({"gamma": 10.0, "lam": 0.1}, "gamma=10.0: must be below 1 / lam = 10 (FDSKL, Theorem 4)"),
-        ({"features": 0}, "features=0: must be an integer >= 1"),
+        ({"features": 0}, "features=0: must be an integer from 1 to 1000000000"),
         ({"batch": 13}, "batch=13: must be at most 12, the rows to learn from"),
         ({"masks": "none"}, "masks=none: must be one of paper, reduced, fresh"),
         ({"fold": 5}, "fold=5: must be an integer from 0 to 4, or null"),
