@@ -38,7 +38,9 @@ class Module:
     def text(self) -> str:
         """Text of its file."""
         path = Path(fkl.__file__).parent.joinpath(*self.name.split(".")[1:])
-        return (path.with_suffix(".py") if not path.is_dir() else path / "__init__.py").read_text(encoding="utf-8")
+        return (package if (package := path / "__init__.py").is_file() else path.with_suffix(".py")).read_text(
+            encoding="utf-8"
+        )
 
     @cached_property
     def tree(self) -> ast.Module:
