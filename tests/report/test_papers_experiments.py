@@ -117,7 +117,7 @@ def test_a_folder_of_one_s_own_can_use_a_paper_s_choices(fkl: Callable, tmp_path
     (tmp_path / "my_conf" / "dekrr" / "data" / "mine.yaml").write_text(own)
     answer = fkl("run", "--cfg", "job", "--config-dir", "my_conf", "+dekrr/data=mine")
     assert answer.code == 0
-    assert "decimals: 2" in answer.out and "raker.Raker" in answer.out
+    assert "decimals: 2" in answer.out and "learners.Raker" in answer.out
     assert "cell" not in answer.out
     answer = fkl("run", "--config-dir", "my_conf", "+dekrr/data=mien")
     assert answer.code == 2 and "did you mean mine?" in answer.err

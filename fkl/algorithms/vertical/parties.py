@@ -36,7 +36,7 @@ SCALAR = 8
 """Bytes of a float64 or int64 on the wire."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class VerticalMethod(parties.VerticalMethod):
     """Keys of every method whose parties hold different features of the same samples."""
 
