@@ -3,15 +3,16 @@
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fkl.basics.errors import plural
 from fkl.config.interpolation import OWN_TABLE
 from fkl.data.baselines import CONSTANTS, not_beaten
 from fkl.runs.metrics import MAIN, main_metric
 from fkl.screen.units import bytes_of, number, percent_apart, seconds, with_spread
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SHORT = {
     "mse_running_mean": "mean target",
@@ -33,7 +34,7 @@ class Verdict(NamedTuple):
     words: str
 
 
-def verdict(summary: pd.DataFrame) -> Verdict:
+def verdict(summary: "pd.DataFrame") -> Verdict:
     """Compare the mean error over replicates with each baseline, starting with the worst result; or judge an audit."""
     if "epsilon_lower" in summary:
         lower = summary["epsilon_lower"]
@@ -54,7 +55,7 @@ def verdict(summary: pd.DataFrame) -> Verdict:
     return Verdict(BELOW, "finished; there is no baseline to compare with")
 
 
-def other_warnings(provenance: dict[str, Any], summary: pd.DataFrame) -> list[str]:
+def other_warnings(provenance: dict[str, Any], summary: "pd.DataFrame") -> list[str]:
     """Further facts about a run's numbers, in addition to the verdict."""
     told = str(provenance.get("warning", "")).removesuffix(not_beaten(summary) or "").removesuffix("; ")
     return [told] if told else []
@@ -82,7 +83,7 @@ def blocks(
     folder: Path,
     provenance: dict[str, Any],
     config: dict[str, Any],
-    summary: pd.DataFrame,
+    summary: "pd.DataFrame",
     waited: float | None = None,
 ) -> list[str]:
     """Lines: the run, and the verdict; numbers by subject; place of the files, and next steps.
@@ -147,11 +148,13 @@ def blocks(
     return [*lines, "  next      fkl compare · all columns: fkl run ... -v"]
 
 
-def all_columns(summary: pd.DataFrame, timing: tuple[str, ...]) -> str:
+def all_columns(summary: "pd.DataFrame", timing: tuple[str, ...]) -> str:
     """Mean and standard deviation over replicates; times have no deviation, because replicates run together."""
     figures = summary.drop(columns="replicate")
     varies = (figures.nunique() != 1) | (len(figures) == 1)  # std of equal numbers may exceed 0
     deviation = figures.std(ddof=1).where(varies, 0.0).drop(list(timing))
+    import pandas as pd
+
     table = pd.DataFrame({"mean": figures.mean(), "sd": deviation}).loc[list(figures)]
     return table.to_string(float_format=lambda value: f"{value:.5g}", na_rep="-")
 
