@@ -520,7 +520,7 @@ def predict(
     keep: tuple[str, ...],
     skip_bad_rows: bool,
 ) -> None:
-    """Predictions of a run with save_model=true for the rows of a file, as CSV."""
+    """Predict the rows of a file by a run with save_model=true, as CSV."""
     from fkl.runs.prediction import write_predictions
 
     write_predictions(Path(run), Path(rows), client, replicate, out, across, keep, skip_bad_rows)
@@ -607,7 +607,7 @@ def compare(
     style: str,
     format: str,
 ) -> None:
-    """Finished runs beside each other: means, tests, ranks, figures, LaTeX.
+    """Put finished runs side by side: means, tests, ranks, figures, LaTeX.
 
     WHERE is a folder of runs, of a sweep, a glob, or KEY=VALUE,VALUE, which runs must fit; outputs if there is none.
     For example: fkl compare algo=pof_mkl,raker dataset=air
@@ -632,7 +632,7 @@ def report(single: bool) -> None:
 @click.option("-v", "--verbose", is_flag=True, help="Also print each statement and its assumptions.")
 @_format
 def bound(run: str, verbose: bool, format: str) -> None:
-    """Whether the theorems of a finished run's method hold in it; exit code 1 where one does not."""
+    """Check whether a method's theorems hold in a finished run; exit code 1 where one does not."""
     from fkl.cli.replay import found
     from fkl.theory.answer import command
 

@@ -160,7 +160,7 @@ class TrimmedMean(Tolerant):
     """The mean of every entry without the f largest and the f smallest values (Yin et al., ICML 2018, Definition 2).
 
     An entry that some clients leave out has the trimmed mean of the others' values, with f of their number, times their
-    share of all clients. Parameters: see `Tolerant`.
+    share of all clients.
     """
 
     def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
@@ -174,7 +174,7 @@ class Krum(Tolerant):
     """The message with the smallest sum of squared distances to its n - f - 2 nearest ones.
 
     Blanchard et al., Machine Learning with Adversaries: Byzantine Tolerant Gradient Descent (NeurIPS 2017). It needs n
-    >= 2 f + 3. An entry that a client leaves out counts as 0. Parameters: see `Tolerant`.
+    >= 2 f + 3. An entry that a client leaves out counts as 0.
     """
 
     def require_clients(self, n: int) -> None:
@@ -212,7 +212,7 @@ class Bulyan(Tolerant):
 
     El Mhamdi, Guerraoui and Rouault, The Hidden Vulnerability of Distributed Learning in Byzantium (ICML 2018). Krum
     chooses a message, and then another one of the others, until there are n - 2 f. It needs n >= 4 f + 3. An entry that
-    a client leaves out counts as 0. Parameters: see `Tolerant`.
+    a client leaves out counts as 0.
     """
 
     def require_clients(self, n: int) -> None:

@@ -89,7 +89,7 @@ class SignFlip(Scaled):
 
 @dataclass(frozen=True)
 class Zero(Attack):
-    """Attackers send zeros. Parameters: see `Attack`."""
+    """Attackers send zeros."""
 
     def false(self, honest: PerClient, turn: Turn, number: int) -> Array:
         """Zeros."""
@@ -113,7 +113,7 @@ class LabelFlip(Attack):
     """Attackers send what they learn if every target y is -y.
 
     An attacker keeps two states: one from true targets, with which it predicts, and one from the others, from which its
-    messages come. Parameters: see `Attack`.
+    messages come.
     """
 
     def client_plays(

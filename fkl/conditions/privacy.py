@@ -98,7 +98,7 @@ class Noise(OnMessages):
 class Central(Noise):
     """Clients clip; the server, which they trust, adds noise to the mean before it uses the mean.
 
-    The noise on the mean with shares s_k is N(0, (sigma C max_k s_k)^2) in every entry. Parameters: see `Noise`.
+    The noise on the mean with shares s_k is N(0, (sigma C max_k s_k)^2) in every entry.
     """
 
     on_a_graph = False
@@ -132,7 +132,7 @@ class Sampled(Central):
     Each client takes part in a round with probability q, independently of everything else (`participation=share`). The
     server divides the sum of messages by q K, however many there are, and adds N(0, (sigma C / (q K))^2), also in a
     round without any. With the usual mean, the number of clients would show, and q would lower epsilon much less.
-    Abadi et al., Deep Learning with Differential Privacy (2016). Parameters: see `Noise`.
+    Abadi et al., Deep Learning with Differential Privacy (2016).
     """
 
     traceable = False
@@ -216,10 +216,7 @@ class NoisyMean(SumOnly):
 
 @dataclass(frozen=True)
 class Local(Noise):
-    """Every client, or agent, clips and adds noise N(0, (sigma C)^2) to every entry itself, before it sends.
-
-    Parameters: see `Noise`.
-    """
+    """Every client, or agent, clips and adds noise N(0, (sigma C)^2) to every entry itself, before it sends."""
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse methods with censoring: noise on a message does not hide the decision to send it."""

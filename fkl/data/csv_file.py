@@ -37,7 +37,7 @@ PER_ROW = 150
 """Bytes of memory that a row takes beside its cells."""
 
 
-def read(path: str, raw: bytes, reading: Reading, least: int = LEAST_ROWS) -> Columns:
+def read(path: str, raw: bytes, reading: Reading) -> Columns:
     """Columns of a text file, plain or compressed as its name says.
 
     Parameters
@@ -46,8 +46,6 @@ def read(path: str, raw: bytes, reading: Reading, least: int = LEAST_ROWS) -> Co
     raw : bytes
         The file's content.
     reading : Reading
-    least : int
-        Rows that there must be.
 
     Raises
     ------
@@ -74,7 +72,7 @@ def read(path: str, raw: bytes, reading: Reading, least: int = LEAST_ROWS) -> Co
     try:
         header = _header_in(comments, words, sign, reading)
         line = comments.count("\n") - header.count("\n") + 1
-        return _read_columns(path, header + words, line, sign, reading, least)
+        return _read_columns(path, header + words, line, sign, reading)
     except csv.Error as error:
         raise FklError(f"{path}, {error}") from None
 
@@ -110,11 +108,11 @@ def _header_in(comments: str, words: str, sign: str, reading: Reading) -> str:
     return named + "\n" if len(next(_read_records(named, sign))[1]) == len(rows[0]) else ""
 
 
-def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading, least: int) -> Columns:
+def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading) -> Columns:
     records = _read_records(words, sign, line)
     head = list(islice(records, 2))
     if not head:
-        raise FklError(f"{path}: empty; must be a table of at least {plural(least, 'row')}")
+        raise FklError(f"{path}: empty; must be a table with rows")
     (line, first), width = head[0], len(head[-1][1])
     header = reading.header
     if header is None:
@@ -136,7 +134,6 @@ def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading,
         rows = _read_any(path, chain(head[bool(header) :], records), sign, width, where, reading)
     columns, lines = rows
     count = len(columns[0].cells)
-    require_rows(path, count, least=least)
     if named_rows and not any(columns[-1].cells):  # it was a sign at the end of all lines but the header
         names, columns, named_rows = checked_names(first, path), columns[:-1], False
     nameless = {name for name, called in zip(names, first, strict=False) if header and not called and not named_rows}

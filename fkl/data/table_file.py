@@ -359,7 +359,7 @@ class TableFile(Keys):
         require(not typed or self.decimal == "point", "decimal", self.decimal, only_text)
 
         def parse() -> Columns:
-            return typed_file.read(path, raw, reading) if typed else csv_file.read(path, raw, reading, least)
+            return typed_file.read(path, raw, reading) if typed else csv_file.read(path, raw, reading)
 
         if cache is None or len(raw) < parsed_tables.LEAST:
             columns = parse()

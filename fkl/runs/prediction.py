@@ -61,7 +61,7 @@ def write_predictions(
     raw = own_file.read(path := str(rows))
     typed = rows.suffix.lower() in typed_file.FORMATS
     reading = model.encoder.reading
-    columns = typed_file.read(path, raw, reading) if typed else csv_file.read(path, raw, reading, least=1)
+    columns = typed_file.read(path, raw, reading) if typed else csv_file.read(path, raw, reading)
     csv_file.require_rows(path, columns.rows, least=1)
     columns = columns.with_zeros(model.encoder.columns)
     cells = {

@@ -370,7 +370,7 @@ ODD = (
 
 
 def _all_of(path, reading):
-    columns = csv_file.read(str(path), path.read_bytes(), reading, 1)
+    columns = csv_file.read(str(path), path.read_bytes(), reading)
     place = [columns.place(row) for row in range(columns.rows)]
     return place, {
         name: (list(column.cells), column.holes.tolist(), column.numbers.tobytes(), column.text, column.padded)

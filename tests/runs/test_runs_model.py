@@ -730,7 +730,7 @@ def test_a_target_of_words_is_predicted_in_words(fkl: Callable[..., Answer]) -> 
         ((".", "rows.csv"), ".: not the folder of a finished run"),
         (("model.npz", "nothing.csv"), "path=nothing.csv: must be a file that is there"),
         (("model.npz", "binary.csv"), "binary.csv, line 1: byte 0xff is not text in UTF-8"),
-        (("model.npz", "empty.csv"), "empty.csv: empty; must be a table of at least 1 row"),
+        (("model.npz", "empty.csv"), "empty.csv: empty; must be a table with rows"),
         (("model.npz", "rows.csv"), "rows.csv: no column c; needed are a, b, c"),
         (("model.npz", "rows.csv", "--replicate", "x"), "Invalid value for '--replicate': 'x' is not a valid integer."),
         (("rows.csv", "rows.csv"), "rows.csv: no model of this version of fkl: it holds no arrays"),

@@ -124,7 +124,7 @@ GOOD_ROWS = "a,b,y\n1,2,3\n4,5,6\n7,8,10\n"
 BATCHES = ("algo=one_shot_ridge", "algo.test_on=last", "dataset=file", "dataset.target=y", "replicates=1")
 BAD_ROWS = {
     "header only": ("a,b,y\n", "0 rows where at least 2 are needed"),
-    "empty": ("", "empty; must be a table of at least 2 rows"),
+    "empty": ("", "empty; must be a table with rows"),
     "other columns": (GOOD_ROWS.replace("a", "z"), "its features are z, b, where the first site has a, b"),
     "one column more": (
         "a,b,c,y\n1,2,3,4\n5,6,7,8\n9,1,2,3\n",

@@ -181,7 +181,7 @@ class Descent(Federated):
 
 @dataclass(frozen=True)
 class OfmklAvg(Descent):
-    """Every client sends the gradients of all kernels; predictions weigh them equally. Parameters: see `Descent`."""
+    """Every client sends the gradients of all kernels; predictions weigh them equally."""
 
     label: ClassVar[str] = "OFMKL-Avg"
     choices_reveal_data: ClassVar[bool] = False
@@ -241,7 +241,7 @@ class VmKoflServer:
 
 @dataclass(frozen=True)
 class VmKofl(Descent):
-    """Theta as in OFMKL-Avg; w_i <- w_i exp(-eta mean_k L_ik) at the server. Parameters: see `Descent`."""
+    """Theta as in OFMKL-Avg; w_i <- w_i exp(-eta mean_k L_ik) at the server."""
 
     label: ClassVar[str] = "vM-KOFL"
     choices_reveal_data: ClassVar[bool] = False
@@ -280,7 +280,7 @@ class VmKofl(Descent):
         return VmKoflServer(theta, server.log_w - self.rate(common.rounds) * up.losses.mean(share))
 
     def log_weights(self, state: Star) -> Array:
-        """Of the server's kernels, (R, N)."""
+        """Log w of the server's kernels, (R, N)."""
         log_w: Array = state.server.log_w
         return log_w
 
@@ -434,7 +434,7 @@ class EmKofl(Descent):
         return EmKoflServer(log_w, average)
 
     def log_weights(self, state: Star) -> Array:
-        """Of the kernels at the server, (R, N)."""
+        """Log w of the kernels at the server, (R, N)."""
         log_w: Array = state.server.log_w
         return log_w
 

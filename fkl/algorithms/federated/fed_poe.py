@@ -89,7 +89,7 @@ class FedPoe(Descent):
         return learned, gradients, Outcome(y_hat, every, lambda: (ab * (w * norms).sum(axis=-1)).sum(axis=-1))
 
     def log_weights(self, state: Star) -> Array:
-        """Of the server's kernels and of a client's own, (R, K, 2, N)."""
+        """Log w of the server's kernels and of a client's own, (R, K, 2, N)."""
         log_w: Array = state.client.log_w
         return log_w
 

@@ -198,8 +198,7 @@ class FomdOms(ModelSelection):
 
     The predicting kernel is drawn by p, the others uniformly. A client computes J kernels, however many there are. The
     theoretical rates, which are the default, are small. With the rates of the authors' script,
-    ``+as_published=fomd_oms``, its error on naval and on wave_farm is 26 times smaller. Parameters: see
-    `ModelSelection`.
+    ``+as_published=fomd_oms``, its error on naval and on wave_farm is 26 times smaller.
     """
 
     label: ClassVar[str] = "FOMD-OMS"
@@ -271,7 +270,7 @@ class Client:
 
 @dataclass(frozen=True)
 class NcoOms(ModelSelection):
-    """Every client runs FOMD-OMS alone. Parameters: see `ModelSelection`.
+    """Every client runs FOMD-OMS alone.
 
     With the rates of the authors' script, ``+as_published=nco_oms``, its error on naval and on wave_farm is 2.7 times
     smaller than with the theoretical rates, which are the default.

@@ -95,7 +95,7 @@ class PofMkl(Descent):
         return Client(updated), Gradients(gradients), Outcome(y_hat, loss, lambda: mixture_norm(w, theta))
 
     def log_weights(self, state: Star) -> Array:
-        """Of every client's kernels, (R, K, N)."""
+        """Log w of every client's kernels, (R, K, N)."""
         log_w: Array = state.client.log_w
         return log_w
 

@@ -169,14 +169,14 @@ def _world_of_learner(common: Common, total: int, x: Array, y: Array) -> World:
 
 @dataclass(frozen=True)
 class PooledRaker(Pooled, Raker):
-    """Parameters: see `Raker`; t in eta_t counts samples, not rounds."""
+    """As `Raker`, but t in eta_t counts samples, not rounds."""
 
     label: ClassVar[str] = "Raker, pooled"
 
 
 @dataclass(frozen=True)
 class PooledAdaRaker(Pooled, AdaRaker):
-    """Parameters: see `AdaRaker`; the lengths of its intervals count samples, not rounds."""
+    """As `AdaRaker`, but the lengths of its intervals count samples, not rounds."""
 
     label: ClassVar[str] = "AdaRaker, pooled"
 
@@ -185,6 +185,6 @@ class PooledAdaRaker(Pooled, AdaRaker):
 
 @dataclass(frozen=True)
 class PooledOmklGf(Pooled, OmklGf):
-    """Parameters: see `OmklGf`; t in eta_t, and `exploring`, count samples, not rounds."""
+    """As `OmklGf`, but t in eta_t, and `exploring`, count samples, not rounds."""
 
     label: ClassVar[str] = "OMKL-GF, pooled"

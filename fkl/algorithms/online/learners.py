@@ -197,7 +197,7 @@ class Omkr(Learner):
         return OmkrState(state.a, after, Played(y_hat, np.zeros(replicates), loss))
 
     def log_weights(self, state: OmkrState) -> Array:
-        """Of the kernels, (R or 1, N)."""
+        """Log w of the kernels, (R or 1, N)."""
         return state.log_w
 
     def weight_falls(self, world: World, outcome: Outcome, t: int) -> Array:
@@ -268,7 +268,7 @@ class Raker(Learner):
         return State(theta, after, played)
 
     def log_weights(self, state: State) -> Array:
-        """Of the kernels, (R, N)."""
+        """Log w of the kernels, (R, N)."""
         return state.log_w
 
     def weight_falls(self, world: World, outcome: Outcome, t: int) -> Array:
@@ -326,7 +326,7 @@ class Rfomkr(Learner):
         return State(theta, after, Played((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1), loss))
 
     def log_weights(self, state: State) -> Array:
-        """Of the kernels, (R or 1, N)."""
+        """Log w of the kernels, (R or 1, N)."""
         return state.log_w
 
     def weight_falls(self, world: World, outcome: Outcome, t: int) -> Array:

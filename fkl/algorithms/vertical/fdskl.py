@@ -48,7 +48,7 @@ class FunctionPart(Letter, kind="function part"):
 
 
 class Shrink(Letter, kind="shrink"):
-    """What coefficients shrink by, on the way to all."""
+    """The factor by which coefficients shrink, to all workers."""
 
 
 LETTERS = (Index, MaskedSum, MaskSum, FunctionPart, Shrink)
