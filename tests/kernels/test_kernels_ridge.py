@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from literal.common import Array
 
-from fkl.kernels import Dictionary, ridge
+from fkl.kernels import Dictionary, hindsight
 from fkl.kernels.hindsight import best_ridge_loss
 
 
@@ -34,7 +34,7 @@ def test_exact_where_all_rows_are_landmarks(lam: float) -> None:
 
 def test_close_with_fewer_landmarks_than_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """With more rows than landmarks the fit is the closed form's within 1 %, and no better in what it minimises."""
-    monkeypatch.setattr(ridge, "WORK", 1200 * 400**2)
+    monkeypatch.setattr(hindsight, "WORK", 1200 * 400**2)
     x, y = sample(1200)
     dictionary = Dictionary(N=1, smallest=0.2, largest=0.2)
     fitted, exact = best_ridge_loss(dictionary, x, y, 1e-3), closed_form(dictionary, 0, x, y, 1e-3)

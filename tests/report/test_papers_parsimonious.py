@@ -67,7 +67,7 @@ def read(number: str) -> pd.DataFrame:
 
 def of(algorithm: str, **keys: object) -> pd.DataFrame:
     """Summary of the run of a learner whose configuration has these keys in `algo` or `dataset`."""
-    for folder in Path("outputs/runs").glob("*-parsimonious-*"):
+    for folder in Path("outputs/runs").glob("*-p[fc]-*"):
         config = yaml.safe_load((folder / "config.yaml").read_text())
         if config["algo"]["_target_"].endswith(f".{algorithm.title()}") and all(
             {**config["dataset"], **config["algo"]}.get(key) == value for key, value in keys.items()
@@ -139,7 +139,7 @@ def test_machines_stand_beside_the_learners(runs: Callable) -> None:
      ("scaling: none", "scaling: unit_box"), ("widths: null", "widths: [1.0]"), ("seed: 0", "seed: 1")],
 )  # fmt: skip
 def test_a_run_off_the_protocol_or_on_other_splits_is_no_answer(runs: Callable, mine: str, other: str) -> None:
-    for config in Path("outputs/runs").glob("ellipses-parsimonious-*/config.yaml"):
+    for config in Path("outputs/runs").glob("ellipses-p[fc]-*/config.yaml"):
         assert mine in config.read_text()
         config.write_text(config.read_text().replace(mine, other, 1))
         sign(config.parent)

@@ -122,7 +122,7 @@ def test_time_is_the_algorithm_s_alone(given: Experiment, monkeypatch: pytest.Mo
         clock["now"] += 1.0
         return step(self, *args)  # type: ignore[arg-type]
 
-    for module in ("rounds", "local"):
+    for module in ("rounds", "base"):
         monkeypatch.setattr(f"fkl.engines.{module}.perf_counter", lambda: clock["now"])
     monkeypatch.setattr(StreamJudge, "enter", slow_enter)
     monkeypatch.setattr(type(given.algorithm), "step", timed_step)
