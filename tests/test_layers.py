@@ -22,7 +22,7 @@ LAYERS = {
     "conditions": ("fkl.conditions",),
     "algorithms": ("fkl.algorithms",),
     "engines": ("fkl.engines",),
-    "runs": ("fkl.runs", "fkl.report.figures", "fkl.report.colours", "fkl.screen.run", "fkl.screen.run"),
+    "runs": ("fkl.runs", "fkl.report.figures", "fkl.report.colours"),
     "report": ("fkl.report",),
     "conformance": ("fkl.conformance",),
     "papers": ("fkl.papers",),

@@ -275,7 +275,7 @@ def run(
 
         print(OmegaConf.to_yaml(config, resolve=resolve), end="")
         return
-    from fkl.sweeps.job import run_single
+    from fkl.runs.command import run_single
 
     run_single(config, words, verbose, quiet)
 

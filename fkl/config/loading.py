@@ -9,13 +9,10 @@ import math
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, asdict, fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
-
-from omegaconf import OmegaConf, ValidationError
-from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
+from typing import Any, get_args, get_origin, get_type_hints
 
 from fkl.basics.errors import BadValue, FklError, key_prefix, own_lines, require, with_own_line
 from fkl.config import digest as source
@@ -38,6 +35,10 @@ PARTS = {
     "logger": ("begin", "round", "end", "fail"),
 }
 """Attribute that identifies the class of a node."""
+NAMES_OF_TYPES = {dict: "names with words", int: "an integer", float: "a number", bool: "true or false", str: "a word"}
+WORDS_OF_BOOL = dict.fromkeys(("true", "yes", "y", "on", "1"), True) | dict.fromkeys(
+    ("false", "no", "n", "off", "0"), False
+)
 
 
 def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
@@ -154,25 +155,23 @@ def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...
     object, dict
         The object, and the values with defaults for omitted keys, which then name the same run.
     """
-    schema = OmegaConf.structured(target)
-    OmegaConf.set_readonly(schema, False)
-    nested = {one.name: one.type for one in fields(target) if isinstance(one.type, type) and is_dataclass(one.type)}
-    for key, value in values.items():
-        if key in nested and isinstance(value, dict):
+    types = get_type_hints(target)
+    keys = {one.name: one for one in fields(target) if one.init}
+    for key in values:
+        if key not in keys:
+            known = ", ".join(sorted([*keys, *also]))
+            raise FklError(f"{group + '.' if group else ''}{key}: no such key; there are {known or 'none'}")
+    plain = {}
+    for key, one in keys.items():
+        default = one.default if one.default_factory is MISSING else one.default_factory()
+        value = values.get(key, default)
+        if is_dataclass(types[key]) and isinstance(value, dict):
             with key_prefix(f"{group}.{key}"):
-                value, _ = build(nested[key], value, f"{group}.{key}")
-        if isinstance(value, dict):
-            value = {str(name): one for name, one in value.items()}  # a column without a name is called by its number
+                value, _ = build(types[key], value, f"{group}.{key}")
         try:
-            schema[key] = value
-            if isinstance(schema[key], bool) and isinstance(value, int | float):
-                require(value in (0, 1), key, value, "true or false")  # OmegaConf converts any integer to true
-        except ConfigKeyError:
-            known = ", ".join(sorted([*map(str, schema), *also]))
-            raise FklError(f"{group + '.' if group else ''}{key}: no such key; there are {known or 'none'}") from None
-        except (ValidationError, OmegaConfBaseException, OverflowError) as error:
-            raise BadValue(key, value, _allowed_by_type(target, key, error)) from None
-    plain: dict[str, Any] = OmegaConf.to_container(schema)  # type: ignore[assignment]
+            plain[key] = "???" if value is MISSING else _as_type(value, types[key])
+        except (ValueError, TypeError, LookupError, OverflowError):
+            raise BadValue(key, value, _in_words(types[key])) from None
     built = target(**plain)  # its own limits are more specific than the general ones
     for key, value in plain.items():
         # General limits of numbers, also inside lists, so no class has to check them
@@ -192,18 +191,35 @@ def _single_values(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _allowed_by_type(target: type, key: str, error: Exception) -> str:
+def _as_type(value: Any, kind: Any) -> Any:
+    """A value as a field's type; text may stand for a number. An error of Python's own if it cannot."""
+    inner = get_args(kind)
+    if isinstance(value, dict):
+        value = {str(name): one for name, one in value.items()}  # a column without a name is called by its number
+    if kind is Any or (value is None and type(None) in inner):
+        return value
+    if type(None) in inner:
+        return _as_type(value, inner[0])
+    if is_dataclass(value):
+        return asdict(value)
+    if get_origin(kind) is list and isinstance(value, list | tuple):
+        return [_as_type(one, inner[0]) for one in value]
+    if get_origin(kind) is dict and isinstance(value, dict):
+        return {name: _as_type(one, inner[1]) for name, one in value.items()}
+    if kind is bool and isinstance(value, bool | int | str):
+        return WORDS_OF_BOOL[str(value).lower()]
+    if kind in (int, float) and type(value) in (int, str, kind):
+        return kind(value)
+    if kind is str and isinstance(value, bool | int | float | str):
+        return str(value)
+    raise TypeError
+
+
+def _in_words(kind: Any) -> str:
     """The values that a field's type allows, as text."""
-    annotation = str(next(one.type for one in target.__dataclass_fields__.values() if one.name == key))  # type: ignore[attr-defined]
-    words = {
-        "dict": "names with words",
-        "int": "an integer",
-        "float": "a number",
-        "bool": "true or false",
-        "str": "a word",
-    }
-    for name, meaning in words.items():
-        if name in annotation:
-            listed = f"{annotation.count('list') * 'a list of '}{meaning}"
-            return listed + (" or null" if "None" in annotation else "")
-    return str(error).splitlines()[0]
+    inner = get_args(kind)
+    if type(None) in inner:
+        return f"{_in_words(inner[0])} or null"
+    if get_origin(kind) is list:
+        return f"a list of {_in_words(inner[0])}"
+    return NAMES_OF_TYPES.get(get_origin(kind) or kind, "another type")

@@ -17,9 +17,9 @@ from fkl.data.store import DataFile, Store
 from fkl.report.compare.labels import flat, key_values, varying
 from fkl.report.embedded_images import REDUCED, Picture, embedded
 from fkl.report.tables import Table, word
+from fkl.runs.command import SHORT, verdict
 from fkl.runs.finished_runs import Collected, FinishedRun, entries
 from fkl.runs.metrics import main_metric
-from fkl.screen.run import SHORT, verdict
 from fkl.screen.units import with_spread
 
 ENVIRONMENT = ("fkl", "commit", "python", "processor", "cores", "machine", "blas", "packages")

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError, in_one_line, require
 from fkl.config import load as checked
 from fkl.config.compose import compose
+from fkl.runs.command import blocks
 from fkl.runs.finished_runs import FinishedRun, read_run
 from fkl.runs.model import Model
 from fkl.runs.model import load as load_model
 from fkl.runs.play import execute
 from fkl.screen.messages import showing, warning
-from fkl.screen.run import blocks
 
 __all__ = ["Result", "load", "load_model", "run"]
 

@@ -206,7 +206,7 @@ def workspace(run: Run) -> Iterator[Path]:
         raise
 
 
-def finish(run: Run, folder: Path, notes: dict[str, Any]) -> None:
+def complete(run: Run, folder: Path, notes: dict[str, Any]) -> None:
     """Complete a workspace that has tables and figures, and move it to the run's place in one step.
 
     Parameters

@@ -11,7 +11,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import monotonic
-from typing import Any, Protocol
+from types import TracebackType
+from typing import Any, Protocol, Self
 
 import numpy as np
 import yaml
@@ -197,8 +198,10 @@ LIMIT_S = {"begin": 60.0, "round": 60.0, "end": 600.0, "fail": 600.0}
 """Maximum duration of a call of a logger; at the end it may send all files."""
 
 
-class Following:
-    """The loggers of a run; one that raises is not called again.
+class Loggers:
+    """The loggers of a run: each learns that it begins, what its rounds gave, and how it ended.
+
+    One that raises is not called again.
 
     Parameters
     ----------
@@ -214,27 +217,36 @@ class Following:
             name: logger if isinstance(logger, local) else _InThread(logger) for name, logger in run.loggers.items()
         }
         self._experiment, self._tables = experiment, tables
-        self._first, self._told = -1, 0
+        self._run, self._first, self._logged = run, -1, 0
         self._next = monotonic() + EVERY_S
+
+    def __enter__(self) -> Self:
+        self._call("begin", self._run)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is not None:
+            with suppress(CannotWriteError):  # the error that ended the run is reported
+                self._call("fail", str(error) or type(error).__name__)
 
     def watch(self, chunk: Chunk, done: int) -> None:
         """Log the finished rounds of running replicates; their judge knows how many are booked."""
         if self._loggers and monotonic() >= self._next:
-            self.tell(chunk, min(done, getattr(chunk.judge, "booked", 0)))
+            self.log(chunk, min(done, getattr(chunk.judge, "booked", 0)))
 
-    def tell(self, chunk: Chunk, done: int) -> None:
+    def log(self, chunk: Chunk, done: int) -> None:
         """Log everything new in the first rounds of some replicates."""
         if chunk.first != self._first:
-            self._first, self._told = chunk.first, 0
+            self._first, self._logged = chunk.first, 0
         start = monotonic()
-        if self._loggers and done > self._told:
+        if self._loggers and done > self._logged:
             replicates = range(chunk.first, chunk.first + chunk.ledger.shape[0])
             with np.errstate(all="ignore"):  # of rounds that are not finished
                 table = rounds_so_far(self._experiment, chunk, done, self._tables.comparison)
-            for t, row in enumerate(table[self._told :].to_dict("records"), start=self._told + 1):
+            for t, row in enumerate(table[self._logged :].to_dict("records"), start=self._logged + 1):
                 metrics = {str(name): float(value) for name, value in row.items() if math.isfinite(value)}
-                self.each("round", t, replicates, metrics)
-            self._told = done
+                self._call("round", t, replicates, metrics)
+            self._logged = done
         end = monotonic()
         self._next = end + max(EVERY_S, (end - start) / SHARE)
 
@@ -242,13 +254,14 @@ class Following:
         """Log the files of the finished run."""
         if self._loggers:
             means = read_summary(folder).drop(columns="replicate").mean()
-            self.each("end", folder, {str(name): float(value) for name, value in means.items() if math.isfinite(value)})
+            finite = {str(name): float(value) for name, value in means.items() if math.isfinite(value)}
+            self._call("end", folder, finite)
 
-    def each(self, method: str, *told: Any) -> None:
+    def _call(self, method: str, *arguments: Any) -> None:
         """Call a method of every logger."""
         for name, logger in list(self._loggers.items()):
             try:
-                getattr(logger, method)(*told)
+                getattr(logger, method)(*arguments)
             except CannotWriteError:  # a gap that no one would notice
                 del self._loggers[name]
                 raise
@@ -262,46 +275,33 @@ class _InThread:
 
     def __init__(self, logger: Any) -> None:
         self._logger, self._works = logger, True
-        self._told: SimpleQueue[tuple[str, tuple[Any, ...]] | None] = SimpleQueue()
-        self._ended: SimpleQueue[BaseException | None] = SimpleQueue()
-        Thread(target=copy_context().run, args=(self._follow,), daemon=True).start()
+        self._calls: SimpleQueue[tuple[str, tuple[Any, ...]] | None] = SimpleQueue()
+        self._answers: SimpleQueue[BaseException | None] = SimpleQueue()
+        Thread(target=copy_context().run, args=(self._work,), daemon=True).start()
 
     def __getattr__(self, method: str) -> Callable[..., None]:
         return partial(self._call, method)
 
-    def _call(self, method: str, *told: Any) -> None:
+    def _call(self, method: str, *arguments: Any) -> None:
         if not self._works:  # an interruption has come while the run waited for it
             return
         self._works = False
-        self._told.put((method, told))
+        self._calls.put((method, arguments))
         try:
-            error = self._ended.get(timeout=LIMIT_S[method])
+            error = self._answers.get(timeout=LIMIT_S[method])
         except Empty:
             error = TimeoutError(f"no answer in {LIMIT_S[method]:g} s")
         self._works = error is None and method not in ("end", "fail")
         if not self._works:
-            self._told.put(None)
+            self._calls.put(None)
         if error is not None:
             raise error
 
-    def _follow(self) -> None:
-        while call := self._told.get():
-            method, told = call
+    def _work(self) -> None:
+        while call := self._calls.get():
+            method, arguments = call
             try:
-                getattr(self._logger, method)(*told)
-                self._ended.put(None)
+                getattr(self._logger, method)(*arguments)
+                self._answers.put(None)
             except BaseException as error:  # raised where the logger was called
-                self._ended.put(error)
-
-
-@contextmanager
-def following(run: Run, experiment: Experiment, tables: Tables) -> Iterator[Following]:
-    """Inform a run's loggers that it begins, and how it ended if the block raises."""
-    loggers = Following(run, experiment, tables)
-    loggers.each("begin", run)
-    try:
-        yield loggers
-    except BaseException as error:
-        with suppress(CannotWriteError):  # the error that ended the run is reported
-            loggers.each("fail", str(error) or type(error).__name__)
-        raise
+                self._answers.put(error)

@@ -1,40 +1,51 @@
 """One run, from a checked configuration to a folder of records: prepare, play, finish."""
 
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
+import numpy as np
 from numba.core import event
 from tqdm import tqdm
 
-from fkl.basics.errors import key_prefix, require
+from fkl.basics.errors import in_one_line, key_prefix, plural, require
+from fkl.basics.files import writing
 from fkl.basics.memory import limited_to_free_memory
+from fkl.conditions import Wrapped
 from fkl.config import Run, engine
+from fkl.data.baselines import not_beaten
+from fkl.data.problem import COMPLETE
 from fkl.engines.base import Engine
-from fkl.engines.divergence import DivergedError
+from fkl.engines.divergence import DivergedError, worse_than_zero
 from fkl.engines.experiment import Experiment
-from fkl.engines.rounds import Chunk, simulate
-from fkl.runs.finish import about, finish, of_clients_gone, title_of
+from fkl.engines.rounds import simulate
+from fkl.kernels.dictionary import AroundMedian
 from fkl.runs.folder import (
     DIVERGED,
     add_file,
+    complete,
     finished,
     forget_failed,
     is_locked,
     locked,
     provenance,
+    read_summary,
     recovered,
     workspace,
     write_failed,
 )
-from fkl.runs.loggers import following
+from fkl.runs.loggers import Loggers
 from fkl.runs.model import FILE as MODEL
 from fkl.runs.model import Model
 from fkl.runs.prepare import prepare
-from fkl.runs.tables import Tables, summary_columns
+from fkl.runs.tables import LOSSES, Tables, summary_columns
 from fkl.screen.messages import say, warning
+
+SAMPLES = 1000
+"""Samples that tell whether a feature hides the others."""
+ALL_OF_NORM = 0.99
 
 
 def execute(run: Run, progress: bool = True) -> bool:
@@ -51,6 +62,9 @@ def execute(run: Run, progress: bool = True) -> bool:
     fkl.basics.errors.FklError
         For any error that the user can correct; nothing is then written, except for the rows before a divergence.
     """
+    if run.settings.objective is not None and hasattr(run.algo, "fold"):
+        allowed = "a fold of the training samples, since a search must not see the samples tested on"
+        require(run.algo.fold is not None, "algo.fold", None, allowed)
     with engine(run.settings.engine).opened() as player:
         done = finished(run)
         if not done or is_locked(run.folder):
@@ -67,28 +81,141 @@ def execute(run: Run, progress: bool = True) -> bool:
 
 def play(run: Run, engine: Engine, progress: bool = True) -> None:
     """Play a run that has not been played, into its folder; a bar on stderr shows its progress."""
+    settings = run.settings
     with limited_to_free_memory():
         experiment = prepare(run)
-    wanted = run.settings.objective
+    wanted = settings.objective
     if wanted is not None:
         with key_prefix("algo"):
             columns = summary_columns(experiment)[1:]
         require(wanted in columns, "objective", wanted, f"one of {', '.join(columns)}")
     engine.announce()
-    threads = run.settings.threads or experiment.engine.threads
+    threads = settings.threads or experiment.engine.threads
+    rounds = settings.replicates * experiment.problem.rounds
+    digest = f"{run.digest}, functions kept" if settings.save_model else run.digest
     with workspace(run) as folder:
-        with Desk(run, experiment, folder, progress) as desk:
-            watch = desk.loggers.watch if run.loggers else None
-            how = threads, run.settings.chunk, desk.progress.advance, desk.checkpoint, watch, run.settings.save_model
+        tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
+        checkpoint = experiment.engine.checkpoint(folder, settings.checkpoint_s, digest, tables)
+        with Progress(title_of(run), rounds, progress) as bar, Loggers(run, experiment, tables) as loggers:
+            watch = loggers.watch if run.loggers else None
+            how = threads, settings.chunk, bar.advance, checkpoint, watch, settings.save_model
             try:
                 with key_prefix("algo"):
                     for chunk in simulate(experiment, *how):
-                        desk.write(chunk)
+                        tables.append(chunk)
+                        loggers.log(chunk, len(chunk.elapsed))
             except DivergedError as error:
-                desk.write_failed(error)
+                rows, notes = tables.rounds_before(error), {**about(run), DIVERGED: True}
+                error.folder = write_failed(run.failed_folder, run.resolved, str(error), run.digest, rows, notes)
+                loggers.log(error.failed, error.t)
                 raise
-        finish(run, experiment, desk.tables, folder)
-    desk.loggers.end(run.folder)
+        finish(run, experiment, tables, folder)
+    loggers.end(run.folder)
+
+
+def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> None:
+    """Complete the folder of a run after its rounds, and move it to its place."""
+    title, summary = title_of(run), read_summary(folder)
+    # Entries of provenance.json about the run itself
+    problem = experiment.problem
+    own = hasattr(run.dataset, "reading")  # a table of the user's own
+    notes: dict[str, Any] = {
+        **about(run),
+        "sizes": experiment.task.describe(),
+        "rounds": tables.curves.mean.shape[1],
+        "clients": problem.clients,
+        "features": problem.dimension,
+        "rows_left_out": problem.rows_left_out + getattr(problem, "incomplete", COMPLETE).rows,
+        "scaling_from": "training rows" if own and not experiment.task.judged_as_it_learns else "all rows",
+        "threads": run.settings.threads,
+        "scalars_by_kind": tables.kinds,
+    }
+    if isinstance(run.kernels, AroundMedian):
+        notes["bandwidths"] = experiment.dictionary.bandwidths.tolist()
+    if (graph := experiment.topology) is not None:
+        notes["topology"] = {
+            "agents": graph.agents,
+            "edges": graph.edges,
+            "spectral_gap": graph.spectral_gap,
+            "links": graph.listed.tolist(),
+        }
+    notes |= experiment.engine.notes()
+    # Warnings about numbers that are finite but not a valid result
+    warnings = [*experiment.algorithm.warnings(summary)] if isinstance(experiment.algorithm, Wrapped) else []
+    if "converged" in summary and summary["converged"].min() < 1:
+        warnings.append(
+            "the steps ended before the duality gap was as small as asked for, see the columns converged and gap"
+        )
+    if own and run.settings.scaling == "unit_ball":
+        warnings += _hidden_by_one_feature(experiment)
+    idle = [why for one in run.conditions.values() if hasattr(one, "idle") and (why := one.idle(problem))]
+    warnings += [f"{why}: as without it" for why in idle]
+    ways = [f"{way}_bytes" for way in ("uplink", "broadcast", "link") if f"{way}_bytes" in summary]
+    alone = experiment.topology is None or run.settings.learners != "federated"
+    if ways and not alone and not summary[ways].to_numpy().any():
+        warnings.append("nothing was sent in any round: each client learned alone")
+    error = next((name for name in ("mse", "train_mse", "test_mse") if name in summary), None)
+    if error is not None and (worse := worse_than_zero(experiment.task.targets, summary[error].to_numpy())):
+        warnings.append(worse)
+    elif above := not_beaten(summary):
+        warnings.append(above)
+    if run.settings.save_model and len(tables.learned) == run.settings.replicates:
+        model = Model.from_experiment(experiment, run.dataset, tables.learned)
+        model.save(folder / MODEL)
+        warnings = [*absent_clients(experiment, model), *warnings]
+    if tables.row_losses:
+        tables.write_row_losses(folder / LOSSES)
+    if warnings:
+        notes["warning"] = "; ".join(warnings)
+    if run.settings.figures != "none":
+        from fkl.report.figures import draw_run, styled  # imports matplotlib, a third of the time of a small run
+
+        with writing(run.folder), styled("paper" if run.settings.figures == "paper" else "screen"):
+            of_conditions = experiment.algorithm.panels if isinstance(experiment.algorithm, Wrapped) else {}
+            panels = {**experiment.task.panels(), **of_conditions}
+            draw_run(folder, tables.curves, summary, run.algo.label, title, panels)
+    complete(run, folder, notes)
+
+
+def _hidden_by_one_feature(experiment: Experiment) -> list[str]:
+    """A warning where one feature is nearly all of the samples' norm, which hides the others from methods."""
+    problem = experiment.problem
+    x = problem.x if experiment.task.of_features else experiment.task.sample_rows(SAMPLES)
+    squares = np.square(x, dtype=np.float64).sum(axis=0)
+    largest, encoder = int(squares.argmax()), problem.encoder
+    share = squares[largest] / squares.sum()
+    if share <= ALL_OF_NORM or encoder is None or len(squares) < 2:
+        return []
+    name = in_one_line(encoder.feature_names[largest])
+    return [
+        f"{name} is {share:.1%} of the features' norm and hides the others; scaling=unit_box gives each the same range"
+    ]
+
+
+def absent_clients(experiment: Experiment, model: Model) -> Iterator[str]:
+    """Warning about functions of clients that were absent at the end, while the others continued to learn."""
+    if not model.personal:
+        return
+    never = [np.flatnonzero(~one.reached) for one in model.learned]
+    if any(map(len, never)):
+        clients = ", ".join(sorted({str(k) for some in never for k in some}, key=int))
+        yield f"clients {in_one_line(clients)} took part in no round: the model has no function of theirs"
+    gone = int((~experiment.problem.present[-1]).sum())
+    if gone:
+        yield (
+            f"{gone} of {plural(experiment.problem.clients, 'client')} had no sample in the last round: in the model "
+            "their own part is of the last round they had, what all share of the run's, and the two may not fit"
+        )
+
+
+def title_of(run: Run) -> str:
+    """Names of a run on a terminal, and in its figures."""
+    return f"{run.algo.label} on {run.dataset.name}"
+
+
+def about(run: Run) -> dict[str, Any]:
+    """Name a run: its data set, its method, and the user's settings."""
+    return {"dataset": run.dataset.name, "algorithm": run.algo.label, "words": [*run.words]}
 
 
 def add_model(run: Run, progress: bool = True) -> None:
@@ -105,59 +232,8 @@ def add_model(run: Run, progress: bool = True) -> None:
     if len(learned) == settings.replicates:
         model = Model.from_experiment(experiment, run.dataset, learned)
         add_file(run, MODEL, model.save)
-        for text in of_clients_gone(experiment, model):
+        for text in absent_clients(experiment, model):
             warning(f"{title}: {text}")
-
-
-class Desk:
-    """Writes the results of a run's rounds to the folder in which the run is made.
-
-    Parameters
-    ----------
-    run : Run
-    experiment : Experiment
-        The part of this process.
-    folder : Path
-    progress : bool
-        Whether a bar shows the rounds.
-
-    Attributes
-    ----------
-    tables : Tables
-    checkpoint : Checkpoint
-    progress : Progress
-    loggers : Following
-        The last two exist inside ``with Desk(...)``.
-    """
-
-    def __init__(self, run: Run, experiment: Experiment, folder: Path, progress: bool = True) -> None:
-        self._run, self._experiment, self._shown = run, experiment, progress
-        self.tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
-        digest = f"{run.digest}, functions kept" if run.settings.save_model else run.digest
-        self.checkpoint = experiment.engine.checkpoint(folder, run.settings.checkpoint_s, digest, self.tables)
-
-    def __enter__(self) -> Self:
-        rounds = self._run.settings.replicates * self._experiment.problem.rounds
-        with ExitStack() as opened:  # closes the bar if a logger cannot begin
-            self.progress = opened.enter_context(Progress(title_of(self._run), rounds, self._shown))
-            self.loggers = opened.enter_context(following(self._run, self._experiment, self.tables))
-            self._open = opened.pop_all()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._open.__exit__(kind, error, at)
-
-    def write(self, chunk: Chunk) -> None:
-        """Write the results of some replicates that have ended."""
-        self.tables.append(chunk)
-        self.loggers.tell(chunk, len(chunk.elapsed))
-
-    def write_failed(self, error: DivergedError) -> None:
-        """Write the rounds before the one in which a method diverged."""
-        run, rows = self._run, self.tables.rounds_before(error)
-        notes = {**about(run), DIVERGED: True}
-        error.folder = write_failed(run.failed_folder, run.resolved, str(error), run.digest, rows, notes)
-        self.loggers.tell(error.failed, error.t)
 
 
 class Progress(event.Listener):  # type: ignore[misc]

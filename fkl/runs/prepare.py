@@ -62,19 +62,19 @@ def prepare(run: Run) -> Experiment:
     if settings.learners == "federated":
         method = wrap(run.algo, run.conditions, run.network.loss, getattr(run.network, "deadline_s", None))
     experiment = Experiment(
-        task.problem,
-        kernels,
-        run.network,
-        method,
-        settings.seed,
-        settings.replicates,
-        settings.precision,
-        topology,
-        task.redraw,
-        engine(settings.engine),
-        run.conditions.get("links"),
-        settings.metrics or {},
-        run.intervals,
+        problem=task.problem,
+        dictionary=kernels,
+        network=run.network,
+        algorithm=method,
+        seed=settings.seed,
+        replicates=settings.replicates,
+        precision=settings.precision,
+        topology=topology,
+        redraw=task.redraw,
+        engine=engine(settings.engine),
+        links=run.conditions.get("links"),
+        metrics=settings.metrics or {},
+        intervals=run.intervals,
     )
     # Check that conditions name kinds of message that the method sends.
     for group, condition in run.conditions.items():

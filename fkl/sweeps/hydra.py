@@ -28,9 +28,8 @@ from fkl.config.choices import Choices, no_such_key, not_known
 from fkl.config.compose import compose, parsed, quoted, read_words, sweep_of
 from fkl.config.interpolation import resolved
 from fkl.sweeps import optuna
-from fkl.sweeps.closing_list import listed
 from fkl.sweeps.count import count_jobs, first_job
-from fkl.sweeps.job import run_job
+from fkl.sweeps.job import listed, run_job
 from fkl.sweeps.launcher_keys import require_allowed, require_folder
 from fkl.sweeps.launchers import Launcher
 

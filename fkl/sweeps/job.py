@@ -1,115 +1,145 @@
-"""One run of `fkl run`: alone, or as a job of a sweep, in this process or in a launcher's worker.
+"""The jobs of a sweep, in this process or in a launcher's workers: their work, their notes, and the closing list.
 
-Code for playing, drawing and writing is imported after a configuration has been checked.
+A launcher may run jobs anywhere, so they share only a folder: `hydra.sweep.dir`.
 """
 
 import json
 import math
+import re
+import shlex
 import sys
 import time
-import traceback
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from filelock import FileLock, Timeout
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fkl.basics.errors import FklError, library_error, own_lines, printable, require, with_own_line
-from fkl.basics.files import CannotWriteError, write_text
+from fkl.basics.errors import FklError, library_error, plural, printable, require, with_own_line
+from fkl.basics.files import require_files_in, write_text, writing
 from fkl.config import Run, load
 from fkl.engines.divergence import DivergedError
+from fkl.runs.command import objective, other_warnings, verdict, write_traceback
+from fkl.screen.messages import say, warning
 from fkl.screen.streams import streams
-from fkl.sweeps.closing_list import DIVERGED, FAILED, FINISHED, NOT_RUN, NOTES, PLAN, SKIPPED, WRONG, read_notes
+from fkl.screen.units import number, seconds
+
+NOTES, PLAN, LIST, COMPOSED = ".fkl-sweep", "plan.json", "jobs.csv", "multirun.yaml"
+"""Names in a sweep's folder: notes of its jobs while it runs, including the plan, the closing list, and Hydra's own."""
+FIRST_COLUMNS = ["job", "state", "seconds", "overrides", "folder", "message"]
+COLUMNS = [*FIRST_COLUMNS, "metric", "mean"]
+"""Columns of the closing list. Older lists also have the first ones, which identify a list as fkl's."""
+FINISHED, SKIPPED, DIVERGED, FAILED, NOT_RUN = "finished", "finished already", "diverged", "failed", "not run"
+DONE, WRONG = (FINISHED, SKIPPED, DIVERGED), (DIVERGED, FAILED)
+"""States of jobs that are compared, and states that cause exit code 2 of a sweep."""
 
 
-def run_single(config: dict[str, Any], words: tuple[str, ...], verbose: bool = False, quiet: bool = False) -> None:
-    """Do a run that is not a job of a sweep, and show the result.
+@contextmanager
+def listed(folder: Path, plan: dict[str, Any], quiet: bool) -> Iterator[None]:
+    """Let jobs write notes to a sweep's folder in this block, and print the results after it.
 
     Parameters
     ----------
-    config : dict
-    words : tuple of str
-        Words of the command line.
-    verbose : bool
-        Whether to show all columns of the summary.
+    folder : Path
+    plan : dict
+        For `run_job`: the number of jobs, the swept keys, and what they print.
     quiet : bool
-        Whether to show only warnings.
+        Whether only the closing table is printed.
+
+    Raises
+    ------
+    SystemExit
+        With code 2 if a job failed.
+    """
+    with _folder_of_notes(folder) as notes:
+        write_text(notes / PLAN, json.dumps({**plan, "started": time.time()}))
+        yield
+        ended = read_notes(notes)
+    counts = Counter(note["state"] for note in ended)
+    wrong = [note for note in ended if note["state"] in WRONG]
+    for line in (*grouped(ended, FAILED, plan["swept"]), *grouped(ended, DIVERGED, plan["swept"])):
+        warning(line)
+    # A comparison of the runs, if there are two or more
+    done = [note for note in ended if note["state"] in DONE]
+    metrics = [note["metric"] for note in done if "metric" in note]
+    if len({note["folder"] for note in done}) > 1 and metrics:
+        from fkl.report.compare import MOST_ROWS, compare
+
+        try:
+            compared = compare(folder, max(dict.fromkeys(metrics), key=metrics.count))
+            say("")
+            place = {Path(note["folder"]).resolve(): at for at, note in reversed([*enumerate(done)])}
+            methods = {run.folder: cell.method for cell, runs in compared.cells.runs.items() for run in runs}
+            asked = sorted(methods, key=lambda run: place.get(run, len(place)))
+            compared.pivot.show(MOST_ROWS, order=[*dict.fromkeys(methods[run] for run in asked)])
+            say(*compared.conclusions)
+        except FklError as error:  # such as a run that has changed since then: the sweep is still complete
+            warning(f"not compared: {error}")
+    if not quiet:
+        states = ", ".join(f"{number} {state}" for state, number in counts.most_common())
+        say("", f"{plural(len(ended), 'run')}: {states}")
+        say(f"  list  {folder / LIST}", f"  next  fkl compare {shlex.quote(str(folder))}: tests, figures, LaTeX")
+    if wrong:
+        sys.exit(2)
+
+
+@contextmanager
+def _folder_of_notes(folder: Path) -> Iterator[Path]:
+    """Folder of the notes of a running sweep, which become its closing list; only its own files are deleted.
 
     Raises
     ------
     fkl.basics.errors.FklError
-    SystemExit
-        With code 1 for an error in the user's own code, after showing its lines; `verbose` also shows those behind an
-        FklError.
+        If the folder belongs to another running sweep, or has the user's files that a sweep would overwrite.
     """
-    run, start = None, time.monotonic()
-    try:
-        run = load(config, words)
-        played = _execute(run, progress=not quiet)
-    except FklError as error:
-        if verbose and error.__cause__ is not None:
-            _show_own_lines(error.__cause__)
-        raise
-    except Exception as error:
-        if (of_library := library_error(error)) is not None:
-            raise of_library from None
-        shown = _show_own_lines(error)
-        if run is not None:
-            folder = write_traceback(error, run.failed_folder, config, run.digest)
-            if shown:
-                print(f"the whole traceback: {folder / 'error.txt'}", file=sys.stderr)
-        if shown:
-            sys.exit(1)
-        raise
-    _objective(run)
-    _show(run, time.monotonic() - start if played else None, verbose, quiet)
+    notes, table, composed = folder / NOTES, folder / LIST, folder / COMPOSED
+    from fkl.runs.folder import created, release
+
+    with created(folder), writing(folder):
+        ours = not table.exists() or table.read_text(encoding="utf-8", errors="replace").startswith(
+            ",".join(FIRST_COLUMNS)
+        )
+        known = table.exists() or notes.exists() or not composed.exists()
+        allowed = f"a folder without a {LIST} or {COMPOSED} that no sweep has written"
+        require(ours and known, "hydra.sweep.dir", folder, allowed)
+        new = not composed.exists()
+        lock = FileLock(folder / f"{NOTES}.lock", is_singleton=False)
+        require_files_in(folder)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            require(False, "hydra.sweep.dir", folder, "a folder in which no other sweep is under way")
+        try:
+            notes.mkdir(exist_ok=True)  # a killed sweep has left its notes, and no other sweep uses the folder
+            _delete_notes(notes)
+            yield notes
+        finally:
+            if ended := read_notes(notes):
+                import pandas as pd
+
+                write_text(table, pd.DataFrame(ended, columns=COLUMNS).to_csv(index=False))
+            elif new:
+                composed.unlink(missing_ok=True)
+            _delete_notes(notes)
+            with suppress(OSError):
+                notes.rmdir()
+            release(lock)
 
 
-def _show_own_lines(error: BaseException) -> bool:
-    """Print the lines of the user's own code that an error comes from, if there are any."""
-    lines = own_lines(error)
-    if lines:
-        print(*traceback.format_list(lines), *traceback.format_exception_only(error), sep="", end="", file=sys.stderr)
-    return bool(lines)
+def _delete_notes(notes: Path) -> None:
+    for file in (notes / PLAN, *notes.glob("job-*.json")):
+        file.unlink(missing_ok=True)
 
 
-def _show(run: Run, waited: float | None, verbose: bool, quiet: bool) -> None:
-    """Print the result of a finished run; `waited` seconds, None if it was already finished."""
-    from fkl.runs.folder import provenance, read_summary
-    from fkl.runs.tables import TIMING_COLUMNS
-    from fkl.screen.messages import say, warning
-    from fkl.screen.run import all_columns, blocks, other_warnings
-
-    told, summary = provenance(run.folder), read_summary(run.folder)
-    for text in other_warnings(told, summary):
-        warning(text)
-    if not quiet:
-        lines = blocks(run.folder, told, run.resolved, summary, waited)
-        say(*lines, *(["", all_columns(summary, TIMING_COLUMNS)] if verbose else []))
-
-
-def _execute(run: Run, progress: bool = True) -> bool:
-    """Do the run, unless a search would use test samples for its choice."""
-    if run.settings.objective is not None and hasattr(run.algo, "fold"):
-        allowed = "a fold of the training samples, since a search must not see the samples tested on"
-        require(run.algo.fold is not None, "algo.fold", None, allowed)
-    from fkl.runs.play import execute
-
-    return execute(run, progress)
-
-
-def _objective(run: Run) -> float | None:
-    """Mean over replicates of the column of the finished run's summary that a search minimises."""
-    name = run.settings.objective
-    if name is None:
-        return None
-    from fkl.runs.folder import read_summary
-
-    summary = read_summary(run.folder)
-    require(name in summary, "objective", name, f"one of {', '.join(summary.columns[1:])}")
-    return float(summary[name].mean())
+def read_notes(notes: Path) -> list[dict[str, Any]]:
+    """Notes of the finished jobs, in order."""
+    found = [json.loads(file.read_text(encoding="utf-8")) for file in notes.glob("job-*.json")]
+    return sorted(found, key=lambda note: note["job"])
 
 
 def _metric_and_mean(run: Run) -> dict[str, Any]:
@@ -160,10 +190,12 @@ def run_job(config: DictConfig, lost: FklError | None = None) -> float | None:
     else:
         try:
             run = load(plain, words)
+            from fkl.runs.play import execute
+
             if lost is not None:
                 raise lost
-            note |= {"state": FINISHED if _execute(run, plan["progress"]) else SKIPPED, "folder": str(run.folder)}
-            value = _objective(run)
+            note |= {"state": FINISHED if execute(run, plan["progress"]) else SKIPPED, "folder": str(run.folder)}
+            value = objective(run)
             note |= _metric_and_mean(run)
         except Exception as error:  # the sweep continues after any error
             state = DIVERGED if isinstance(error, DivergedError) else FAILED
@@ -188,8 +220,6 @@ def run_job(config: DictConfig, lost: FklError | None = None) -> float | None:
 def _show_job(plan: dict[str, Any], note: dict[str, Any], run: Run | None, ended: list[dict[str, Any]]) -> None:
     """Print a line about a job that has ended."""
     from fkl.runs.folder import provenance, read_summary
-    from fkl.screen.messages import say, warning
-    from fkl.screen.run import job_line, other_warnings, time_left, verdict
 
     name = mark = told = ""
     if run is not None:
@@ -203,16 +233,72 @@ def _show_job(plan: dict[str, Any], note: dict[str, Any], run: Run | None, ended
     say(job_line(note, plan["jobs"], name, plan["swept"], mark, told, left))
 
 
-def write_traceback(error: Exception, folder: Path, config: dict[str, Any], digest: str) -> Path:
-    """Write a failed run's traceback to its own folder, and return its path."""
-    from fkl.runs.folder import write_failed
+VARIES = re.compile(r"\S*/\S*|-?\d+(\.\d+)?(e[-+]?\d+)?")
+"""Parts of a message that are ignored when reasons are compared: paths and numbers."""
 
-    if isinstance(error, DivergedError) and error.folder is not None:
-        return error.folder  # this folder has its rows
-    try:
-        return write_failed(folder, config, "".join(traceback.format_exception(error)), digest)
-    except CannotWriteError as full:
-        from fkl.screen.messages import warning
 
-        warning(str(full))
-        return folder
+def job_line(
+    note: dict[str, Any], jobs: int, name: str, swept: Sequence[str], mark: str, worse_than: str, left: str
+) -> str:
+    """One line about a job that has ended.
+
+    Parameters
+    ----------
+    note : dict
+        Its state, number, overrides, metric and mean.
+    jobs : int
+        Number of jobs.
+    name : str
+        Its method and data set.
+    swept : sequence of str
+        Keys whose values the sweep varies.
+    mark, worse_than : str
+        Its verdict: ``"✓"`` or ``"▲"``, and the baselines that it does not beat.
+    left : str
+        Estimated time of the remaining jobs.
+    """
+    words = [word for word in note["overrides"].split() if word in _swept_words(note, swept)]
+    varied = " ".join(word for word in words if not word.startswith(("algo=", "dataset=")))
+    place = f"{note['job'] + 1:{len(str(jobs))}}/{jobs}"
+    if "mean" in note:
+        result = f"{note['metric']} {number(note['mean'])}"
+        worse = worse_than.replace("not better than the", "≥").replace(" and the", " and ≥")
+        parts = [mark, place, name, varied, f"{result} {worse}" if mark == "▲" else result]
+    else:
+        parts = ["✗", place, name or note["overrides"], varied if name else "", f"{note['state']}: {note['message']}"]
+    again = "(finished already)" if note["state"] == "finished already" else ""
+    return "  ".join(part for part in (*parts, again, left) if part)
+
+
+def time_left(started: float, now: float, ended: Iterable[dict[str, Any]], jobs: int) -> str:
+    """An estimate from the jobs that did some work; empty if there are none, or none is left."""
+    states = [note["state"] for note in ended]
+    played = sum(state != "finished already" for state in states)
+    if not played or len(states) == jobs:
+        return ""
+    return f"{seconds(round((now - started) / played * (jobs - len(states))))} left"
+
+
+def grouped(ended: Sequence[dict[str, Any]], state: str, swept: Sequence[str]) -> list[str]:
+    """One line for each reason of jobs in this state: their number, their common values, and the first job.
+
+    The common values are swept values that all of these jobs have, with the number of jobs that have them.
+    """
+    by_reason: dict[str, list[dict[str, Any]]] = {}
+    for note in ended:
+        if note["state"] == state:
+            reason = VARIES.sub("#", note["message"]) if state == "failed" else ""
+            by_reason.setdefault(reason, []).append(note)
+    lines = []
+    for notes in by_reason.values():
+        first = notes[0]
+        common = set.intersection(*(_swept_words(note, swept) for note in notes))
+        having = sum(common <= _swept_words(note, swept) for note in ended)
+        shared = f"{' '.join(sorted(common))}, {len(notes)} of {having}: " if common else ""
+        more = "" if len(notes) == 1 else ", for example"
+        lines.append(f"{len(notes)} {state}{more}: {shared}{first['message']} (see {first['folder']})")
+    return lines
+
+
+def _swept_words(note: dict[str, Any], swept: Sequence[str]) -> set[str]:
+    return {word for word in note["overrides"].split() if word.lstrip("+").partition("=")[0] in swept}

@@ -30,11 +30,11 @@ from fkl.conformance.promises import scenario
 from fkl.contract.star import Turn
 from fkl.engines.rounds import simulate
 from fkl.kernels.traceable import normal_quantile
+from fkl.runs.command import verdict
 from fkl.runs.folder import provenance, read_summary
 from fkl.runs.play import execute
 from fkl.runs.prepare import prepare
 from fkl.runs.tables import summary_without_comparison
-from fkl.screen.run import verdict
 from fkl.wire.payloads import PerClient
 
 pytestmark = pytest.mark.skipif(not accountant.INSTALLED, reason="dp-accounting is not installed")

@@ -20,7 +20,7 @@ from fkl.basics.errors import install_hint
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.engines import rounds as loop
-from fkl.runs import loggers as following
+from fkl.runs import loggers
 from fkl.runs.tables import TIMING_COLUMNS
 
 RUN = ("run", *SMALL, "kernels.N=5", "partition.rounds=30", "replicates=3", "chunk=2")
@@ -29,8 +29,8 @@ RUN = ("run", *SMALL, "kernels.N=5", "partition.rounds=30", "replicates=3", "chu
 @pytest.fixture
 def at_once(monkeypatch):
     """Tell of every round right after it."""
-    monkeypatch.setattr(following, "EVERY_S", 0.0)
-    monkeypatch.setattr(following, "SHARE", math.inf)
+    monkeypatch.setattr(loggers, "EVERY_S", 0.0)
+    monkeypatch.setattr(loggers, "SHARE", math.inf)
 
 
 def tables(folder):
@@ -216,16 +216,16 @@ def test_trackio_itself_works_without_a_server(fkl, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("algo", ["pof_mkl", "coke", "fdskl"])
-def test_what_is_told_as_it_goes_is_what_a_run_without_loggers_records(fkl, tmp_path, monkeypatch, at_once, algo):
+def test_what_is_logged_as_it_goes_is_what_a_run_without_loggers_records(fkl, tmp_path, monkeypatch, at_once, algo):
     """Of a method of each kind of task, under the same digest."""
     words, moments = ("run", *small(algo), f"algo={algo}"), []
-    tell = following.Following.tell
+    logs = loggers.Loggers.log
 
-    def told(self, chunk, done):
+    def log(self, chunk, done):
         moments.append(done)
-        tell(self, chunk, done)
+        logs(self, chunk, done)
 
-    monkeypatch.setattr(following.Following, "tell", told)
+    monkeypatch.setattr(loggers.Loggers, "log", log)
     assert fkl(*words, "logger=jsonl", "paths.outputs=live").code == 0
     assert moments[0] < moments[-1]
     assert fkl(*words, "paths.outputs=plain").code == 0
@@ -314,7 +314,7 @@ class Hangs:
 @pytest.mark.parametrize("at", ["begin", "round", "end", "fail"])
 def test_a_logger_that_does_not_come_back_holds_up_no_run(fkl, tmp_path, monkeypatch, at):
     """As one whose server does not answer; another logger goes on."""
-    monkeypatch.setattr(following, "LIMIT_S", dict.fromkeys(following.LIMIT_S, 60.0) | {at: 1.0})
+    monkeypatch.setattr(loggers, "LIMIT_S", dict.fromkeys(loggers.LIMIT_S, 60.0) | {at: 1.0})
     (tmp_path / "own_logger.py").write_text(OWN)
     (tmp_path / "hangs.py").write_text(HANGS)
     own = ("+logger.mine._target_=own_logger.Mine", "+logger.lost._target_=hangs.Hangs", f"+logger.lost.at={at}")

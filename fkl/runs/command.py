@@ -1,13 +1,20 @@
-"""Output of `fkl run`: a verdict, six lines of numbers, and the place of files; of a sweep a line for each run."""
+"""One run of `fkl run`: it is played, and shown by a verdict, six lines of numbers, and the place of its files.
 
-import re
-from collections.abc import Iterable, Sequence
+Code for playing, drawing and writing is imported after a configuration has been checked.
+"""
+
+import sys
+import time
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fkl.basics.errors import plural
+from fkl.basics.errors import FklError, library_error, own_lines, plural, require
+from fkl.basics.files import CannotWriteError
+from fkl.config import Run, load
 from fkl.config.interpolation import OWN_TABLE
 from fkl.data.baselines import CONSTANTS, not_beaten
+from fkl.engines.divergence import DivergedError
 from fkl.runs.metrics import MAIN, main_metric
 from fkl.screen.units import bytes_of, number, percent_apart, seconds, with_spread
 
@@ -25,6 +32,100 @@ UNITS = "rmse_in_units"
 BELOW, NOT_BELOW = "✓", "▲"
 LABEL, FIRST = 9, 34
 """Widths of a line's label, and of the first of its two entries."""
+
+
+def run_single(config: dict[str, Any], words: tuple[str, ...], verbose: bool = False, quiet: bool = False) -> None:
+    """Do a run that is not a job of a sweep, and show the result.
+
+    Parameters
+    ----------
+    config : dict
+    words : tuple of str
+        Words of the command line.
+    verbose : bool
+        Whether to show all columns of the summary.
+    quiet : bool
+        Whether to show only warnings.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+    SystemExit
+        With code 1 for an error in the user's own code, after showing its lines; `verbose` also shows those behind an
+        FklError.
+    """
+    run, start = None, time.monotonic()
+    try:
+        run = load(config, words)
+        from fkl.runs.play import execute
+
+        played = execute(run, progress=not quiet)
+    except FklError as error:
+        if verbose and error.__cause__ is not None:
+            _show_own_lines(error.__cause__)
+        raise
+    except Exception as error:
+        if (of_library := library_error(error)) is not None:
+            raise of_library from None
+        shown = _show_own_lines(error)
+        if run is not None:
+            folder = write_traceback(error, run.failed_folder, config, run.digest)
+            if shown:
+                print(f"the whole traceback: {folder / 'error.txt'}", file=sys.stderr)
+        if shown:
+            sys.exit(1)
+        raise
+    objective(run)
+    _show(run, time.monotonic() - start if played else None, verbose, quiet)
+
+
+def _show_own_lines(error: BaseException) -> bool:
+    """Print the lines of the user's own code that an error comes from, if there are any."""
+    lines = own_lines(error)
+    if lines:
+        print(*traceback.format_list(lines), *traceback.format_exception_only(error), sep="", end="", file=sys.stderr)
+    return bool(lines)
+
+
+def _show(run: Run, waited: float | None, verbose: bool, quiet: bool) -> None:
+    """Print the result of a finished run; `waited` seconds, None if it was already finished."""
+    from fkl.runs.folder import provenance, read_summary
+    from fkl.runs.tables import TIMING_COLUMNS
+    from fkl.screen.messages import say, warning
+
+    told, summary = provenance(run.folder), read_summary(run.folder)
+    for text in other_warnings(told, summary):
+        warning(text)
+    if not quiet:
+        lines = blocks(run.folder, told, run.resolved, summary, waited)
+        say(*lines, *(["", all_columns(summary, TIMING_COLUMNS)] if verbose else []))
+
+
+def objective(run: Run) -> float | None:
+    """Mean over replicates of the column of the finished run's summary that a search minimises."""
+    name = run.settings.objective
+    if name is None:
+        return None
+    from fkl.runs.folder import read_summary
+
+    summary = read_summary(run.folder)
+    require(name in summary, "objective", name, f"one of {', '.join(summary.columns[1:])}")
+    return float(summary[name].mean())
+
+
+def write_traceback(error: Exception, folder: Path, config: dict[str, Any], digest: str) -> Path:
+    """Write a failed run's traceback to its own folder, and return its path."""
+    from fkl.runs.folder import write_failed
+
+    if isinstance(error, DivergedError) and error.folder is not None:
+        return error.folder  # this folder has its rows
+    try:
+        return write_failed(folder, config, "".join(traceback.format_exception(error)), digest)
+    except CannotWriteError as full:
+        from fkl.screen.messages import warning
+
+        warning(str(full))
+        return folder
 
 
 class Verdict(NamedTuple):
@@ -157,74 +258,3 @@ def all_columns(summary: "pd.DataFrame", timing: tuple[str, ...]) -> str:
 
     table = pd.DataFrame({"mean": figures.mean(), "sd": deviation}).loc[list(figures)]
     return table.to_string(float_format=lambda value: f"{value:.5g}", na_rep="-")
-
-
-VARIES = re.compile(r"\S*/\S*|-?\d+(\.\d+)?(e[-+]?\d+)?")
-"""Parts of a message that are ignored when reasons are compared: paths and numbers."""
-
-
-def job_line(
-    note: dict[str, Any], jobs: int, name: str, swept: Sequence[str], mark: str, worse_than: str, left: str
-) -> str:
-    """One line about a job that has ended.
-
-    Parameters
-    ----------
-    note : dict
-        Its state, number, overrides, metric and mean.
-    jobs : int
-        Number of jobs.
-    name : str
-        Its method and data set.
-    swept : sequence of str
-        Keys whose values the sweep varies.
-    mark, worse_than : str
-        Its verdict: ``"✓"`` or ``"▲"``, and the baselines that it does not beat.
-    left : str
-        Estimated time of the remaining jobs.
-    """
-    words = [word for word in note["overrides"].split() if word in _swept_words(note, swept)]
-    varied = " ".join(word for word in words if not word.startswith(("algo=", "dataset=")))
-    place = f"{note['job'] + 1:{len(str(jobs))}}/{jobs}"
-    if "mean" in note:
-        result = f"{note['metric']} {number(note['mean'])}"
-        worse = worse_than.replace("not better than the", "≥").replace(" and the", " and ≥")
-        parts = [mark, place, name, varied, f"{result} {worse}" if mark == "▲" else result]
-    else:
-        parts = ["✗", place, name or note["overrides"], varied if name else "", f"{note['state']}: {note['message']}"]
-    again = "(finished already)" if note["state"] == "finished already" else ""
-    return "  ".join(part for part in (*parts, again, left) if part)
-
-
-def time_left(started: float, now: float, ended: Iterable[dict[str, Any]], jobs: int) -> str:
-    """An estimate from the jobs that did some work; empty if there are none, or none is left."""
-    states = [note["state"] for note in ended]
-    played = sum(state != "finished already" for state in states)
-    if not played or len(states) == jobs:
-        return ""
-    return f"{seconds(round((now - started) / played * (jobs - len(states))))} left"
-
-
-def grouped(ended: Sequence[dict[str, Any]], state: str, swept: Sequence[str]) -> list[str]:
-    """One line for each reason of jobs in this state: their number, their common values, and the first job.
-
-    The common values are swept values that all of these jobs have, with the number of jobs that have them.
-    """
-    by_reason: dict[str, list[dict[str, Any]]] = {}
-    for note in ended:
-        if note["state"] == state:
-            reason = VARIES.sub("#", note["message"]) if state == "failed" else ""
-            by_reason.setdefault(reason, []).append(note)
-    lines = []
-    for notes in by_reason.values():
-        first = notes[0]
-        common = set.intersection(*(_swept_words(note, swept) for note in notes))
-        having = sum(common <= _swept_words(note, swept) for note in ended)
-        shared = f"{' '.join(sorted(common))}, {len(notes)} of {having}: " if common else ""
-        more = "" if len(notes) == 1 else ", for example"
-        lines.append(f"{len(notes)} {state}{more}: {shared}{first['message']} (see {first['folder']})")
-    return lines
-
-
-def _swept_words(note: dict[str, Any], swept: Sequence[str]) -> set[str]:
-    return {word for word in note["overrides"].split() if word.lstrip("+").partition("=")[0] in swept}
