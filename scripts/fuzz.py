@@ -32,8 +32,8 @@ from fkl.basics.errors import FklError, key_prefix
 from fkl.basics.files import SEAL, write_arrays
 from fkl.basics.random_streams import Role, shared_generator
 from fkl.config import load
+from fkl.config.choices import read_mapping, read_text
 from fkl.config.compose import compose
-from fkl.config.yaml_file import read_mapping, read_text
 from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
 from fkl.data.store import Store

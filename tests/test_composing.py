@@ -20,7 +20,7 @@ from fkl.basics.errors import FklError
 from fkl.config import experiments
 from fkl.config.choices import GROUPS, REQUIRED, Choices, files
 from fkl.config.compose import PLAIN, compose, each_value, read_words
-from fkl.config.interpolation import resolved
+from fkl.config.loading import resolved
 from fkl.papers import PAPERS
 from fkl.papers.jobs import jobs
 

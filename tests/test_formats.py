@@ -12,8 +12,8 @@ from test_describe import BROKEN
 from fkl.basics.errors import FklError
 from fkl.cli.schema import schema
 from fkl.config import choices
+from fkl.config.choices import read_mapping, read_text
 from fkl.config.compose import compose, keys_of
-from fkl.config.yaml_file import read_mapping, read_text
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 

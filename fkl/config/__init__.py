@@ -5,8 +5,7 @@ from typing import Any
 
 _MODULES = {
     "digest": ("NOT_RESULTS", "WITHOUT_NULL", "decisive", "identity"),
-    "loading": ("build", "engine", "instantiate", "load"),
-    "run": ("Run",),
+    "loading": ("Run", "build", "engine", "instantiate", "load"),
     "settings": ("ENGINES", "MOST_REPLICATES", "NODES", "Paths", "Settings"),
 }
 """Public names by module; a module is imported at the first use of a name, since `fkl list` needs none of them."""

@@ -2,11 +2,11 @@ from fkl.config.digest import NOT_RESULTS as NOT_RESULTS
 from fkl.config.digest import WITHOUT_NULL as WITHOUT_NULL
 from fkl.config.digest import decisive as decisive
 from fkl.config.digest import identity as identity
+from fkl.config.loading import Run as Run
 from fkl.config.loading import build as build
 from fkl.config.loading import engine as engine
 from fkl.config.loading import instantiate as instantiate
 from fkl.config.loading import load as load
-from fkl.config.run import Run as Run
 from fkl.config.settings import ENGINES as ENGINES
 from fkl.config.settings import MOST_REPLICATES as MOST_REPLICATES
 from fkl.config.settings import NODES as NODES

@@ -1,25 +1,236 @@
-"""From a composed configuration to checked objects.
+"""From a composed configuration to a checked run: its values, its objects, its digest and its folder.
 
 A configuration node with `_target_` names a dataclass. The dataclass's fields are the node's keys, its annotations
 their types, and its `__post_init__` checks their limits. Data sets, partitions, kernels, networks and algorithms (also
 a user's own, by import path) all follow this schema.
 """
 
+import hashlib
+import json
 import math
+import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, asdict, fields, is_dataclass
+from copy import deepcopy
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from fkl import __version__
+from fkl.basics.environment import variable
 from fkl.basics.errors import BadValue, FklError, key_prefix, own_lines, require, with_own_line
 from fkl.config import digest as source
 from fkl.config.choices import CONDITIONS
-from fkl.config.interpolation import resolved
-from fkl.config.run import Run
+from fkl.config.digest import decisive
 from fkl.config.settings import ENGINES, NODES, OPTIONAL_NODES, Paths, Settings
+from fkl.data.dealt_rows import parts_of_all
+
+OWN_TABLE = "fkl.data.table_file.TableFile"
+MOST = 30_000
+"""Limit for all interpolations together: keys, values and hundreds of letters."""
+DEEPEST = 50
+LETTERS_EACH = 100
+INNERMOST = re.compile(r"\$\{([^${}]*)\}")
+OF_A_KEY = re.compile(r"\s*(?:oc\.select|oc\.deprecated|oc\.dict\.keys|oc\.dict\.values|hydra)\s*:([^,]*)")
+
+OmegaConf.register_new_resolver(
+    "full_or_half",  # the number for rows=all, otherwise half of it, and for a portion a share
+    lambda number, *, _root_: number // parts_of_all(_root_.get("rows", "all")),
+    replace=True,
+)
+OmegaConf.register_new_resolver("variable", variable, replace=True)
+OmegaConf.register_new_resolver(
+    "usual_scaling",  # one factor for all features would hide those of small units
+    lambda *, _root_: "unit_box" if OmegaConf.select(_root_, "dataset._target_") == OWN_TABLE else "unit_ball",
+    replace=True,
+)
+
+
+def resolved(config: dict[str, Any]) -> dict[str, Any]:
+    """A copy of a composed configuration with interpolations replaced by their values.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        If one cannot be replaced, is too large, or a value is missing; names the key.
+    """
+    written = str(config)
+    if "${" not in written and "???" not in written:
+        return deepcopy(config)  # in a tenth of the time
+    _size_when_replaced(config, (), config, 0, {})
+    try:
+        plain: Any = OmegaConf.to_container(OmegaConf.create(config), resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise FklError(f"{error.full_key}: {str(error).splitlines()[0]}") from None
+    return dict(plain)
+
+
+def _size_when_replaced(
+    config: Any, path: tuple[str, ...], value: Any, depth: int, sizes: dict[tuple[str, ...], int]
+) -> int:
+    """Size of a value in keys, values and hundreds of letters, once its interpolations are replaced."""
+    if path in sizes:
+        return sizes[path]
+    key = ".".join(path)
+    if depth > DEEPEST:
+        raise FklError(f"{key}: stands for another key, and so on, for more than {DEEPEST} keys")
+    sizes[path] = 0  # OmegaConf refuses an interpolation of itself
+    size = 1 + sum(
+        _size_when_replaced(config, (*path, name), inner, depth, sizes) for name, inner in _items_by_name(value).items()
+    )
+    if isinstance(value, str):
+        size += len(value) // LETTERS_EACH
+        for name in _named_keys(value, key):
+            # Relative to an interpolation, .b is a sibling key and ..b a sibling of its parent.
+            dots = len(name) - len(name.lstrip("."))
+            parts = (part.strip("'\" ") for part in re.split(r"[.\[\]]", name[dots:]))
+            wanted = (*path[: len(path) - dots if dots else 0], *filter(None, parts))
+            place, found = 0, config
+            while place < len(wanted) and isinstance(found, dict | list):
+                found = _items_by_name(found).get(wanted[place])
+                place += 1
+            size += _size_when_replaced(config, wanted[:place], found, depth + 1, sizes)
+    if size > MOST:
+        raise FklError(f"{key}: stands for more than {MOST} values, interpolations counted")
+    sizes[path] = size
+    return size
+
+
+def _items_by_name(value: Any) -> dict[str, Any]:
+    """Values inside a mapping or a list, by their names in an interpolation."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return {str(name): inner for name, inner in items}
+
+
+def _named_keys(text: str, key: str) -> list[str]:
+    """Keys that the interpolations of a text name, the innermost first; a zero byte replaces each."""
+    names = []
+    while match := INNERMOST.search(text):
+        words = match[1]
+        resolver = OF_A_KEY.match(words)
+        name = resolver[1] if resolver else None if ":" in words else words
+        if words.strip().startswith("oc.create") or (name is not None and "\0" in words):
+            break
+        if name is not None:
+            names.append(name.strip())
+        text = f"{text[: match.start()]}\0{text[match.end() :]}"
+    if "${" in text:
+        raise FklError(f"{key}: an interpolation that makes keys; write out what it stands for")
+    return names
+
+
+@dataclass(frozen=True)
+class Run:
+    """A checked configuration.
+
+    Parameters
+    ----------
+    settings, paths : the keys outside every group
+    algo, dataset, partition, kernels, network, topology : objects
+        Instances of the nodes' dataclasses. topology is None for a method with a server, kernels for a method that does
+        not use them.
+    resolved : dict
+        The configuration as plain data, as in `config.yaml`.
+    conditions : dict of str to object
+        Network conditions, by the names in `CONDITIONS`, without those that are not set.
+    intervals : object or None
+        Intervals around predictions, see `fkl.tasks.intervals`.
+    loggers : dict of str to object
+        Loggers that follow the run, `fkl.runs.loggers.Logger`, by name.
+    words : tuple of str
+        The user's settings, as KEY=VALUE words.
+    """
+
+    settings: Settings
+    paths: Paths
+    algo: Any
+    dataset: Any
+    partition: Any
+    kernels: Any
+    network: Any
+    topology: Any
+    resolved: dict[str, Any]
+    conditions: dict[str, Any] = field(default_factory=dict)
+    intervals: Any = None
+    loggers: dict[str, Any] = field(default_factory=dict)
+    words: tuple[str, ...] = ()
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of everything that decides numbers: configuration, checksums of data files, source of fkl and user."""
+        all_of_it = [
+            __version__,
+            source.of_fkl(),
+            self._modules,
+            decisive(self.resolved, getattr(self.algo, "idle", ())),
+            self._checksums,
+        ]
+        return _hash(all_of_it)
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """Hashes of the run's code and data, which show the cause of a different digest."""
+        return {"code": _hash([source.of_fkl(), self._modules]), "data": _hash(self._checksums)}
+
+    @property
+    def _modules(self) -> list[str | None]:
+        """Hash of the source of each node's class and of each metric; None for fkl's own."""
+        targets = [str(node["_target_"]) for name in (*NODES, *OPTIONAL_NODES) if (node := self.resolved.get(name))]
+        targets += (self.settings.metrics or {}).values()
+        return [source.of_module(target.rpartition(".")[0]) for target in targets]
+
+    @property
+    def _checksums(self) -> list[str]:
+        """Checksums of the data files, including the user's own."""
+        return self._checksums_of({"dataset": self.dataset, "topology": self.topology, **self.conditions})
+
+    def _checksums_of(self, nodes: dict[str, Any]) -> list[str]:
+        checksums = [file.sha256 for file in self.dataset.files]
+        for name, node in nodes.items():
+            with key_prefix(name):
+                fingerprint = getattr(node, "fingerprint", None)
+            if fingerprint is not None:  # the user's own file; without one the digest does not change
+                checksums.append(fingerprint)
+        return checksums
+
+    @cached_property
+    def folder(self) -> Path:
+        """Folder of the run's files."""
+        return self._folder("runs", "")
+
+    @cached_property
+    def failed_folder(self) -> Path:
+        """Folder for the error, and the rows so far, of a failed run."""
+        return self._folder("failed", ".failed")
+
+    @cached_property
+    def broken_folder(self) -> Path:
+        """Folder to which a damaged folder of this run is moved."""
+        return self._folder("broken", ".broken")
+
+    def _folder(self, kind: str, suffix: str) -> Path:
+        if self.settings.out is not None:
+            return Path(f"{_without_parents(self.settings.out)}{suffix}")
+        method = re.sub(r"\W+", "_", self.algo.label.lower()).strip("_")
+        name = f"{self.dataset.name}-{method}-{self.digest}"
+        return _without_parents(self.paths.outputs) / kind / name
+
+
+def _hash(values: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _without_parents(folder: str) -> Path:
+    """A folder's path; with `..` in it, which fails if a part is missing, the absolute path."""
+    return Path(os.path.realpath(folder)) if ".." in Path(folder).parts else Path(folder)
+
 
 PARTS = {
     "algo": ("label", "init", "step"),
@@ -200,7 +411,7 @@ def _as_type(value: Any, kind: Any) -> Any:
         return value
     if type(None) in inner:
         return _as_type(value, inner[0])
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if get_origin(kind) is list and isinstance(value, list | tuple):
         return [_as_type(one, inner[0]) for one in value]

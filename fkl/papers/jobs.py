@@ -9,7 +9,7 @@ from typing import Any
 from fkl.config import experiments
 from fkl.config.choices import Choices
 from fkl.config.compose import Word, compose_read, each_value, read_words
-from fkl.config.interpolation import resolved
+from fkl.config.loading import resolved
 
 
 @dataclass(frozen=True)

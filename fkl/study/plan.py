@@ -12,10 +12,9 @@ from hydra.utils import get_class
 
 from fkl.basics.errors import BadValue, FklError, did_you_mean, require
 from fkl.config import Run, load
-from fkl.config.choices import GROUPS, tuned_keys
+from fkl.config.choices import GROUPS, read_mapping, read_text, tuned_keys
 from fkl.config.compose import compose, keys_of, quoted, read_words
 from fkl.config.settings import Settings
-from fkl.config.yaml_file import read_mapping, read_text
 from fkl.study.power import LOOKS, PILOT
 from fkl.study.space import Range
 from fkl.tasks.learners import why_not

@@ -19,8 +19,8 @@ from tqdm import tqdm
 
 from fkl.basics.errors import FklError
 from fkl.basics.files import write_text, writing
+from fkl.config.choices import read_text
 from fkl.config.compose import quoted
-from fkl.config.yaml_file import read_text
 from fkl.screen.messages import say
 from fkl.study.jobs import Job, judged_jobs
 from fkl.study.plan import Plan

@@ -26,7 +26,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 from fkl.basics.errors import BadValue, FklError, require
 from fkl.config.choices import Choices, no_such_key, not_known
 from fkl.config.compose import compose, parsed, quoted, read_words, sweep_of
-from fkl.config.interpolation import resolved
+from fkl.config.loading import resolved
 from fkl.sweeps import optuna
 from fkl.sweeps.count import count_jobs, first_job
 from fkl.sweeps.job import listed, run_job

@@ -11,7 +11,7 @@ from published_files import DATA, need_data
 from fkl.config import load
 from fkl.config.choices import comments
 from fkl.config.compose import compose, keys_of
-from fkl.config.interpolation import resolved
+from fkl.config.loading import resolved
 from fkl.data.table_layout import options
 from fkl.tasks import run_samples as samples
 

@@ -12,7 +12,7 @@ import pytest
 from broken.runs import CONFIG, sign
 
 from fkl.config.compose import compose
-from fkl.config.interpolation import resolved
+from fkl.config.loading import resolved
 from fkl.papers.our_runs import find
 from fkl.papers.pof_mkl import TABLE, table
 from fkl.papers.pof_mkl import __file__ as pof_mkl

@@ -9,7 +9,7 @@ from hydra.utils import get_class
 
 from fkl.config import decisive, experiments, identity, instantiate
 from fkl.config.compose import compose
-from fkl.config.interpolation import resolved
+from fkl.config.loading import resolved
 from fkl.papers import PAPERS
 from fkl.papers import our_runs as found
 from fkl.papers.jobs import Job, count, jobs

@@ -18,7 +18,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from fkl.basics.errors import FklError, key_prefix
 from fkl.config import build
 from fkl.config.compose import compose
-from fkl.config.interpolation import resolved
+from fkl.config.loading import resolved
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 SEED = 7
