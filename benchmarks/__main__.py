@@ -8,7 +8,7 @@ import click
 from benchmarks import FRAMEWORKS, HEADINGS, against, bench, checked, frameworks, series, this_machine
 from fkl.basics.errors import FklError
 from fkl.screen.messages import note, say
-from fkl.screen.tables import FORMATS, show_table
+from fkl.screen.sheet import FORMATS, Sheet
 
 
 @click.command()
@@ -30,14 +30,14 @@ def command(
     if commit is not None:
         rows = against.compared(checked(names), commit)
         note(this_machine())
-        show_table(against.HEADINGS, rows, format, numbers=(2, 3))
+        Sheet.from_rows(against.HEADINGS, rows, (2, 3)).show(format)
         sys.exit(int(any(against.SLOWER in row[-1] for row in rows)))
     if names == (FRAMEWORKS,):
         if environments is None:
             raise FklError("frameworks: say where environments are made, --environments FOLDER")
         rows = frameworks.compared(Path(environments))
         note(this_machine())
-        return show_table(frameworks.HEADINGS, rows, format, numbers=range(1, 5))
+        return Sheet.from_rows(frameworks.HEADINGS, rows, range(1, 5)).show(format)
     if store is not None:
         series.read(Path(store))  # refused before minutes of measuring
     machine, rows = bench(names)
@@ -47,7 +47,7 @@ def command(
         say(machine, "")
     else:
         note(machine)
-    show_table(HEADINGS, rows, format, numbers=range(2, 7))
+    Sheet.from_rows(HEADINGS, rows, range(2, 7)).show(format)
 
 
 if __name__ == "__main__":

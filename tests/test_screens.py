@@ -22,7 +22,7 @@ from rich.console import Console
 
 import fkl
 from fkl.cli.commands import commands
-from fkl.screen.tables import show_table
+from fkl.screen.sheet import Sheet
 
 ROWS, COLUMNS = 24, 80
 ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07)")
@@ -241,8 +241,9 @@ def _read(descriptor: int) -> bytes:
 def test_a_table_that_is_too_wide_is_cut_at_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first column begins each part; words stay whole."""
     stream = StringIO()
-    monkeypatch.setattr("fkl.screen.tables.console", lambda _: Console(file=stream, width=30))
-    show_table(["method", "first", "second", "third"], [["POF-MKL", "1" * 10, "2" * 10, "3" * 10]], numbers=[1, 2, 3])
+    monkeypatch.setattr("fkl.screen.sheet.console", lambda _: Console(file=stream, width=30))
+    rows = [["POF-MKL", "1" * 10, "2" * 10, "3" * 10]]
+    Sheet.from_rows(["method", "first", "second", "third"], rows, [1, 2, 3]).show()
     lines = [line.split() for line in stream.getvalue().splitlines()]
     assert [line for line in lines if line and "─" not in line[0]] == [
         ["method", "first"],

@@ -26,7 +26,7 @@ from fkl.data.vertical import Vertical
 from fkl.engines.experiment import make_world
 from fkl.runs.prepare import prepare
 from fkl.screen.messages import say
-from fkl.screen.tables import show_table
+from fkl.screen.sheet import Sheet
 
 Array = NDArray[np.float64]
 SHORT = ("algo.iterations=20", "algo.batch=512")
@@ -93,7 +93,7 @@ def main(words: list[str]) -> None:
     say(*sentences(frame), "")
     shares = frame.pivot_table(BUT_FOR_A_SHIFT, "attacker", "masks", sort=False)
     rows = [[name, *map(_share, row)] for name, row in zip(shares.index, shares.to_numpy(), strict=True)]
-    show_table(["recovered up to a shift", *shares], rows, numbers=range(1, 1 + shares.shape[1]))
+    Sheet.from_rows(["recovered up to a shift", *shares], rows, range(1, 1 + shares.shape[1])).show()
     say("", *conclusion(frame), f"all columns: {FILE}")
     FILE.parent.mkdir(exist_ok=True)
     frame.to_csv(FILE, index=False)

@@ -292,12 +292,12 @@ def plan(words: tuple[str, ...], multirun: bool) -> None:
 
         say(*plan(words))
         return
-    from fkl.screen.tables import show_table
+    from fkl.screen.sheet import Sheet
     from fkl.sweeps.plan import plan_sweep
 
     lines, rows = plan_sweep(words)
     say(*lines, "")
-    show_table(["of these", "runs", "one", "all"], rows, numbers=[1, 2, 3])
+    Sheet.from_rows(["of these", "runs", "one", "all"], rows, [1, 2, 3]).show()
 
 
 @commands.command(options_metavar="[--dry-run|--pilot|--register|--status]")
@@ -373,15 +373,15 @@ def data_list(format: str) -> None:
     """Show all data sets, and whether their files are available."""
     from fkl.basics.memory import shown_bytes
     from fkl.data import registry
-    from fkl.screen.tables import show_table
+    from fkl.screen.sheet import Sheet
 
     listings = registry.describe(_store())
     if format != "table":
-        show_table(registry.Listing._fields, listings, format)
+        Sheet.from_rows(registry.Listing._fields, listings).show(format)
         return
     from fkl.screen.messages import say
 
-    show_table(["name", "files", "size", "what it is"], [one[:4] for one in listings], numbers=[2])
+    Sheet.from_rows(["name", "files", "size", "what it is"], [one[:4] for one in listings], [2]).show()
     say("", f"Files lie in {_store().folder}; FKL_DATA names another folder.", "Those missing: fkl data fetch NAME.")
     say("Where each lies, its rows and its licence: fkl data list --format=csv.")
     if sizes := [file.stat().st_size for file in _parsed_tables()]:

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from tabulate import tabulate
 
 from fkl.basics.errors import in_one_line, plural
 from fkl.basics.files import whole_file, writing
@@ -16,6 +15,7 @@ from fkl.config import Run, load
 from fkl.config.compose import compose
 from fkl.data.problem import Problem, Table
 from fkl.data.vertical import Vertical
+from fkl.screen.sheet import Sheet
 from fkl.tasks import run_samples as samples
 
 QUANTILES = 5
@@ -87,7 +87,8 @@ def _of_features(table: Table) -> str:
     frame = pd.DataFrame({"feature": table.feature_names, "mean": x.mean(axis=0), "sd": x.std(axis=0)})
     frame = frame.assign(min=x.min(axis=0), max=x.max(axis=0))
     more = len(frame) - ROWS_SHOWN
-    table_shown = tabulate(frame.head(ROWS_SHOWN), headers="keys", showindex=False, floatfmt=".5g")
+    rows = [[name, *(f"{value:.5g}" for value in row)] for name, *row in frame.head(ROWS_SHOWN).to_numpy().tolist()]
+    table_shown = Sheet.from_rows([*frame], rows, range(1, 5)).markdown.rstrip()
     return table_shown + (f"\n... and {plural(more, 'feature')} more" if more > 0 else "")
 
 

@@ -9,7 +9,7 @@ from fkl.basics.errors import FklError, did_you_mean, in_one_line
 from fkl.config.choices import abouts
 from fkl.config.compose import keys_of
 from fkl.screen.messages import say, width
-from fkl.screen.tables import show_table
+from fkl.screen.sheet import Sheet
 
 FAMILIES = {
     "federated": "clients and a server",
@@ -56,7 +56,7 @@ def show_list(group: str | None, format: str = "table") -> None:
     families = by_family(list(known)) if group == "algo" else {WORDS[group]: list(known)}
     if format != "table":
         rows = [(name, family, known[name]) for family, names in families.items() for name in names]
-        show_table([group, "family", "what it is"], rows, format)
+        Sheet.from_rows([group, "family", "what it is"], rows).show(format)
         return
     page = HelpFormatter(width=width())
     for family, names in families.items():
@@ -81,7 +81,9 @@ def _show_groups(format: str) -> None:
     rows = [("algo", family, found) for family, found in by_family(names["algo"]).items()]
     rows += [(group, words, names[group]) for group, words in WORDS.items()]
     if format != "table":
-        show_table(["group", "what it is", "names"], [(*row, ", ".join(found)) for *row, found in rows], format)
+        Sheet.from_rows(["group", "what it is", "names"], [(*row, ", ".join(found)) for *row, found in rows]).show(
+            format
+        )
         return
     for group, words, found in rows:
         say(fill(f"{group}, {words}: {', '.join(found)}", width(), subsequent_indent="    ", break_on_hyphens=False))

@@ -17,9 +17,9 @@ from fkl.papers.published import HIDDEN, wide
 from fkl.papers.shown import show_grids
 from fkl.papers.verdicts import Judged
 from fkl.report.figures import STYLES, rendered, styled
-from fkl.report.tables import Table
 from fkl.runs.finished_runs import Collected, FinishedRun, collect
 from fkl.screen.messages import say
+from fkl.screen.sheet import Sheet
 
 Made = TypeVar("Made")
 
@@ -35,7 +35,7 @@ def write_table(paper: str, number: str, outputs: Path, format: str = "table") -
     outputs : Path
         Runs are read below it, tables written to tables/<paper>/.
     format : str
-        One of `fkl.screen.tables.FORMATS`: "table" has the paper's layout, the others have all readings.
+        One of `fkl.screen.sheet.FORMATS`: "table" has the paper's layout, the others have all readings.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def write_table(paper: str, number: str, outputs: Path, format: str = "table") -
     table = as_table(paper, number, frame)
     files = save_table(table, paper, number, outputs, judged)
     if format != "table":
-        print(table.as_text(format), end="")
+        table.show(format)
         return
     layout = getattr(module, "WIDE", {}).get(number, DEFAULT)
     if shown := grids(judged, number, layout):
@@ -79,19 +79,19 @@ def judge(paper: str, found: Collected) -> Judged:
     return Judged(paper, frames)
 
 
-def as_table(paper: str, number: str, frame: pd.DataFrame) -> Table:
+def as_table(paper: str, number: str, frame: pd.DataFrame) -> Sheet:
     """A paper's table for display."""
     module = paper_module(paper)
     title = f"{module.TITLE}, table {number}: {module.TABLES[number]}"
-    return Table(frame.drop(columns=HIDDEN, errors="ignore"), title, differences(module))
+    return Sheet.from_frame(frame.drop(columns=HIDDEN, errors="ignore"), title, differences(module))
 
 
-def save_table(table: Table, paper: str, number: str, outputs: Path, judged: Judged | None = None) -> list[Path]:
+def save_table(table: Sheet, paper: str, number: str, outputs: Path, judged: Judged | None = None) -> list[Path]:
     """Write a paper's table as .csv, .md and .tex, also in the paper's layout, and print the file names.
 
     Parameters
     ----------
-    table : Table
+    table : Sheet
     paper, number : str
     outputs : Path
     judged : Judged, optional
@@ -102,7 +102,8 @@ def save_table(table: Table, paper: str, number: str, outputs: Path, judged: Jud
     in_print = [] if judged is None else grids(judged, number, layout or DEFAULT)
     files = table.write(path, latex(in_print, paper_module(paper).TITLE, f"{paper}-{number}"))
     if layout is not None:
-        for suffix, text in Table(wide(table.frame, layout), table.title).texts.items():
+        assert table.frame is not None
+        for suffix, text in Sheet.from_frame(wide(table.frame, layout), table.title).texts.items():
             if suffix != ".tex":
                 files.append(path.with_name(f"{path.name}_wide{suffix}"))
                 write_text(files[-1], text)

@@ -12,9 +12,10 @@ from fkl.papers.equivalence import AGREES, CANNOT_TELL
 from fkl.papers.published import AS_STATED, KEY, TIMES, Layout
 from fkl.papers.verdicts import OTHER, SPREAD, UNCLEAR, Cell, Judged, Mark
 from fkl.report.compare.statistics import half_width
-from fkl.report.latex import Column, Float, escaped
-from fkl.report.tables import word
+from fkl.screen.sheet import BEST, Column, Sheet
+from fkl.screen.sheet import Cell as Shown
 from fkl.screen.units import number as with_digits
+from fkl.screen.units import word
 
 DEFAULT: Layout = (("dataset", "algorithm", "setting"), ("metric",))
 """Layout of a table that the paper does not print as one."""
@@ -256,30 +257,29 @@ def latex(grids: Sequence[Grid], title: str, label: str) -> str:
     ran = [grid.run_part for grid in grids if any(cell.ours for cell in grid.all_cells)]
     shown = [grid for grid in ran if not grid.of_times] or ran
     left_out = ", ".join(sorted({name for grid in grids for name in grid.not_run}))
-    return "\n".join(str(_float(grid, title, label, left_out)) for grid in shown)
+    return "\n".join(_sheet(grid, title, label, left_out).latex() for grid in shown)
 
 
-def _float(grid: Grid, title: str, label: str, left_out: str) -> Float:
-    best = grid.best()
-    names = [escaped(part) for name in grid.rows for part in (*name.split(", ", 1), "")[:2]]
-    columns = [Column(escaped(grid.corner), names), Column("", ["printed", "ours"] * len(grid.rows))]
-    for j, heading in enumerate(grid.columns):
-        words = []
-        for i, row in enumerate(grid.cells):
-            cell = row[j]
-            published, ours, half = (cell.published, cell.ours, cell.half) if cell is not None else ("", "", "")
-            bold = rf"\textbf{{{ours}}}" if (i, j) in best else ours
-            words += [escaped(published), bold + rf" {{\scriptsize$\pm$ {half}}}" * bool(half)]
-        columns.append(Column(escaped(heading), words, number=True))
+def _sheet(grid: Grid, title: str, label: str, left_out: str) -> Sheet:
+    """Two rows for each printed one: the printed numbers, and ours."""
+    best, rows = grid.best(), []
+    for i, (name, cells) in enumerate(zip(grid.rows, grid.cells, strict=True)):
+        first, second = (*name.split(", ", 1), "")[:2]
+        rows.append([Shown(first), Shown("printed"), *(Shown(cell.published if cell else "") for cell in cells)])
+        ours = [
+            Shown(cell.ours, BEST * ((i, j) in best), small=cell.half) if cell else Shown("")
+            for j, cell in enumerate(cells)
+        ]
+        rows.append([Shown(second), Shown("ours"), *ours])
     numbers = sorted({cell.n for cell in grid.all_cells if cell.ours})
     several = f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else f"{numbers[0]}"
     said = f"{title}: {grid.title}. Printed, and below it ours: the mean over {several} "
     said += "replicates and half of its 95 % interval (Student's t), by the reading that decides whether it agrees."
-    if best:
-        said += f" The best of ours in a {'column' if grid.best_of_columns else 'row'} is bold."
     said += f" Not run: {left_out}." * bool(left_out)
     metric = re.sub("[^a-z]+", "-", grid.metric.lower()).strip("-")
-    return Float(columns, escaped(said), f"{label}-{metric}", ruled=tuple(range(2, 2 * len(grid.rows), 2)))
+    columns = [Column(grid.corner), Column(""), *(Column(heading, number=True) for heading in grid.columns)]
+    ruled = range(2, len(rows), 2)
+    return Sheet(columns, rows, title, said, label=f"{label}-{metric}", ruled=ruled)
 
 
 def metric_in_words(metric: str) -> str:

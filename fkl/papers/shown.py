@@ -14,7 +14,7 @@ from fkl.papers.printed import Grid, PrintedCell
 from fkl.papers.published import AS_STATED
 from fkl.papers.verdicts import COUNTED, DIFFERENT, EARLY, MISSING, TIME, Judged
 from fkl.screen.messages import say
-from fkl.screen.tables import show_table
+from fkl.screen.sheet import Sheet
 
 COLOURS = {"near": "green", "close": "yellow", "inside": "cyan", "far": "red"}
 """Colours of marks, by the names of `fkl.papers.verdicts.Mark`."""
@@ -44,7 +44,7 @@ def show_grids(title: str, judged: Judged, table: str, grids: list[Grid], unobta
             [name, *(_shown(cell, grid.of_times) for cell in cells)]
             for name, cells in zip(part.rows, part.cells, strict=True)
         ]
-        show_table([part.title, *part.columns], rows, numbers=range(1, 1 + len(part.columns)))
+        Sheet.from_rows([part.title, *part.columns], rows, range(1, 1 + len(part.columns))).show()
     say("", *(click.style(line, dim=True) for line in _legend(judged, grids, table)), *_not_run(grids, unobtainable))
 
 

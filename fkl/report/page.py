@@ -26,18 +26,17 @@ from fkl.report import markdown as prose
 from fkl.report.compare import Comparison, compare_runs
 from fkl.report.embedded_images import Picture, embedded
 from fkl.report.run_rows import DataSource, add_pictures, data_source, environments, failures, run_views
-from fkl.report.tables import Table, percent
 from fkl.runs.finished_runs import Collected, DivergedRun, FinishedRun, collect, legible
 from fkl.runs.metrics import main_metric
 from fkl.screen import units
 from fkl.screen.messages import say, warning
+from fkl.screen.sheet import Sheet
 
 SHOWN = {
     "paper": "paper", "cells": "cells", "as_described": "stated", "by_one_reading": "by one",
     "by_some_reading": "by some", "not": "not", "cannot_tell": "unclear",
 }  # fmt: skip
 """Columns of the shares in the terminal, with headings for a width of 80; their file has all columns."""
-RAISED = str.maketrans("+-0123456789", "⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 MARKUP = Environment(
     loader=PackageLoader("fkl.report"),
@@ -74,13 +73,13 @@ class TableView(View):
     ----------
     frame : DataFrame
         The table with its hidden columns.
-    table : Table, optional
+    table : Sheet, optional
     files : tuple of str
     """
 
     kind: ClassVar[str] = "Table"
     frame: pd.DataFrame = field(default_factory=pd.DataFrame)
-    table: Table | None = None
+    table: Sheet | None = None
     files: tuple[str, ...] = ()
 
     @property
@@ -99,7 +98,8 @@ class TableView(View):
         ran = frame["ours"].notna() if self.published else pd.Series(True, frame.index)
         below = frame.duplicated(KEY) if {*KEY} <= set(frame) else pd.Series(False, frame.index)
         verdicts = frame["verdict"] if "verdict" in frame else pd.Series("", frame.index)
-        rows = zip(self.table.rows, verdicts, below, ran, strict=True)
+        texts = [[cell.text for cell in row] for row in self.table.rows]
+        rows = zip(texts, verdicts, below, ran, strict=True)
         return [(row, ROWS.get(verdict), b) for row, verdict, b, has_run in rows if has_run]
 
     @property
@@ -239,6 +239,11 @@ class ComparedView:
     files: tuple[str, ...]
 
     @property
+    def sheet(self) -> Sheet:
+        """Its table, the best method first."""
+        return self.made.pivot.sheet(self.made.pivot.best_first)
+
+    @property
     def said(self) -> list[str]:
         """Methods that differ from the best, and notes for the reader."""
         return [*self.made.verdicts, *self.made.remarks]
@@ -340,9 +345,9 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> None:
     say(said)
     if not shares.empty:
         title = "Printed numbers and curves that agree with ours"
-        Table(shares, title).write(outputs / "tables" / "shares")
+        Sheet.from_frame(shares, title).write(outputs / "tables" / "shares")
         say("", click.style(title, bold=True), "")
-        Table(shares[[*SHOWN]].rename(columns=SHOWN), title).show()
+        Sheet.from_frame(shares[[*SHOWN]].rename(columns=SHOWN), title).show()
 
 
 def _shows(view: PaperView) -> bool:
@@ -457,26 +462,8 @@ def _curves(file: Path) -> str:
     return f"Panels: {', '.join(panels) or 'one'}. Curves: {', '.join(named)}."
 
 
-def _typeset(words: str) -> str:
-    """A number with a real minus and powers of ten; other words do not change."""
-    number = re.fullmatch(r"([+-]?[\d.,]+)(?:e([+-]?\d+))?", words)
-    if number is None:
-        return words
-    digits, power = number[1].replace("-", "−"), number[2]
-    if power is None:
-        return digits
-    exponent = "10" + str(int(power)).translate(RAISED)
-    return exponent if digits == "1" else f"{digits} × {exponent}"
-
-
-def _raised(heading: str) -> str:
-    """A heading with a typeset power of ten."""
-    return re.sub(r"×10\^(-?\d+)", lambda power: f"× 10{power[1].translate(RAISED)}", heading)
-
-
 HELPERS = {
-    "typeset": _typeset,
-    "raised": _raised,
+    "typeset": units.typeset,
     "inline": lambda markdown: Markup(prose.inline(markdown)),
     "units": units,
 }
@@ -492,5 +479,5 @@ def _range(differences: "pd.Series[float]") -> str:
     known = differences.dropna()
     if not len(known):
         return "no percentage"
-    ends = list(dict.fromkeys(percent(value) for value in (known.min(), known.max())))
+    ends = list(dict.fromkeys(units.percent(value) for value in (known.min(), known.max())))
     return " to ".join(ends) + " %"

@@ -16,11 +16,11 @@ from fkl.data.baselines import CONSTANTS
 from fkl.data.store import DataFile, Store
 from fkl.report.compare.labels import flat, key_values, varying
 from fkl.report.embedded_images import REDUCED, Picture, embedded
-from fkl.report.tables import Table, word
 from fkl.runs.command import SHORT, verdict
 from fkl.runs.finished_runs import Collected, FinishedRun, entries
 from fkl.runs.metrics import main_metric
-from fkl.screen.units import with_spread
+from fkl.screen.sheet import Sheet
+from fkl.screen.units import with_spread, word
 
 ENVIRONMENT = ("fkl", "commit", "python", "processor", "cores", "machine", "blas", "packages")
 """Keys that runs from one machine and one installation share."""
@@ -54,13 +54,13 @@ class RunView:
     pictures: list[Picture]
 
     @property
-    def summary(self) -> Table:
+    def summary(self) -> Sheet:
         """Mean and standard deviation over replicates."""
         frame = self.run.summary.drop(columns="replicate").select_dtypes("number")
         columns = {"at the end": frame.columns.str.replace("_", " "), "mean": frame.mean().to_numpy()}
         if len(frame) > 1:
             columns |= {"spread": frame.std(ddof=1).to_numpy()}
-        return Table(pd.DataFrame(columns), f"Summary over {len(frame)} replicates")
+        return Sheet.from_frame(pd.DataFrame(columns), f"Summary over {len(frame)} replicates")
 
     @cached_property
     def _mean(self) -> dict[str, float]:

@@ -1,9 +1,12 @@
 """Numbers with their units, as people read them."""
 
 import math
+import re
+from numbers import Integral, Real
 
 MOST_DECIMALS = 6
 BYTES = ("B", "kB", "MB", "GB", "TB")
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -80,3 +83,41 @@ def percent_apart(ours: float, other: float) -> str:
     while share < 100 <= round(share, digits) and digits < MOST_DECIMALS:
         digits += 1
     return f"{abs(share):.{digits}f} % {'below' if share > 0 else 'above'}"
+
+
+def word(value: object) -> str:
+    """A cell of a table as text: four significant digits, grouped thousands, empty if unknown."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return str(value)
+    if isinstance(value, Integral):
+        return f"{value:,}"
+    number = float(value)
+    if math.isnan(number):
+        return ""
+    return f"{number:,.0f}" if 1e3 <= abs(number) < 1e15 else f"{number:.4g}"
+
+
+def percent(value: float) -> str:
+    """A difference in percent with its sign, with two decimals if it is small."""
+    if math.isnan(value):
+        return ""
+    digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+    return f"{round(value, digits) + 0.0:+,.{digits}f}"
+
+
+def typeset(words: str) -> str:
+    """A number with a real minus and powers of ten; other words do not change.
+
+    Examples
+    --------
+    >>> typeset("-1.5e-05"), typeset("air")
+    ('−1.5 × 10⁻⁵', 'air')
+    """
+    number = re.fullmatch(r"([+-]?[\d.,]+)(?:e([+-]?\d+))?", words)
+    if number is None:
+        return words
+    digits, power = number[1].replace("-", "−"), number[2]
+    if power is None:
+        return digits
+    exponent = "10" + str(int(power)).translate(RAISED)
+    return exponent if digits == "1" else f"{digits} × {exponent}"

@@ -7,7 +7,6 @@ from pathlib import Path
 from fkl.basics.errors import FklError, requires_extra
 from fkl.basics.files import whole_file, write_text
 from fkl.screen.messages import say
-from fkl.screen.tables import show_table
 from fkl.study.answer import Answer, lines
 from fkl.study.plan import Plan
 
@@ -69,16 +68,15 @@ def command(
 
 def show(answer: Answer) -> None:
     """Print the answer, then the table of errors."""
-    from fkl.study.tables import errors, shown
+    from fkl.study.tables import errors, results
 
     say(*lines(answer))
     frame = errors(answer.judged)
     if len(frame):
-        table = shown(frame).drop(columns="received")
+        table = results(frame, "Error with half of its 95 % interval over seeds; below mean: below the mean target's.")
         say("")
-        rows = [[cell.replace(" ", "\N{NO-BREAK SPACE}") for cell in row] for row in table.to_numpy().tolist()]
-        show_table([*table], rows, numbers=range(2, table.shape[1]))
-        say("* the smallest error of a data set whose runs all ended; below mean: below the error of the mean target")
+        table.show()
+        say(table.about)
 
 
 def write(answer: Answer) -> list[Path]:
@@ -91,8 +89,8 @@ def write(answer: Answer) -> list[Path]:
     frame = tables.errors(answer.judged)
     named = tables.all_tables(answer, frame)
     contents: dict[str, str] = {}
-    for name, (table, caption) in named.items():
-        contents |= tables.written(table, caption, name)
+    for name, sheet in named.items():
+        contents |= tables.written(sheet, name)
     contents["results.csv"] = frame.to_csv(index=False)  # numbers without units
     contents["differences.csv"] = tables.differences(answer).to_csv(index=False)
     contents["trials.csv"] = tables.trials(plan).to_csv(index=False)
@@ -112,7 +110,7 @@ def write(answer: Answer) -> list[Path]:
                 stream.write(figure[suffix])
     html = plan.file.with_suffix(".html")
     pictures = [one.get(".png", b"") for one in (drawn["screen"], differences["screen"])]
-    write_text(html, page(answer, {name: table for name, (table, _) in named.items()}, *pictures))
+    write_text(html, page(answer, named, *pictures))
     if (folder / "plan.yaml").resolve() != plan.file.resolve():
         shutil.copyfile(plan.file, folder / "plan.yaml")
     return [html, *files]

@@ -3,14 +3,13 @@
 import base64
 from collections.abc import Mapping
 
-import pandas as pd
-
+from fkl.screen.sheet import Sheet
 from fkl.study.answer import CLAIMS, Answer
 from fkl.study.registered import stamp
 from fkl.study.tables import ABOUT_MARKS
 
 
-def page(answer: Answer, tables: Mapping[str, pd.DataFrame], figure: bytes, differences: bytes) -> str:
+def page(answer: Answer, sheets: Mapping[str, Sheet], figure: bytes, differences: bytes) -> str:
     """The page as one file with embedded pictures."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -21,17 +20,12 @@ def page(answer: Answer, tables: Mapping[str, pd.DataFrame], figure: bytes, diff
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    shown = {name: ([*table], table.to_numpy().tolist()) for name, table in tables.items()}
-    tests = {name: table for name, table in shown.items() if name.startswith("tests-")}
     return made.get_template("study.html").render(
         answer=answer,
         plan=answer.plan,
         claim=CLAIMS[answer.plan.claim],
-        results=shown["results"],
-        opened=shown.get("open-results"),
-        searched=shown["searched"],
-        setup=shown["setup"],
-        tests=tests,
+        sheets=sheets,
+        tests={name: sheet for name, sheet in sheets.items() if name.startswith("tests-")},
         marks=ABOUT_MARKS,
         stamp=stamp(answer.plan),
         figure=base64.b64encode(figure).decode(),

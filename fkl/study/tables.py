@@ -1,19 +1,19 @@
 """The tables of a study: errors and costs, its setup, and the tests as a triangle."""
 
 import math
-import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from fkl.basics.files import read_arrays
-from fkl.report.latex import Column, Float, escaped
-from fkl.report.tables import Table
+from fkl.report.compare.statistics import half_width
 from fkl.runs.finished_runs import read_run
 from fkl.runs.folder import provenance
 from fkl.runs.tables import LOSSES
-from fkl.screen.units import bytes_of, number, seconds
+from fkl.screen.sheet import BEST, Cell, Column, Sheet
+from fkl.screen.units import bytes_of, number, seconds, with_spread
 from fkl.study.answer import Answer
 from fkl.study.jobs import Job, last_wave, slug
 from fkl.study.plan import Plan
@@ -36,7 +36,7 @@ BASELINES = ("mse_running_mean", "test_mse_training_mean", "test_error_majority"
 def errors(judged: Sequence[Judged]) -> pd.DataFrame:
     """One row per data set and method: its error, its costs, and a comparison with the mean of the training targets.
 
-    Columns are numbers, NaN if a method has none.
+    Columns are numbers, NaN if a method has none; half is that of the error's 95 % interval over seeds.
     """
     rows = []
     for one in judged:
@@ -52,9 +52,11 @@ def errors(judged: Sequence[Judged]) -> pd.DataFrame:
                 "method": method,
                 "error": mean,
                 "sd": float(values.std(ddof=1)) if whole and len(values) > 1 else np.nan,
+                "half": half_width(values) if whole else np.nan,
                 "failed": int(np.isinf(values).sum()),
                 "of": len(ended),
                 "r2": one.mean(method, "r2"),
+                "rmse_in_units": one.mean(method, "rmse_in_units"),
                 "uplink_bytes": _first(one, method, SENT),
                 "downlink_bytes": _first(one, method, RECEIVED),
                 "seconds": one.mean(method, "runtime_s"),
@@ -69,25 +71,43 @@ def _first(judged: Judged, method: str, columns: Sequence[str]) -> float:
     return next((value for value in values if not np.isnan(value)), np.nan)
 
 
-def shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table of errors as text; the best on a data set is marked ``*``."""
-    rows = []
-    for _, row in frame.iterrows():
-        same = frame[frame["data set"] == row["data set"]]
-        whole = same[same["failed"] == 0]["error"]
-        best = row["failed"] == 0 and row["error"] == whole.min()
-        error = f"{row['failed']} of {row['of']} failed" if row["failed"] else number(row["error"])
-        rows.append({
-            "data set": row["data set"],
-            "method": row["method"],
-            "error": error + "*" * bool(best),
-            "R2": _known(row["r2"], "{:.2f}".format),
-            "sent": _known(row["uplink_bytes"], bytes_of),
-            "received": _known(row["downlink_bytes"], bytes_of),
-            "time": _known(row["seconds"], seconds),
-            "below mean": _known(row["below_mean_percent"], "{:.0f} %".format),
-        })  # fmt: skip
-    return pd.DataFrame(rows)
+def results(frame: pd.DataFrame, caption: str = "") -> Sheet:
+    """The table of errors: the error with half of its interval, and costs; the data set once, as a subheading."""
+    columns = {
+        "method": Column("method"),
+        "error": Column("error", True),
+        "in units": Column("in units", True, 1),
+        "sent": Column("sent", True),
+        "below mean": Column("below mean", True, 2),
+        "R2": Column("R²", True, 3),
+        "time": Column("time", True, 4),
+        "received": Column("received", True, 5),
+    }
+    if not frame["rmse_in_units"].notna().any():
+        del columns["in units"]
+    rows: list[list[Cell]] = []
+    groups: dict[int, str] = {}
+    for name, same in frame.groupby("data set", sort=False):
+        groups[len(rows)] = str(name)
+        least = same[same["failed"] == 0]["error"].min()
+        for _, row in same.iterrows():
+            error = Cell(f"{row['failed']} of {row['of']} failed")
+            if not row["failed"]:
+                text, _, half = with_spread(row["error"], row["half"]).partition(" ± ")
+                text, half = (f"{text} ± {half}", "") if text.startswith("(") else (text, half)
+                error = Cell(text, BEST * bool(row["error"] == least), small=half)
+            cells = {
+                "method": Cell(row["method"]),
+                "error": error,
+                "in units": Cell(_known(row["rmse_in_units"], number)),
+                "sent": Cell(_known(row["uplink_bytes"], bytes_of)),
+                "below mean": Cell(_known(row["below_mean_percent"], "{:.0f} %".format)),
+                "R2": Cell(_known(row["r2"], "{:.2f}".format)),
+                "time": Cell(_known(row["seconds"], seconds)),
+                "received": Cell(_known(row["downlink_bytes"], bytes_of)),
+            }
+            rows.append([cells[key] for key in columns])
+    return Sheet([*columns.values()], rows, "Errors and costs", caption, groups=groups, frame=frame)
 
 
 def _known(value: float, words: Callable[[float], str]) -> str:
@@ -175,46 +195,36 @@ def _cell_of_test(method: str, verdict: Verdict) -> str:
     return f"{100 * math.expm1(side * one.m):+.1f} %{mark}".replace("-", "−")
 
 
-def latex(table: pd.DataFrame, caption: str, label: str, line: float) -> str:
-    """A table in LaTeX that needs only booktabs, as wide as this line."""
-    columns = [
-        Column(escaped(str(name)), [_cell(str(value)) for value in table[name]], number=_is_number(table[name]))
-        for name in table
-    ]
-    return str(Float(columns, escaped(caption), label, line=line))
+def _sheet(table: pd.DataFrame, title: str, caption: str, numbers: bool = False) -> Sheet:
+    """A table of text; its data sets are subheadings. Its columns after the first may be numbers."""
+    named = table.pop("data set").tolist() if "data set" in table else []
+    groups = {at: name for at, name in enumerate(named) if at == 0 or named[at - 1] != name}
+    columns = [Column(str(name), numbers and at > 0) for at, name in enumerate(table)]
+    return Sheet(
+        columns, [[Cell(str(value)) for value in row] for row in table.to_numpy()], title, caption, groups=groups
+    )
 
 
-def _is_number(column: "pd.Series[str]") -> bool:
-    """Whether cells are numbers with units, which are aligned to the right."""
-    cells = [cell for cell in column if cell]
-    return bool(cells) and all(re.match(r"[-+−]?\d", cell) and "[" not in cell for cell in cells)
-
-
-def _cell(text: str) -> str:
-    """A cell, in bold if it is the best."""
-    return rf"\textbf{{{escaped(text.removesuffix('*'))}}}" if text.endswith("*") else escaped(text)
-
-
-def all_tables(answer: Answer, frame: pd.DataFrame) -> dict[str, tuple[pd.DataFrame, str]]:
-    """Every table of a study with its caption, by file name."""
+def all_tables(answer: Answer, frame: pd.DataFrame) -> dict[str, Sheet]:
+    """Every table of a study, by file name."""
     plan, judged = answer.plan, answer.judged
-    about = f"Errors and costs, means over seeds; the smallest error of a data set in bold. {answer.unit}"
-    found = {"results": (shown(frame), about)}
+    of_results = "Error with half of its 95 % interval over seeds (Student's t), and costs."
+    found = {"results": results(frame, f"{of_results} {stamp(plan)}".strip())}
     plain = [slug(one.dataset.name) for one in judged]
     for place, one in enumerate(judged):
         verdicts = answer.verdicts.get(one.dataset.name, [])
         names = [name for name in one.methods if any(name in (each.a, each.b) for each in verdicts)]
         if verdicts:
-            about = f"{one.dataset.name}: by how much the error of the row's method is above that of the column's"
+            title = f"{one.dataset.name}: by how much the error of the row's method is above that of the column's"
             alike = plain.count(plain[place]) > 1 or not plain[place]  # names that differ in signs alone
-            found["-".join(["tests", *filter(None, [plain[place]]), *[str(place + 1)] * alike])] = (
-                triangle(names, verdicts),
-                f"{about}. {ABOUT_MARKS}.",
-            )
-    found["searched"] = searched(plan, judged), "Ranges, and the values found: median over seeds [least, largest]."
+            name = "-".join(["tests", *filter(None, [plain[place]]), *[str(place + 1)] * alike])
+            said = f"{title}. {ABOUT_MARKS}. {stamp(plan)}".strip()
+            found[name] = _sheet(triangle(names, verdicts), title, said, numbers=True)
+    said = f"Ranges, and the values found: median over seeds [least, largest]. {stamp(plan)}".strip()
+    found["searched"] = _sheet(searched(plan, judged), "What was searched over and found", said)
     sizes = "D features of each of N kernels, K clients, T rounds, rows judged in a seed"
-    found["setup"] = setup(plan, judged), f"Setup of the study: {sizes}."
-    return {name: (table, f"{caption} {stamp(plan)}") for name, (table, caption) in found.items()}
+    found["setup"] = _sheet(setup(plan, judged), "Setup", f"Setup of the study: {sizes}. {stamp(plan)}".strip(), True)
+    return found
 
 
 def trials(plan: Plan) -> pd.DataFrame:
@@ -240,8 +250,8 @@ def trials(plan: Plan) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def written(table: pd.DataFrame, title: str, name: str) -> dict[str, str]:
+def written(sheet: Sheet, name: str) -> dict[str, str]:
     """Contents of a table's files by name: CSV, Markdown, and LaTeX for both line widths."""
-    bold = table.map(lambda cell: f"**{cell.removesuffix('*')}**" if str(cell).endswith("*") else cell)
-    texts = {f"{name}.csv": table.to_csv(index=False), f"{name}.md": Table(bold, title).markdown}
-    return texts | {f"{name}-{line:.0f}pt.tex": latex(table, title, f"study-{name}", line) for line in LINES}
+    sheet = replace(sheet, label=f"study-{name}")
+    texts = {f"{name}.csv": sheet.csv, f"{name}.md": sheet.markdown}
+    return texts | {f"{name}-{line:.0f}pt.tex": sheet.latex(line) for line in LINES}

@@ -18,7 +18,7 @@ from fkl.kernels.threads import at_most
 from fkl.runs.finished_runs import FinishedRun
 from fkl.runs.prepare import prepare
 from fkl.screen.messages import note, say
-from fkl.screen.tables import show_table
+from fkl.screen.sheet import Sheet
 from fkl.theory import THEORIES, WITHOUT
 from fkl.theory.base import Theorem, Verdict, judged
 from fkl.theory.figure import draw
@@ -60,13 +60,13 @@ def command(finished: FinishedRun, format: str, verbose: bool) -> bool:
     else:
         note(first)
     if answer.verdicts:
-        show_table(BOUNDS, [_row(one) for one in answer.verdicts], format, numbers=range(1, 4))
+        Sheet.from_rows(BOUNDS, [_row(one) for one in answer.verdicts], range(1, 4)).show(format)
         if format == "table":
             say(*_notes(answer.verdicts))
     if answer.identities:
         if format == "table" and answer.verdicts:
             say("")
-        show_table(IDENTITIES, [_identity_row(one) for one in answer.identities], format, numbers=(1, 2))
+        Sheet.from_rows(IDENTITIES, [_identity_row(one) for one in answer.identities], (1, 2)).show(format)
     if answer.verdicts:
         draw(finished.folder, answer.verdicts, run.algo.label)
         note(f"figure: {finished.folder / 'bound.png'}")

@@ -1,4 +1,4 @@
-"""LaTeX of tables: a real LaTeX compiles every one with booktabs alone, and none is wider than a line or page."""
+"""LaTeX of tables: a real LaTeX compiles each, and none is wider than a line or page."""
 
 import re
 import shutil
@@ -13,11 +13,10 @@ from fkl.papers import PAPERS, paper_module
 from fkl.papers.printed import DEFAULT, grids, latex
 from fkl.papers.published import AS_STATED, Answer, beside, published
 from fkl.papers.verdicts import Judged
-from fkl.report.latex import LINE, Column, Float, escaped
-from fkl.report.tables import Table
+from fkl.screen.sheet import Cell, Column, Sheet, escaped
 
 WIDTH = "a_b" * 9
-PAGE = r"\documentclass{article}\usepackage{booktabs}\begin{document}%s\end{document}"
+PAGE = r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}%s\end{document}"
 TOO_LARGE = re.compile("Overfull|Float too large|multiply defined|^!", re.MULTILINE)
 
 
@@ -53,7 +52,7 @@ def others() -> dict[str, str]:
     columns = pd.DataFrame({"method": ["A"], **{f"data set {k}": [1000.5 * k] for k in range(30)}})
     rows = pd.DataFrame({"method": [f"method {k}" for k in range(200)], "test mse": np.arange(200) / 7})
     tables = {"words": pd.DataFrame(words), "columns": columns, "rows": rows, "nothing": rows[:0]}
-    return {name: Table(frame, f"Means of {name}, ± 95 % × 10⁻³").latex for name, frame in tables.items()}
+    return {name: Sheet.from_frame(frame, f"Means of {name}, ± 95 % × 10⁻³").latex() for name, frame in tables.items()}
 
 
 def test_a_papers_floats_are_split_by_metric_without_times() -> None:
@@ -66,15 +65,28 @@ def test_a_papers_floats_are_split_by_metric_without_times() -> None:
     assert "run time" in of_papers()["graph_omkl-2"], "where there is nothing else"
 
 
-def test_what_does_not_fit_is_cut_into_parts_with_their_names() -> None:
-    columns = [Column("method", ["A", "B"]), *(Column(f"data {k}", ["1234.5", "2.0"], number=True) for k in range(20))]
-    parts = str(Float(columns, "Means.", "mine")).split(r"\begin{table}")[1:]
-    assert len(parts) > 1 and all("A & " in part and "B & " in part for part in parts)
-    assert [f"Part {k + 1} of {len(parts)}" in part for k, part in enumerate(parts)] == [True] * len(parts)
-    assert len({re.findall(r"\\label\{(.*)\}", part)[0] for part in parts}) == len(parts)
-    assert sum(part.count("1234.5") for part in parts) == 20
-    assert max(sum(column.width for column in columns[:1]), 0) < LINE
+def test_what_does_not_fit_loses_columns_by_priority_and_stays_one_table() -> None:
+    columns = [Column("method"), *(Column(f"data {k}", True, k % 3) for k in range(9))]
+    rows = [[Cell(name), *[Cell("1234.5", "best", small="2.0")] * 9] for name in "AB"]
+    sheet = Sheet(columns, rows, "Means.", label="mine", groups={1: "air"})
+    for line, left in ((900, 9), (460, 6), (100, 3)):
+        latex = sheet.latex(line)
+        assert latex.count(r"\begin{table}") == latex.count(r"\resizebox") == 1
+        assert latex.count(r"\textbf{1234.5} {\scriptsize$\pm$ 2.0}") == 2 * left
+        assert rf"\multicolumn{{{left + 1}}}{{@{{}}l}}{{\emph{{air}}}}" in latex
     assert escaped("≤ 10⁻³") == r"$\le$ 10$^{-3}$"
+
+
+def test_a_sheet_says_the_same_in_every_language() -> None:
+    rows = [[Cell("A|B"), Cell("1e-05", "best", "▲", "2")], [Cell("C"), Cell("3")]]
+    sheet = Sheet([Column("method"), Column("error", True)], rows, "Title", "Means.", groups={0: "air & sea"})
+    assert "| **air & sea** |" in sheet.markdown and r"| A\|B " in sheet.markdown
+    assert "**1e-05** ± 2 ▲" in sheet.markdown
+    assert "<b>10⁻⁵</b>" in sheet.html
+    assert 'colspan="2">air &amp; sea</th>' in sheet.html and "<small>± 2</small> ▲" in sheet.html
+    assert sheet.csv == "method,error\nA|B,*1e-05* ± 2 ▲\nC,3\n"
+    assert r"\textbf{1e-05} {\scriptsize$\pm$ 2} $\triangle$" in sheet.latex()
+    assert sheet.html_caption == "Means. <b>Best</b>."
 
 
 def test_latex_compiles_all_and_finds_nothing_too_wide(tmp_path: Path) -> None:

@@ -33,9 +33,9 @@ from fkl.papers.verdicts import (
 from fkl.report import markdown as prose
 from fkl.report.embedded_images import REDUCED, embedded
 from fkl.report.figures import COLOURS, spread_over
-from fkl.report.page import _typeset
 from fkl.report.run_rows import in_words
-from fkl.report.tables import Table, percent, word
+from fkl.screen.sheet import Sheet
+from fkl.screen.units import percent, typeset, word
 
 VARIANT, BETTER = "as published", "half"
 BUILDS_ON = {BETTER: VARIANT}
@@ -236,22 +236,22 @@ def test_differences_for_people(value: float, words: str) -> None:
     [("-1,234", "−1,234"), ("3.787e-05", "3.787 × 10⁻⁵"), ("1e-3", "10⁻³"), ("POF-MKL", "POF-MKL"), ("min", "min")],
 )
 def test_numbers_on_the_page(words: str, shown: str) -> None:
-    assert _typeset(words) == shown
+    assert typeset(words) == shown
 
 
 def test_a_table_says_the_same_in_every_language(tmp_path: Path) -> None:
     """Column names that mean something to LaTeX or Markdown stay text."""
     frame = pd.DataFrame({"a_b": ["x_1", "y"], "published": [">900", 2.0], "difference_percent": [np.nan, 12.345]})
-    table = Table(frame, "A title", "Notes.")
-    assert table.numeric == [False, True, True]
-    assert table.rows == [["x_1", ">900", ""], ["y", "2", "+12.3"]]
+    table = Sheet.from_frame(frame, "A title", "Notes.")
+    assert [column.number for column in table.columns] == [False, True, True]
+    assert [[cell.text for cell in row] for row in table.rows] == [["x_1", ">900", ""], ["y", "2", "+12.3"]]
     files = table.write(tmp_path / "mine")
     assert [file.name for file in files] == ["mine.csv", "mine.md", "mine.tex"]
     assert files[0].read_text().splitlines() == ["a_b,published,difference_percent", "x_1,>900,", "y,2.0,12.345"]
     assert "| y" in table.markdown and files[1].read_text().endswith("\nNotes.\n")
     assert "x\\_1" in table.latex and "difference \\\\ \\%" in table.latex
-    assert Table(frame[:0], "Empty").rows == []
-    assert "a b" in Table(frame[:0], "Empty").markdown
+    assert Sheet.from_frame(frame[:0], "Empty").rows == []
+    assert "a b" in Sheet.from_frame(frame[:0], "Empty").markdown
 
 
 DIFFERENCES = """## Differences

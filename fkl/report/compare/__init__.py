@@ -18,10 +18,10 @@ from fkl.report.compare.choosing import choose
 from fkl.report.compare.courses import course
 from fkl.report.compare.pivot import Pivot
 from fkl.report.compare.steps import about_steps
-from fkl.report.tables import Table
 from fkl.runs.finished_runs import Collected
 from fkl.runs.metrics import LARGER_IS_BETTER, main_metric, require_metric
 from fkl.screen.messages import say, showing
+from fkl.screen.sheet import Sheet
 
 MOST_ROWS = 30
 """Maximum number of rows of a table in a terminal."""
@@ -161,13 +161,13 @@ class Comparison:
             files.append(folder / "runs.parquet")
             with whole_file(files[-1]) as stream:
                 self.frame.to_parquet(stream, index=False)
-        files += self.pivot.write(folder / "pivot", self.conclusions)
+        files += self.pivot.sheet(conclusions=self.conclusions).write(folder / "pivot")
         about = "\n\n".join(self.remarks)
         if len(self.tests):
-            files += Table(self.tests, f"{ABOUT_TESTS}. {self.pivot.caption}", about).write(folder / "tests")
+            files += Sheet.from_frame(self.tests, f"{ABOUT_TESTS}. {self.pivot.caption}", about).write(folder / "tests")
         if len(self.ranks):
             ranked = self.ranks.T.assign(average=self.ranks.mean()).rename_axis("method").reset_index()
-            files += Table(ranked, f"Ranks. {self.pivot.caption}", about).write(folder / "ranks")
+            files += Sheet.from_frame(ranked, f"Ranks. {self.pivot.caption}", about).write(folder / "ranks")
         for name, made in self.figures(dark, style).items():
             for suffix, content in made.items():
                 files.append(folder / f"{name}{suffix}")
@@ -286,7 +286,7 @@ def command(
     dark : bool
         Figures on a dark background.
     format : str
-        Format of the printed table, see `fkl.screen.tables.FORMATS`.
+        Format of the printed table, see `fkl.screen.sheet.FORMATS`.
     style : {"screen", "paper"}
         Style of figures.
     rounds : str or Path, optional

@@ -1,36 +1,26 @@
-"""Methods by data sets: means with their intervals, the best in bold, as text, CSV, Markdown and LaTeX."""
+"""Methods by data sets: means with their intervals, and the best of each data set."""
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from tabulate import tabulate
 
-from fkl.basics.files import write_text
 from fkl.report.compare.cells import Cell
 from fkl.report.compare.statistics import LEVEL, half_width
 from fkl.report.compare.units import ONE_SPLIT, Unit
-from fkl.report.latex import Column, Float, escaped
 from fkl.screen.messages import say
-from fkl.screen.tables import show_table
+from fkl.screen.sheet import BEST, SECOND, Column, Sheet
+from fkl.screen.sheet import Cell as Shown
+from fkl.screen.units import RAISED
 
 Value = TypeVar("Value")
-BOLD, UNDERLINED, PLAIN = "\x1b[1m", "\x1b[4m", "\x1b[0m"
-MARKS = {
-    "plain": ("*{}*", "_{}_", " ▲"),
-    "terminal": (BOLD + "{}" + PLAIN, UNDERLINED + "{}" + PLAIN, " ▲"),
-    "markdown": ("**{}**", "<ins>{}</ins>", " ▲"),
-    "html": ("<b>{}</b>", "<u>{}</u>", " ▲"),
-    "latex": (r"\textbf{{{}}}", r"\underline{{{}}}", r" $\triangle$"),
-}
-"""Marks of the best and the second of a column, and of a method that does not beat the baselines."""
+BEATEN = "▲"
+"""Mark of a method that does not beat every baseline."""
 DIGITS = 4
 """Significant digits of the smallest mean in a column; all numbers of a column have the same decimals."""
 SMALL, LARGE = 0.1, 1e5
@@ -129,13 +119,6 @@ class Pivot:
             said.append(f"Set in all runs: {', '.join(self.setup)}.")
         return " ".join(said)
 
-    def legend(self, marks: str) -> str:
-        """Meanings of the marks in a table."""
-        best, second, beaten = MARKS[marks]
-        used = any(self.beaten(i, j) for i, j in np.argwhere(np.isfinite(self.means)))
-        words = f"{best.format('Best')}, {second.format('second')}"
-        return f"{words},{beaten}: does not beat every baseline." if used else f"{words}."
-
     @cached_property
     def conclusions(self) -> list[str]:
         """Facts in the table that a reader could overlook, in sentences."""
@@ -165,54 +148,36 @@ class Pivot:
                 rows.append({"method": baseline.method, "kind": "baseline", **about, "mean": mean, "n": unit.n})
         return pd.DataFrame(rows).astype({"place": "Int64", "diverged": "Int64"})
 
+    def sheet(self, order: Sequence[int] | None = None, conclusions: Sequence[str] = ()) -> Sheet:
+        """The table, with these rows, and the baselines below them."""
+        order = range(len(self.methods)) if order is None else order
+        powers = self._powers()
+        rows = [[Shown(self.methods[i]), *(self._cell(i, j, power) for j, power in enumerate(powers))] for i in order]
+        for name in dict.fromkeys(cell.method for cell in self.baselines):
+            means = [self.baseline_means.get(Cell(name, dataset), np.nan) for dataset in self.datasets]
+            rows.append([Shown(name), *(Shown(self._number(mean, j, powers[j])) for j, mean in enumerate(means))])
+        used = any(cell.mark for row in rows for cell in row)
+        return Sheet(
+            columns=[Column(self.metric), *(Column(heading, number=True) for heading in self.headings)],
+            rows=rows,
+            title=self.metric,
+            caption=self.caption + f" {BEATEN}: does not beat every baseline." * used,
+            notes="\n".join(f"- {line}" for line in conclusions),
+            label=self.metric.replace("_", "-"),
+            ruled=(len(order),),
+            frame=self.frame(),
+        )
+
     def show(self, most: int | None = None, format: str = "table", order: Sequence[str] = ()) -> None:
         """Print the table with at most this many methods, in this order or best first."""
-        marks = "terminal" if sys.stdout.isatty() and format == "table" else "plain"
         places = ([self.methods.index(name) for name in order] or self.best_first)[:most]
-        rows = [[name, *cells] for name, cells in self._rows(marks, "±", places)]
-        show_table([self.metric, *self.headings], rows, format, numbers=range(1, 1 + len(self.datasets)))
+        sheet = self.sheet(places)
+        sheet.show(format)
+        if format != "table":
+            return
         if left := len(self.methods) - len(places):
             say(f"... and {left} methods more")
-        if format == "table":
-            say(f"{self.caption} {self.legend(marks)}")
-
-    def markdown(self) -> str:
-        """A Markdown table, below its caption."""
-        lines = [[name, *cells] for name, cells in self._rows("markdown", "±")]
-        table = tabulate(lines, ["method", *self.headings], "pipe", disable_numparse=True, colalign=self._sides)
-        return f"{self.caption} {self.legend('markdown')}\n\n{table}\n"
-
-    def latex(self) -> str:
-        """A float that needs booktabs, for pasting; several if it is too wide for a line."""
-        rows = self._rows("latex", r"{\scriptsize$\pm$")
-        cells = zip(*(cells for _, cells in rows), strict=True)
-        headings = self._headings(r"$\times10^{{{}}}$", escaped)
-        columns = [Column("method", [escaped(name) for name, _ in rows])]
-        columns += [Column(name, [*column], number=True) for name, column in zip(headings, cells, strict=True)]
-        caption = f"{escaped(self.caption)} {self.legend('latex')}"
-        first_baseline = len(rows) - len(self._baseline_names)
-        return str(Float(columns, caption, self.metric.replace("_", "-"), ruled=(first_baseline,)))
-
-    def html(self) -> list[tuple[str, list[str]]]:
-        """For a page: the rows, best first, each with its plain name and its cells as HTML."""
-        return self._rows("html", "±", self.best_first)
-
-    def write(self, path: Path, conclusions: Sequence[str] = ()) -> list[Path]:
-        """Write `path`.csv, .md and .tex, and return their names; in Markdown the conclusions are below the table."""
-        said = "".join(f"\n- {line}" for line in conclusions)
-        texts = {
-            ".csv": self.frame().to_csv(index=False, float_format="%.6g"),
-            ".md": f"# {self.metric}\n\n{self.markdown()}{said}".rstrip() + "\n",
-            ".tex": self.latex(),
-        }
-        files = [path.with_suffix(suffix) for suffix in texts]
-        for file, text in zip(files, texts.values(), strict=True):
-            write_text(file, text)
-        return files
-
-    @property
-    def _sides(self) -> list[str]:
-        return ["left", *["right"] * len(self.datasets)]
+        say(sheet.about)
 
     def _of_each(self, number: Callable[[NDArray[np.float64]], float]) -> NDArray[np.float64]:
         made = np.full((len(self.methods), len(self.datasets)), np.nan)
@@ -226,10 +191,6 @@ class Pivot:
     def best_first(self) -> list[int]:
         """Rows by their mean rank over their own data sets."""
         return [int(i) for i in pd.DataFrame(self.places).mean(axis=1).argsort(kind="stable")]
-
-    @property
-    def _baseline_names(self) -> list[str]:
-        return [*dict.fromkeys(cell.method for cell in self.baselines)]
 
     def _powers(self) -> list[int]:
         """Power of ten above each column."""
@@ -245,24 +206,8 @@ class Pivot:
     @property
     def headings(self) -> list[str]:
         """Data sets, with the common power of ten of each column."""
-        return self._headings("×10^{}")
-
-    def _headings(self, power: str, name: Callable[[str], str] = str) -> list[str]:
-        return [
-            f"{name(dataset)} {power.format(exponent)}" if exponent else name(dataset)
-            for dataset, exponent in zip(self.datasets, self._powers(), strict=True)
-        ]
-
-    def _rows(self, marks: str, pm: str, order: list[int] | None = None) -> list[tuple[str, list[str]]]:
-        """Names and cells of the methods, and of the baselines below them."""
-        powers = self._powers()
-        rows = []
-        for i in range(len(self.methods)) if order is None else order:
-            rows.append((self.methods[i], [self._cell(i, j, marks, pm, power) for j, power in enumerate(powers)]))
-        for name in self._baseline_names:
-            means = [self.baseline_means.get(Cell(name, dataset), np.nan) for dataset in self.datasets]
-            rows.append((name, [self._number(mean, j, powers[j]) for j, mean in enumerate(means)]))
-        return rows
+        powers = (f" ×10{str(power).translate(RAISED)}" if power else "" for power in self._powers())
+        return [dataset + power for dataset, power in zip(self.datasets, powers, strict=True)]
 
     def _number(self, value: float, j: int, power: int) -> str:
         """A number with the decimals of its column; empty for NaN."""
@@ -270,18 +215,17 @@ class Pivot:
         decimals = max(0, DIGITS - 1 - math.floor(math.log10(smallest))) if smallest else DIGITS - 1
         return "" if np.isnan(value) else f"{value / 10.0**power:.{decimals}f}"
 
-    def _cell(self, i: int, j: int, marks: str, pm: str, power: int) -> str:
+    def _cell(self, i: int, j: int, power: int) -> Shown:
         """A mean with its interval, or the number of diverged values."""
-        mean, half = self.means[i, j], self.halves[i, j]
+        mean = self.means[i, j]
         if np.isinf(mean):
             failed, of = self.diverged(self.methods[i], self.datasets[j])
-            return f"{failed} of {of} diverged"
-        best, second, beaten = MARKS[marks]
-        words = self._number(mean, j, power)
-        words = {1.0: best, 2.0: second}.get(self.places[i, j], "{}").format(words) if words else words
-        close = "}" if pm.startswith("{") else ""
-        spread = "" if np.isnan(half) else f" {pm} {self._number(half, j, power)}{close}"
-        return words + spread + beaten * (bool(words) and self.beaten(i, j))
+            return Shown(f"{failed} of {of} diverged")
+        if np.isnan(mean):
+            return Shown("")
+        weight = {1.0: BEST, 2.0: SECOND}.get(self.places[i, j], "")
+        half = self._number(self.halves[i, j], j, power)
+        return Shown(self._number(mean, j, power), weight, BEATEN * self.beaten(i, j), half)
 
 
 def _on(dataset: str, found: dict[Cell, Value]) -> dict[Cell, Value]:

@@ -1,0 +1,455 @@
+"""A table, and all ways to write it: for a terminal, as Markdown, CSV, JSON, LaTeX and HTML."""
+
+import csv
+import html
+import json
+import re
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from io import StringIO
+from math import ceil
+from numbers import Real
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
+
+from fkl.basics.files import write_text
+from fkl.screen.messages import console, styled
+from fkl.screen.units import percent, typeset, word
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMATS = ("table", "markdown", "csv", "json")
+BEST, SECOND = "best", "second"
+"""Weights of a cell."""
+
+HEADINGS = {
+    "spread": "± sd", "difference_percent": "difference %", "published_spread": "published ± sd",
+    "rounding": "published ± rounding", "of": "of replicates", "within_percent": "agrees within %",
+    "published_n": "published n",
+}  # fmt: skip
+"""Columns of data frames whose headings differ from their names."""
+
+GAP = 3
+"""Blanks between columns in a terminal."""
+LINE = 345.0
+"""Width in points of a line in LaTeX's article."""
+LETTER, LATEX_GAP = 4.5, 6.0
+"""Points of a letter at \\footnotesize, on average, and between two columns."""
+LONGEST_TEXT, WRAPPED = 28, 110
+"""Longest text of a column in LaTeX, in letters; longer ones are wrapped in this width in points."""
+PAGE = 42
+"""Lines of a table on a page."""
+LONGEST_LABEL = 40
+
+ESCAPED = {
+    "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "^": r"\^{}", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "\\": r"\textbackslash{}", "<": r"\ensuremath{<}", ">": r"\ensuremath{>}",
+    "±": r"$\pm$", "×": r"$\times$", "−": r"$-$", "≤": r"$\le$", "≥": r"$\ge$", "▲": r"$\triangle$", "∈": r"$\in$",
+    "≈": r"$\approx$", "†": r"\textdagger{}", "–": "--", "’": "'", "²": r"\textsuperscript{2}", "→": r"$\to$",
+}  # fmt: skip
+RAISED = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
+BREAKS, ALLOWED = re.compile(r"(\\_|[=/;,.])(?=[^\s\\\d])"), r"\allowbreak{}"
+FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+"""Shrinks what is wider than a line; graphicx is in every LaTeX, adjustbox is not."""
+
+
+def escaped(words: str) -> str:
+    r"""Text escaped for LaTeX.
+
+    Examples
+    --------
+    >>> print(escaped("95 % of test_mse × 10⁻³"))
+    95 \% of test\_mse $\times$ 10$^{-3}$
+    """
+    digits = str.maketrans(RAISED, "-0123456789")
+    parts = re.split(f"([{RAISED}]+)", words)
+    plain = ("".join(ESCAPED.get(letter, letter) for letter in part) for part in parts[::2])
+    powers = [f"$^{{{part.translate(digits)}}}$" for part in parts[1::2]]
+    return "".join(one + power for one, power in zip(plain, [*powers, ""], strict=True))
+
+
+class Look(NamedTuple):
+    """How a writer shows the parts of a cell."""
+
+    best: str
+    second: str
+    small: str = "± {}"
+    escape: Callable[[str], str] = str
+
+
+PLAIN = Look("*{}*", "_{}_")
+TERMINAL = Look("\x1b[1m{}\x1b[0m", "\x1b[4m{}\x1b[0m")
+MARKDOWN = Look("**{}**", "<ins>{}</ins>", escape=lambda text: text.replace("|", "\\|"))
+LATEX = Look(r"\textbf{{{}}}", r"\underline{{{}}}", r"{{\scriptsize$\pm$ {}}}", escaped)
+HTML = Look("<b>{}</b>", "<u>{}</u>", "<small>± {}</small>", html.escape)
+
+
+class Column(NamedTuple):
+    """A column.
+
+    Parameters
+    ----------
+    heading : str
+    number : bool
+        Whether it is aligned to the right.
+    priority : int
+        Columns with the largest are dropped first if a table is too wide; those with 0 never.
+    """
+
+    heading: str
+    number: bool = False
+    priority: int = 0
+
+
+class Cell(NamedTuple):
+    """A cell.
+
+    Parameters
+    ----------
+    text : str
+    weight : {"", "best", "second"}
+        Bold and underlined.
+    mark : str
+        A sign after it.
+    small : str
+        Half of an interval, in small print after a ±.
+    """
+
+    text: str
+    weight: str = ""
+    mark: str = ""
+    small: str = ""
+
+    def written(self, look: Look) -> str:
+        """All its parts."""
+        text = look.escape(self.text)
+        if text:
+            text = {BEST: look.best, SECOND: look.second}.get(self.weight, "{}").format(text)
+        small = look.small.format(look.escape(self.small)) if self.small else ""
+        return " ".join(filter(None, (text, small, look.escape(self.mark))))
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+    rows : sequence of sequences of Cell
+    title : str
+        Heading in Markdown.
+    caption : str
+        What the numbers are; the title in LaTeX if it is empty.
+    notes : str
+        Markdown below the table in a file.
+    label : str
+        Its label in LaTeX, after ``tab:``; from the title if it is empty.
+    groups : mapping of int to str
+        Subheadings, by the number of the row that they are above.
+    ruled : collection of int
+        Rows with a rule above them in LaTeX.
+    frame : DataFrame, optional
+        The numbers for programs; without it, CSV and JSON have the text.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    title: str = ""
+    caption: str = ""
+    notes: str = ""
+    label: str = ""
+    groups: Mapping[int, str] = field(default_factory=dict)
+    ruled: Collection[int] = ()
+    frame: "pd.DataFrame | None" = None
+
+    @classmethod
+    def from_rows(
+        cls, headings: Sequence[str], rows: Sequence[Sequence[object]], numbers: Collection[int] = (), title: str = ""
+    ) -> "Sheet":
+        """A table of plain text.
+
+        Parameters
+        ----------
+        headings : sequence of str
+        rows : sequence of sequences
+        numbers : collection of int
+            Columns that are aligned to the right.
+        title : str
+        """
+        columns = [Column(heading, at in numbers) for at, heading in enumerate(headings)]
+        return cls(columns, [[Cell(str(value)) for value in row] for row in rows], title)
+
+    @classmethod
+    def from_frame(cls, frame: "pd.DataFrame", title: str, notes: str = "") -> "Sheet":
+        """A data frame with its numbers as people read them: columns of numbers may also have bounds such as >900."""
+        names = [str(name) for name in frame]
+        columns = [
+            Column(HEADINGS.get(name, name.replace("_", " ")), any(isinstance(value, Real) for value in values))
+            for name, (_, values) in zip(names, frame.items(), strict=True)
+        ]
+        cells = [
+            [Cell(percent(value) if name.endswith("difference_percent") else word(value)) for value in values]
+            for name, (_, values) in zip(names, frame.items(), strict=True)
+        ]
+        return cls(columns, [*zip(*cells, strict=True)], title, notes=notes, frame=frame)
+
+    @property
+    def headings(self) -> list[str]:
+        """Headings of the columns."""
+        return [column.heading for column in self.columns]
+
+    def show(self, format: str = "table") -> None:
+        """Print the table without its caption, in one of `FORMATS`."""
+        if format != "table":
+            print(self.text(format), end="")
+            return
+        out = console(sys.stdout)
+        for at, columns in enumerate(self._parts(out.width)):
+            if at:
+                out.print()
+            out.print(self._for_terminal(columns))
+
+    def text(self, format: str) -> str:
+        """The table for a pipe: markdown, csv or json."""
+        return {"markdown": self.markdown, "csv": self.csv, "json": self.json}[format]
+
+    @property
+    def csv(self) -> str:
+        """Numbers with six digits and the names of the frame's columns, if there is a frame."""
+        if self.frame is not None:
+            return self.frame.to_csv(index=False, float_format="%.6g")
+        stream = StringIO()
+        csv.writer(stream, lineterminator="\n").writerows([self.headings, *self._written(PLAIN)])
+        return stream.getvalue()
+
+    @property
+    def json(self) -> str:
+        """An object for each row."""
+        if self.frame is not None:
+            return f"{self.frame.to_json(orient='records', force_ascii=False, indent=1)}\n"
+        rows = [dict(zip(self.headings, row, strict=True)) for row in self._written(PLAIN)]
+        return json.dumps(rows, ensure_ascii=False, indent=1) + "\n"
+
+    @property
+    def markdown(self) -> str:
+        """The table below its title and caption."""
+        rows = [[MARKDOWN.escape(heading) for heading in self.headings]]
+        for at, row in enumerate(self._written(MARKDOWN)):
+            if at in self.groups:
+                rows.append([f"**{MARKDOWN.escape(self.groups[at])}**", *[""] * (len(self.columns) - 1)])
+            rows.append(row)
+        widths = [max(3, *map(cell_len, cells)) for cells in zip(*rows, strict=True)]
+        sides = [
+            f"{'-' * (wide + 1)}:" if column.number else f":{'-' * (wide + 1)}"
+            for wide, column in zip(widths, self.columns, strict=True)
+        ]
+        lines = [
+            "| " + " | ".join(_padded(*one) for one in zip(row, widths, self.columns, strict=True)) + " |"
+            for row in rows
+        ]
+        lines.insert(1, f"|{'|'.join(sides)}|")
+        above = [f"# {self.title}" * bool(self.title), self.described(MARKDOWN)]
+        return "\n\n".join([*filter(None, above), "\n".join(lines)]) + "\n"
+
+    @property
+    def html(self) -> str:
+        """The table alone; the first cell of a row names it."""
+        heads = "".join(
+            f'<th scope="col"{_class(column)}>{html.escape(column.heading)}</th>' for column in self.columns
+        )
+        lines = [f"<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>"]
+        for at, row in enumerate(self.rows):
+            if at in self.groups:
+                wide = len(self.columns)
+                lines.append(
+                    f'<tr class="group"><th scope="rowgroup" colspan="{wide}">{html.escape(self.groups[at])}</th></tr>'
+                )
+            cells = [
+                (cell._replace(text=typeset(cell.text)) if column.number else cell).written(HTML)
+                for cell, column in zip(row, self.columns, strict=True)
+            ]
+            rest = "".join(
+                f"<td{_class(column)}>{cell}</td>" for cell, column in zip(cells[1:], self.columns[1:], strict=True)
+            )
+            lines.append(f'<tr><th scope="row">{cells[0]}</th>{rest}</tr>')
+        return "\n".join([*lines, "</tbody>\n</table>"])
+
+    def latex(self, line: float = LINE) -> str:
+        """Floats that need booktabs and graphicx, for a line of this width in points.
+
+        A table with too many rows for a page continues in another float. One that is too wide for a line loses columns
+        by their priority, and what remains shrinks to the line.
+        """
+        columns = self._fitting(line, LETTER, LATEX_GAP)
+        parts = [*self._pages()]
+        made = [self._float(columns, rows, k, len(parts)) for k, rows in enumerate(parts)]
+        return "\n".join([r"% \usepackage{booktabs,graphicx}", *made])
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Contents of its files, by suffix."""
+        return {".csv": self.csv, ".md": f"{self.markdown}\n{self.notes}".rstrip() + "\n", ".tex": self.latex()}
+
+    def write(self, path: Path, latex: str = "") -> list[Path]:
+        """Write `path`.csv, .md and .tex, and name them; with this LaTeX instead of its own, if given."""
+        texts = self.texts | ({".tex": latex} if latex else {})
+        files = [path.with_suffix(suffix) for suffix in texts]
+        for file, text in zip(files, texts.values(), strict=True):
+            write_text(file, text)
+        return files
+
+    @property
+    def html_caption(self) -> str:
+        """The caption as HTML."""
+        return self.described(HTML)
+
+    @property
+    def about(self) -> str:
+        """The caption for a terminal."""
+        return self.described(_for_screen())
+
+    def described(self, look: Look) -> str:
+        """The caption, and what the weights mean."""
+        weights = {cell.weight for row in self.rows for cell in row}
+        meanings = [look.best.format("Best")] * (BEST in weights) + [look.second.format("second")] * (SECOND in weights)
+        return " ".join(filter(None, (look.escape(self.caption), f"{', '.join(meanings)}." if meanings else "")))
+
+    @cached_property
+    def _plain(self) -> list[list[str]]:
+        return self._written(PLAIN)
+
+    def _written(self, look: Look) -> list[list[str]]:
+        return [[cell.written(look) for cell in row] for row in self.rows]
+
+    def _longest(self, column: int) -> int:
+        """Letters of the widest cell, or where text can be wrapped, of the widest word."""
+        cells = [Text.from_ansi(row[column]).plain for row in self._plain]
+        lines = [one for cell in cells for one in (cell.splitlines() if self.columns[column].number else cell.split())]
+        return max(map(cell_len, [*self.columns[column].heading.split(), *lines]), default=0)
+
+    def _fitting(self, room: float, letter: float, gap: float) -> list[int]:
+        """Columns without those that are dropped by their priority to fit this room."""
+        kept = [*range(len(self.columns))]
+        wide = {at: letter * min(self._longest(at), room / letter) + gap for at in kept}
+        while sum(wide[at] for at in kept) > room + gap and (most := max(self.columns[at].priority for at in kept)):
+            kept.remove(next(at for at in reversed(kept) if self.columns[at].priority == most))
+        return kept
+
+    def _parts(self, room: int) -> Iterator[list[int]]:
+        """Columns of the parts into which a too wide table is divided; each part begins with the first column."""
+        first, *rest = self._fitting(room, 1, GAP)
+        part, used = [first], GAP + self._longest(first)
+        for column in rest:
+            width = GAP + self._longest(column)
+            if len(part) > 1 and used + width > room + GAP:
+                yield part
+                part, used = [first], GAP + self._longest(first)
+            part.append(column)
+            used += width
+        yield part
+
+    def _for_terminal(self, columns: Sequence[int]) -> Table:
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+        for at in columns:
+            side = "right" if self.columns[at].number else "left"
+            heading, least = Text(self.columns[at].heading), self._longest(at)
+            table.add_column(heading, justify=side, overflow="fold", min_width=least)  # type: ignore[arg-type]
+        look = _for_screen()
+        for number, row in enumerate(self._written(look)):
+            if number in self.groups:
+                if number:
+                    table.add_row()
+                table.add_row(
+                    styled(look.best.format(self.groups[number]) if look is TERMINAL else self.groups[number])
+                )
+            table.add_row(*(styled(row[at]) for at in columns))
+        return table
+
+    def _pages(self) -> Iterator[range]:
+        """Rows that fit a page."""
+        start, lines = 0, 0
+        for at, row in enumerate(self.rows):
+            texts = [len(cell.text) for cell, column in zip(row, self.columns, strict=True) if not column.number]
+            needed = max([1, *(ceil(1.3 * LETTER * text / WRAPPED) for text in texts if text > LONGEST_TEXT)])
+            needed += (at in self.groups) + (at in self.ruled)
+            if lines and lines + needed > PAGE:
+                yield range(start, at)
+                start, lines = at, 0
+            lines += needed
+        yield range(start, len(self.rows))
+
+    def _float(self, columns: Sequence[int], rows: range, k: int, of: int) -> str:
+        name = re.sub("[^a-z0-9]+", "-", self.title.lower())[:LONGEST_LABEL].strip("-")
+        caption, label = self.described(LATEX) or escaped(self.title), self.label or name
+        if of > 1:
+            stop = "" if caption.endswith(".") else "."
+            caption, label = f"{caption}{stop} Part {k + 1} of {of}.", f"{label}-{k + 1}"
+        wrapped = {at for at in columns if not self.columns[at].number and self._widest(at) > LONGEST_TEXT}
+        styles = ["r" if self.columns[at].number else f"p{{{WRAPPED}pt}}" if at in wrapped else "l" for at in columns]
+        body = []
+        for row in rows:
+            if row in self.ruled and row != rows.start:
+                body.append(r"\midrule")
+            if row in self.groups:
+                space, above = r"\addlinespace " * (row != rows.start), escaped(self.groups[row])
+                body.append(rf"{space}\multicolumn{{{len(columns)}}}{{@{{}}l}}{{\emph{{{above}}}}} \\")
+            cells = [
+                r"\raggedright\let\\\tabularnewline " + BREAKS.sub(lambda sign: sign[0] + ALLOWED, text)
+                if at in wrapped and text
+                else text
+                for at, text in ((at, self.rows[row][at].written(LATEX)) for at in columns)
+            ]
+            body.append(rf"{' & '.join(cells)} \\")
+        return "\n".join([
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{caption}}}",
+            rf"\label{{tab:{label}}}",
+            r"\vspace{4pt}",
+            r"\footnotesize",
+            rf"\setlength{{\tabcolsep}}{{{LATEX_GAP / 2:g}pt}}",
+            FITTED,
+            rf"\begin{{tabular}}{{@{{}}{''.join(styles)}@{{}}}}",
+            r"\toprule",
+            rf"{' & '.join(self._heading(at) for at in columns)} \\",
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}}",
+            r"\end{table}",
+            "",
+        ])  # fmt: skip
+
+    def _widest(self, column: int) -> int:
+        return max((len(row[column].text) for row in self.rows), default=0)
+
+    def _heading(self, column: int) -> str:
+        """A heading, with a line for each word if it is wider than the cells."""
+        heading, words = self.columns[column].heading, self.columns[column].heading.split(" ")
+        if len(heading) <= max(6, max((len(row[column]) for row in self._plain), default=0)) or len(words) == 1:
+            return escaped(heading)
+        side = "r" if self.columns[column].number else "l"
+        lines = r" \\ ".join(map(escaped, words))
+        return rf"\begin{{tabular}}[b]{{@{{}}{side}@{{}}}}{lines}\end{{tabular}}"
+
+
+def _for_screen() -> Look:
+    return TERMINAL if sys.stdout.isatty() else PLAIN
+
+
+def _padded(text: str, width: int, column: Column) -> str:
+    blanks = " " * (width - cell_len(text))
+    return blanks + text if column.number else text + blanks
+
+
+def _class(column: Column) -> str:
+    return ' class="number"' if column.number else ""
