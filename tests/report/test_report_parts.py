@@ -249,7 +249,7 @@ def test_a_table_says_the_same_in_every_language(tmp_path: Path) -> None:
     assert [file.name for file in files] == ["mine.csv", "mine.md", "mine.tex"]
     assert files[0].read_text().splitlines() == ["a_b,published,difference_percent", "x_1,>900,", "y,2.0,12.345"]
     assert "| y" in table.markdown and files[1].read_text().endswith("\nNotes.\n")
-    assert "x\\_1" in table.latex and "difference \\\\ \\%" in table.latex
+    assert "x\\_1" in table.latex() and "difference \\\\ \\%" in table.latex()
     assert Sheet.from_frame(frame[:0], "Empty").rows == []
     assert "a b" in Sheet.from_frame(frame[:0], "Empty").markdown
 
