@@ -17,7 +17,7 @@ from benchmarks.floor import replicate_bytes, run_seconds, seconds
 from fkl.algorithms.decentralized.coke import Coke
 from fkl.algorithms.decentralized.consensus import Cta, Dkla
 from fkl.data.problem import Batch, Problem
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
 from fkl.network.topology import connected

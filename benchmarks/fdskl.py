@@ -15,7 +15,7 @@ from fkl.algorithms.vertical.dsg import BLOCK, TILE
 from fkl.algorithms.vertical.fdskl import Fdskl
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
 

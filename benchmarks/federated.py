@@ -18,7 +18,7 @@ from fkl.algorithms.federated.descent import EmKofl, VmKofl
 from fkl.algorithms.federated.fed_poe import FedPoe
 from fkl.algorithms.federated.fomd_oms import FomdOms
 from fkl.basics.random_streams import Streams
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
 

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from fkl.data.problem import Problem
-from fkl.engines.experiment import Experiment
-from fkl.engines.memory_fit import rehearse
-from fkl.engines.rounds import simulate
+from fkl.engines.base import Experiment
+from fkl.engines.rounds import rehearse, simulate
 from fkl.kernels.compiled import sincos
 from fkl.kernels.threads import in_parts
 

@@ -23,7 +23,7 @@ from benchmarks.floor import random_stream
 from fkl.algorithms.federated.descent import Ofskl
 from fkl.basics.random_streams import Streams
 from fkl.data.problem import Problem
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.engines.rounds import simulate
 from fkl.kernels import Dictionary
 from fkl.network import Network

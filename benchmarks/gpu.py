@@ -18,7 +18,7 @@ from benchmarks.floor import seconds
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.config import engine
 from fkl.data.problem import Problem
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.engines.jax import device_name
 from fkl.engines.jax_world import Scan
 from fkl.kernels import Dictionary

@@ -16,7 +16,7 @@ from benchmarks.floor import parts_seconds, random_stream, replicate_bytes, run_
 from fkl.algorithms.online.learners import Raker
 from fkl.algorithms.online.omkl_gf import OmklGf
 from fkl.basics.random_streams import Streams
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
 

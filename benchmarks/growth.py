@@ -21,7 +21,7 @@ from fkl.algorithms.vertical.fdskl import Fdskl
 from fkl.basics.memory import peak_bytes
 from fkl.data.problem import Batch, Table
 from fkl.data.vertical import FeatureGroups, Vertical
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.engines.rounds import before_first_round
 from fkl.kernels import Dictionary
 from fkl.kernels.threads import at_most

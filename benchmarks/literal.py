@@ -19,7 +19,7 @@ from benchmarks.case import Case
 from benchmarks.floor import random_stream, seconds
 from fkl.algorithms.decentralized.consensus import Dkla
 from fkl.basics.random_streams import Role, Streams
-from fkl.engines.experiment import make_world
+from fkl.engines.base import make_world
 
 Timed = tuple[Case, Callable[[], float]]
 """A case, and the estimated seconds of its complete transcription."""

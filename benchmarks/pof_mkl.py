@@ -13,7 +13,7 @@ from benchmarks.case import Case
 from benchmarks.floor import projections_seconds, random_stream, replicate_bytes, run_seconds, sincos_seconds
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.basics.random_streams import Streams
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
 

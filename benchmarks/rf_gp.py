@@ -15,7 +15,7 @@ from benchmarks.case import Case
 from benchmarks.floor import parts_seconds, random_stream, replicate_bytes, run_seconds, sincos_seconds
 from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.basics.random_streams import Streams
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
 

@@ -17,9 +17,10 @@ from fkl.algorithms.federated.descent import OfmklAvg, Parameters
 from fkl.algorithms.federated.descent import Server as Theta
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.algorithms.federated.rf_gp import RfGp
+from fkl.basics.arrays import Array
 from fkl.basics.random_streams import Role, Streams
 from fkl.contract.star import Federated, Samples, Turn
-from fkl.contract.world import Array, Common, Outcome, World
+from fkl.contract.world import Common, Outcome, World
 from fkl.wire.payloads import PerClient, Ragged, SameForAll, Size, Summable
 
 

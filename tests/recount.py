@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance import Conformance
 from fkl.conformance.played import outcomes
-from fkl.engines.experiment import make_world
+from fkl.engines.base import make_world
 from fkl.wire import Channel
 from fkl.wire.coded_payloads import OneCodeForAll, Padding, Quantised, Residues, Sparse
 from fkl.wire.ledger import UNITS

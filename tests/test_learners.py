@@ -12,11 +12,11 @@ from fkl.basics.errors import FklError
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.data.problem import Batch
+from fkl.engines.base import BY_ITSELF
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare
 from fkl.runs.tables import make_records
-from fkl.tasks.learners import BY_ITSELF
 
 DIABETES = ("dataset=diabetes", "kernels.D=8", "replicates=2", "figures=none")
 BATCH = (*DIABETES, "partition=iid", "partition.clients=4", "partition.rounds=100")

@@ -12,7 +12,7 @@ from fkl.algorithms.decentralized.coke import Coke
 from fkl.algorithms.decentralized.consensus import Cta, Dkla, LinkDkla, PushCta
 from fkl.config import load
 from fkl.config.compose import compose
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
 from fkl.network.links import Failing, Gossip, Mobility
 from fkl.runs.prepare import prepare

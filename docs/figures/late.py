@@ -16,7 +16,7 @@ from fkl.conditions import wrap
 from fkl.conditions.late import LateLabels, LateUpdates
 from fkl.config import load
 from fkl.config.compose import compose
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare
 

@@ -23,7 +23,7 @@ from fkl.config import load
 from fkl.config.compose import compose
 from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
-from fkl.engines.experiment import make_world
+from fkl.engines.base import make_world
 from fkl.runs.prepare import prepare
 from fkl.screen.messages import say
 from fkl.screen.sheet import Sheet

@@ -5,14 +5,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from fkl.basics.arrays import Array, namespace
 from fkl.basics.errors import require
 from fkl.basics.keys import Keys, key
 from fkl.contract.parties import Scored
 from fkl.contract.star import Fitted
-from fkl.contract.world import Algorithm, Array, Outcome, World
+from fkl.contract.world import Algorithm, Outcome, World
 from fkl.data.problem import FOLDS, Batch, Problem
 from fkl.kernels.losses import OF_CLASSES
-from fkl.kernels.traceable import namespace
 from fkl.tasks.batch import BatchTask
 from fkl.tasks.task import Task
 

@@ -24,14 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import softmax
+from fkl.basics.arrays import Array, namespace, of_each
 from fkl.basics.keys import Keys, key
 from fkl.contract.world import Common
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary, FeatureBank
 from fkl.kernels.bank import eigh
 from fkl.kernels.client_tiles import tiles
-from fkl.kernels.traceable import namespace, of_each
-from fkl.wire.payloads import Array, Axes, PerClient, Size, Summable, require_leading
+from fkl.wire.payloads import Axes, PerClient, Size, Summable, require_leading
 
 
 def lower_triangle(gram: Array) -> Array:

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from fkl.algorithms.base import Array, Outcome, squared_norms
+from fkl.algorithms.base import Outcome, squared_norms
+from fkl.basics.arrays import Array, traced
 from fkl.contract.held_samples import Held
 from fkl.contract.star import Samples
 from fkl.contract.world import FEATURES, Common
 from fkl.kernels.client_tiles import tiles
 from fkl.kernels.feature_rows import Rows
-from fkl.kernels.traceable import traced
 from fkl.wire.payloads import FeatureGradients, PerClient
 
 

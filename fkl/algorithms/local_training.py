@@ -32,10 +32,11 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import Batched, namespace
 from fkl.algorithms.federated.descent import MOST_STEPS, Parameters, Server
 from fkl.algorithms.local_losses import LossOfAll, LossOfSample
+from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.contract.star import Federated, Star, Turn, all_samples
-from fkl.contract.world import Array, Common, World
+from fkl.contract.world import Common, World
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.losses import LOSSES

@@ -12,11 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Turn
-from fkl.contract.world import Array, Common
+from fkl.contract.world import Common
 from fkl.wire.payloads import chosen_of, payloads_of, rebuilt, with_axes_of
 
 DIGITS = 6

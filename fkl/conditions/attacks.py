@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
@@ -20,7 +21,7 @@ from fkl.conditions.aggregators import ROUNDING
 from fkl.conditions.privacy import gaussian
 from fkl.conditions.wrapped import OnMessages
 from fkl.contract.star import Samples, Turn
-from fkl.contract.world import Array, Common
+from fkl.contract.world import Common
 from fkl.wire.payloads import PerClient, chosen_of, payloads_of, rebuilt, with_axes_of
 
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError, require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
@@ -23,7 +24,7 @@ from fkl.conditions.audit_bounds import FEWEST, OBJECTION, Scores, of_replicates
 from fkl.conditions.privacy import Local, Noise
 from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Samples, Turn
-from fkl.contract.world import Array, Common
+from fkl.contract.world import Common
 from fkl.tasks.task import Panel
 from fkl.wire.payloads import PerClient, chosen_of, payloads_of, rebuilt, with_axes_of
 

@@ -16,9 +16,8 @@ from scipy.special import nctdtr, ndtr, ndtri
 from scipy.stats import chi2, norm, normaltest
 from scipy.stats import f as f_distribution
 
+from fkl.basics.arrays import Array
 from fkl.conditions import accountant
-
-Array = NDArray[np.float64]
 
 FEWEST = 8
 """Coins on either side from which there is a bound."""

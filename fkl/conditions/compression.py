@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array, namespace, stable_order
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.conditions.wrapped import OnMessages
 from fkl.contract.star import Samples, Turn
-from fkl.contract.world import Array, Common
-from fkl.kernels.traceable import namespace, stable_order
+from fkl.contract.world import Common
 from fkl.wire.coded_payloads import OneCodeForAll, Quantised, Sparse
 from fkl.wire.ledger import Direction
 from fkl.wire.payloads import PerClient, SameForAll, chosen_of, kinds, with_axes_of

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.conditions.wrapped import OnMessages
 from fkl.contract.star import Samples, Turn
-from fkl.contract.world import Array, Common
+from fkl.contract.world import Common
 from fkl.kernels import FeatureBank
 from fkl.wire.payloads import PerClient, Size, kinds
 

@@ -13,14 +13,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array, namespace, normal_quantile
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.conditions import accountant
 from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Samples, Turn
-from fkl.contract.world import Array, Common
-from fkl.kernels.traceable import namespace, normal_quantile
+from fkl.contract.world import Common
 from fkl.wire.payloads import PerClient, chosen_of, payloads_of, rebuilt, with_axes_of
 
 PAYLOADS = 256

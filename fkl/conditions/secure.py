@@ -11,11 +11,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError, require
 from fkl.basics.keys import key
 from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Samples, Turn
-from fkl.contract.world import Array, Common
+from fkl.contract.world import Common
 from fkl.wire.coded_payloads import Padding, Residues
 from fkl.wire.payloads import payloads_of, rebuilt
 

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array, cond
 from fkl.basics.errors import BadValue, require
 from fkl.basics.keys import Keys
 from fkl.contract.graph import Agents, Decentralized
 from fkl.contract.star import Federated, Samples, Star, Turn
-from fkl.contract.world import Array, Common, Outcome, World
-from fkl.kernels.traceable import cond
+from fkl.contract.world import Common, Outcome, World
 from fkl.tasks.task import Panel
 from fkl.wire.inbox import Inbox
 from fkl.wire.payloads import Payload

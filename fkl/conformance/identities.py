@@ -19,10 +19,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import BrokenPromiseError
 from fkl.basics.random_streams import Role, Streams
-from fkl.contract.world import Array, World
-from fkl.engines.experiment import Experiment, make_world
+from fkl.contract.world import World
+from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
 
 WEIGHTS = "with weights p_t of sum 1 and falls c_t: sum_t -ln sum_i p_ti exp(-c_ti) = -ln sum_i p_1i exp(-sum_t c_ti)"

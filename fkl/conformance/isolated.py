@@ -44,7 +44,7 @@ from fkl.contract.parties import (
 )
 from fkl.contract.star import Federated, OneShot, Owned, Samples, common_with_classes, owned_samples
 from fkl.contract.world import Common, World
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.kernels.losses import LOSSES
 from fkl.network import Topology
 from fkl.network.settings import Times

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import BrokenPromiseError
 from fkl.contract.world import World
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.kernels.functions import Function, Gaussian
 from fkl.network import Network
 from fkl.tasks.batch import BatchTask, ClassTask

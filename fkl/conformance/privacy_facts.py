@@ -13,7 +13,7 @@ import numpy as np
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conditions.wrapped import wrapper_of
 from fkl.conformance.played import Payloads, Witness, outcomes
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
 
 ROUNDS_SHOWN = 5

@@ -33,8 +33,8 @@ from fkl.conformance.party_process import Apart, PartyObject, PartyProcess
 from fkl.conformance.played import outcomes
 from fkl.conformance.privacy_facts import require_privacy_facts
 from fkl.contract.world import World
+from fkl.engines.base import Experiment, make_world
 from fkl.engines.checkpoint import Checkpoint
-from fkl.engines.experiment import Experiment, make_world
 from fkl.engines.rounds import Chunk, simulate
 from fkl.kernels import threads
 from fkl.runs.prepare import prepare

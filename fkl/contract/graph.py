@@ -7,15 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array, namespace, traced
 from fkl.basics.keys import Keys
 from fkl.contract.held_samples import BatchSamples, OwnSamples
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common, Outcome, World
-from fkl.kernels.traceable import namespace, traced
 from fkl.network.topology import Neighbours, Topology
 from fkl.wire.inbox import Inbox
-
-Array = NDArray[np.floating]
 
 
 @dataclass

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.kernels import FeatureBank
 from fkl.kernels.feature_rows import Rows, Space
 from fkl.kernels.losses import LOSSES, ClassBank, Loss, Minimiser, OfNumbers, rows_in
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Common
 from fkl.wire.packets import Packet, packed, unpacked
 
-Array = NDArray[Any]
-Shown = dict[str, Array]
+Shown = dict[str, NDArray[Any]]
 """Arrays of one replicate's outcome, (K, ...), by name."""
 
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import BrokenPromiseError, FklError
 from fkl.basics.keys import Keys
 from fkl.basics.random_streams import Role, Streams
@@ -23,7 +24,6 @@ from fkl.data.vertical import Split, Vertical
 from fkl.kernels.functions import Function
 from fkl.wire.letters import Count, Letter, uncounted
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.integer]
 Groups = tuple[Integers, ...]
 """Feature numbers of each party."""
@@ -50,7 +50,7 @@ class Scored:
         Number of draws of features, passes or trees so far.
     """
 
-    f: tuple[Callable[[], NDArray[np.float64]], ...]
+    f: tuple[Callable[[], Array], ...]
     rows: tuple[NDArray[np.int64], ...]
     iterations: int
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array, cond
 from fkl.basics.errors import FklError
 from fkl.basics.keys import Keys
 from fkl.basics.random_streams import Role, Streams
@@ -19,10 +20,7 @@ from fkl.contract.held_samples import Held
 from fkl.contract.world import Common, Outcome, World
 from fkl.data.problem import MOST_CLASSES
 from fkl.kernels.threads import in_parts
-from fkl.kernels.traceable import cond
 from fkl.wire.payloads import Ragged
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.basics.random_streams import Streams
 from fkl.contract.held_samples import BatchSamples, Held, OwnSamples
 from fkl.kernels import BANKS, Dictionary, FeatureBank
@@ -16,7 +17,6 @@ from fkl.kernels.losses import LOSSES, ClassBank, Loss, OfNumbers
 from fkl.network import Topology
 from fkl.wire import Channel
 
-Array = NDArray[np.floating]
 FEATURES = "random features"
 """Feature space of the dictionary's only kernel, in which a batch is judged unless its method has another."""
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.basics.large_arrays import empty
 from fkl.data.problem import Problem
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 CLIENTS_AT_A_TIME = 4096
 CONSTANTS = {
     "mse": {"mse_running_mean": "each client's mean target so far", "mse_last_value": "each client's last target"},

@@ -1,8 +1,12 @@
-"""The engine of a run, which plays its rounds: the base class, and the engines of this process."""
+"""An experiment and its engine, which plays the rounds: the base class, and the engines of this process.
 
-from collections.abc import Callable, Generator, Iterator
+Below them are methods without federation, and the messages about a diverged run.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar
@@ -10,16 +14,22 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
+from fkl.basics.errors import FklError
+from fkl.basics.large_arrays import by_block
+from fkl.basics.random_streams import Role, Streams
 from fkl.config import Run
+from fkl.contract.star import OnBatches
 from fkl.contract.world import Algorithm, Common, World, all_together
 from fkl.engines.checkpoint import CHECKPOINT, Checkpoint, Follower
-from fkl.engines.divergence import NotFiniteError
+from fkl.kernels import Dictionary
 from fkl.kernels.losses import OF_CLASSES
+from fkl.network import Network, Topology
+from fkl.network.links import Links
 from fkl.tasks import task_of
 from fkl.tasks.stream import StreamTask
-from fkl.wire import Channel
-
-Array = NDArray[np.floating]
+from fkl.tasks.task import Redraw, Task
+from fkl.wire import Channel, Ledger
 
 
 class Engine:
@@ -72,7 +82,7 @@ class Engine:
 
         Raises
         ------
-        fkl.engines.divergence.NotFiniteError
+        fkl.engines.base.NotFiniteError
             `in_progress.t` is then the number of rounds before the refused one.
         """
         raise NotImplementedError
@@ -193,3 +203,282 @@ class Numpy(Numba):
     def can_play(self, run: Run) -> str | None:
         """It cannot play methods that exist only compiled."""
         return "its loops exist only compiled" if getattr(run.algo, "compiled_only", False) else None
+
+
+# ---- Experiments
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Everything that decides a run's numbers.
+
+    Parameters
+    ----------
+    problem, topology
+        Those of replicate 0 if each replicate draws its own; with all clients if participation differs by replicate.
+    redraw : callable or None
+        As in `fkl.tasks.task.Task`.
+    links : Links or None
+        Links of the topology that are up in each iteration; None for all.
+    engine : Engine
+        Engine of the rounds.
+    metrics : dict of str to str
+        The key of this name.
+    intervals : object or None
+        The node of this name.
+    """
+
+    problem: Any
+    dictionary: Dictionary
+    network: Network
+    algorithm: Algorithm
+    seed: int
+    replicates: int
+    precision: str
+    topology: Topology | None = None
+    redraw: Redraw | None = None
+    engine: Engine = field(default_factory=Numba)
+    links: Links | None = None
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    intervals: Any = None
+
+    @cached_property
+    def task(self) -> Task:
+        """The problem's kind."""
+        return task_of(self.algorithm)(self.problem, self.redraw)
+
+
+def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[World, Ledger]:
+    """World of some replicates of an experiment, and the ledger behind its channel."""
+    problem, network, precision = experiment.problem, experiment.network, experiment.precision
+    topology, streams = experiment.topology, Streams(experiment.seed, replicates)
+    if experiment.redraw is not None:
+        [replicate] = replicates
+        problem, drawn = experiment.redraw(replicate)
+        topology = topology if drawn is None else drawn
+    directions = experiment.task.directions(topology)
+    if network.loss > 0:
+        directions = (*directions, "lost")
+    engine = experiment.engine
+    ledger = Ledger(problem.rounds, len(replicates), problem.clients, network.cost, directions)
+    times = None
+    if getattr(network, "timed", False):  # a user's network class may not have this field
+        own = streams if experiment.redraw is not None else Streams(experiment.seed, (0,))
+        times = network.times(problem.rounds, problem.clients, own.generators(Role.TIMES)[0])
+        if topology is not None:  # on a graph, late agents miss the iteration
+            times = times.among(problem.present)
+            problem = problem.thinned(problem.present & times.in_time)
+    label = experiment.algorithm.label
+    passing = network, ledger, np.dtype(precision), label, streams, experiment.links, times
+    channel = engine.channel(problem, *passing)
+    known = problem, experiment.dictionary, channel, streams, precision, topology
+    judged = experiment.metrics, experiment.intervals
+    return World(*known, engine.bank, *judged, engine.exchange), ledger
+
+
+# ---- Methods without federation: `learners=alone` and `learners=pooled` play the method itself, on the same samples,
+# with the same scale and features.
+
+BY_ITSELF = Topology(1, np.zeros((0, 2), np.int64))
+"""The graph of one agent."""
+
+
+def why_not(learners: str, method: Any) -> str | None:
+    """Why a method cannot be played like this, as the end of a line; None if it can."""
+    if learners == "federated":
+        return None
+    if not task_of(method).has_rows_at_clients:
+        return f"{method.label} is not of clients with rows of their own in rounds"
+    if learners == "alone" and getattr(method, "judged_in", OnBatches.judged_in) is not OnBatches.judged_in:
+        return f"features of {method.label} are made of all clients' samples"
+    return None
+
+
+def pooled_task(task: Task) -> Task:
+    """The same task with all samples at one client."""
+    redraw: Redraw | None = None
+    if (draw := task.redraw) is not None:
+
+        def redraw(replicate: int) -> tuple[Any, Topology | None]:
+            problem, topology = draw(replicate)
+            return problem.pooled(), None if topology is None else BY_ITSELF
+
+    return type(task)(task.problem.pooled(), redraw)
+
+
+@dataclass
+class Each:
+    """The state of every client's own learner."""
+
+    states: list[Any]
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A method that every client, or the one with all samples, plays by itself, without messages."""
+
+    method: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "method":
+            raise AttributeError(name)
+        return getattr(self.method, name)
+
+    @property
+    def innermost(self) -> Any:
+        """The method itself."""
+        return getattr(self.method, "innermost", self.method)
+
+    def init(self, world: World) -> Each:
+        """The state of every client's learner before the first round."""
+        return Each([self.method.init(one) for one in self._worlds(world)])
+
+    def step(self, world: World, state: Each, t: int) -> tuple[Each, Any]:
+        """One round of every client by itself, with concatenated outcomes."""
+        states, outcomes = [], []
+        for own, one in zip(state.states, self._worlds(world), strict=True):
+            one.channel.open_round(t, one.problem.present[t])
+            after, outcome = self.method.step(one, own, t)
+            states.append(after)
+            outcomes.append(outcome)
+        return Each(states), beside_each_other(outcomes)
+
+    def _worlds(self, world: World) -> list[World]:
+        """A world for each client, made once per common world."""
+        known = vars(self).get("_known")
+        if known is None or known[0] is not world:
+            known = world, [self._world_of(world, k) for k in range(world.problem.clients)]
+            object.__setattr__(self, "_known", known)
+        return known[1]
+
+    def _world_of(self, world: World, k: int) -> World:
+        problem, channel = world.problem.of_client(k), world.channel
+        ledger = Ledger(problem.rounds, *channel.ledger.shape[:1], 1, None, tuple(channel.ledger.tallies))
+        own = Channel(Network(), ledger, np.dtype(world.precision), channel.algorithm, world.streams)
+        topology = None if world.topology is None else BY_ITSELF
+        return replace(world, problem=problem, channel=own, topology=topology)
+
+
+def beside_each_other(outcomes: Sequence[Any]) -> Any:
+    """Outcomes of single clients as one outcome: arrays (R, K, ...) are concatenated along the clients."""
+    first = outcomes[0]
+    if first is None:
+        return None
+    if callable(first):
+        return lambda: beside_each_other([one() for one in outcomes])
+    if isinstance(first, np.ndarray):
+        return np.concatenate(outcomes, axis=1)
+    joined: dict[str, Any] = {
+        one.name: beside_each_other([getattr(outcome, one.name) for outcome in outcomes]) for one in fields(first)
+    }
+    return type(first)(**joined)
+
+
+# ---- Diverged runs: keys to lower, and errors that are finite but too large
+
+STEP_SIZES = ("step_size", "eta", "gamma", "rho")
+"""Names of the step size in methods."""
+OTHER_STEPS = ("step_factor", "alpha", "eta_k")
+"""Keys that multiply the step size, or that are the step size of another update."""
+LARGEST_STEP = 2.0
+"""Larger than in any paper: twice the step size at which descent on a squared error with features of norm 1
+overshoots."""
+WORSE = 2.0
+"""Limit of an error, as a multiple of the error of predicting 0.
+
+Every method starts with the error of 0. Stable descent, with at most half of a too large step, does not reach twice its
+possible error, even on pure noise. Published numbers do come close to the error of 0 (POLY-2 on airfoil, RFOMKR on
+bias, concrete and naval have 0.96 to 1.00 times it), so a comparison with the best constant would give false alarms.
+"""
+
+
+class NotFiniteError(Exception):
+    """The judge refused a round because its numbers are not finite."""
+
+
+class DivergedError(FklError):
+    """A method whose numbers are no longer finite.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    failed : Chunk
+        Replicates that ran when it happened; its judge and ledger are valid up to round t. Earlier replicates ended
+        normally.
+    t : int
+        Number of rounds before the divergence.
+    not_finite : str
+        The first array that was not finite, if the divergence was too early for a usual step size to be the cause; else
+        empty.
+
+    Attributes
+    ----------
+    folder : Path or None
+        Folder with these rounds.
+    """
+
+    def __init__(self, algorithm: Any, failed: Any, t: int, not_finite: str = "") -> None:
+        keys, mend = _blamed(algorithm, len(failed.elapsed))
+        said = f"{algorithm.label} diverged in round {t + 1} {mend}"
+        super().__init__(f"{algorithm.label}: {not_finite}" if not_finite and not keys else said)
+        self.failed, self.t = failed, t
+        self.folder: Path | None = None
+
+    def __str__(self) -> str:
+        kept = "the rounds before it are in" if self.t or self.failed.first else "see"
+        return f"{self.args[0]}; {kept} {self.folder}" if self.folder else str(self.args[0])
+
+
+def blame(algorithm: Any, rounds: int) -> str:
+    """Name the keys that made a method diverge, as the end of a sentence: ``with algo.eta=5.0: lower it``.
+
+    Theta <- theta - step (gradient + 2 lam theta) overshoots because of the regulariser if step lam is above 1, and
+    because of the loss if the step is above about 1. DSG, FDSKL, FD-SVRG and CTA have the same limits with other
+    constants. DKLA, COKE and SecureBoost minimise exactly and work with any lam.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    rounds : int
+        T, because eta=null is 1/sqrt(T).
+    """
+    return _blamed(algorithm, rounds)[1]
+
+
+def _blamed(algorithm: Any, rounds: int) -> tuple[bool, str]:
+    """Whether any of the keys is unusually large, and the message of `blame`."""
+    algorithm = getattr(algorithm, "innermost", algorithm)  # conditions have no step size
+    values = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
+    size = next((name for name in STEP_SIZES if name in values), None)
+    if size is None:
+        return False, "see algo"
+    step = values[size] if values[size] is not None else 1 / np.sqrt(rounds)
+    others = [name for name in OTHER_STEPS if (values.get(name) or 0) > LARGEST_STEP]
+    usual = min(step, 1.0) * min(values.get("step_factor", 1.0), LARGEST_STEP)
+    if usual * values.get("lam", 0.0) > 1:  # too large even with a smaller step
+        others.append("lam")
+    keys, beyond = others if others and step <= 1 else [size, *others], bool(others) or step > LARGEST_STEP
+    usual_step = "theory's" if size == "step_size" else "1/sqrt(T)"
+    told = [f"algo.{key}={f'null, which is {usual_step}' if values[key] is None else values[key]}" for key in keys]
+    if keys == ["lam"]:
+        return beyond, f"with {told[0]}: lower it, for steps of {usual:.3g} to less than {1 / usual:.3g}"
+    return beyond, f"with {' and '.join(told)}: lower {'it' if len(keys) == 1 else 'them'}"
+
+
+def worse_than_zero(targets: NDArray[Any], mse: NDArray[np.float64]) -> str | None:
+    """A message if errors are finite but larger than those of any method that learns; otherwise None.
+
+    Parameters
+    ----------
+    targets : array
+    mse : (R,)
+        Mean squared error of each replicate at the end, over these samples or some of them.
+    """
+    zero = float(by_block(lambda some: np.square(some, dtype=np.float64), targets).mean())
+    worse = int((mse > WORSE * zero).sum())
+    if not worse:
+        return None
+    return (
+        f"the mean squared error of {worse} of {len(mse)} replicates, {np.max(mse):.3g} at worst, is more than "
+        f"{WORSE:g} times the {zero:.3g} of predicting 0 for every sample"
+    )

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics import large_arrays
+from fkl.basics.arrays import Array, parts, rebuilt
 from fkl.basics.errors import BadValue
 from fkl.conditions.wrapped import SumOnly
 from fkl.config import Run
@@ -23,11 +24,9 @@ from fkl.data.dealt_rows import is_judged
 from fkl.engines.base import Engine, Numba, why_not_a_part_at_a_time
 from fkl.engines.checkpoint import CHECKPOINT, Checkpoint, Follower
 from fkl.kernels.client_tiles import CLIENT_TILE
-from fkl.kernels.traceable import parts, rebuilt
 from fkl.wire import Channel
 from fkl.wire import payloads as wire
 
-Array = NDArray[np.floating]
 CLIENTS_A_PART = 32 * CLIENT_TILE
 ALIGNED = 64
 """Places begin at multiples of this many bytes."""

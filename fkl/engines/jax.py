@@ -12,8 +12,7 @@ from fkl.conditions import OnMessages
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
 from fkl.data.dealt_rows import is_judged
-from fkl.engines.base import Engine
-from fkl.engines.experiment import make_world
+from fkl.engines.base import Engine, make_world
 from fkl.engines.rounds import before_first_round
 from fkl.kernels.threads import at_most
 from fkl.screen.messages import say

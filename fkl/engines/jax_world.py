@@ -17,15 +17,15 @@ import numpy as np
 from jax import lax
 from jax.errors import JAXIndexError, JaxRuntimeError, JAXTypeError
 
+from fkl.basics.arrays import filled, parts, rebuilt, traced
 from fkl.basics.errors import FklError, own_place
 from fkl.basics.random_streams import Role
 from fkl.contract.held_samples import BatchSamples, Made
 from fkl.contract.world import FEATURES, Algorithm, Common, World
+from fkl.engines.base import NotFiniteError
 from fkl.engines.devices import Devices
-from fkl.engines.divergence import NotFiniteError
 from fkl.kernels.client_tiles import sum_in_order
 from fkl.kernels.jax_bank import ELSEWHERE, HERE, JaxBank
-from fkl.kernels.traceable import filled, parts, rebuilt, traced
 from fkl.network.topology import Awake, Topology
 from fkl.tasks.stream import StreamJudge
 from fkl.tasks.task import require_shape

@@ -4,16 +4,16 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.kernels import Dictionary
 from fkl.kernels.dictionary import AroundMedian
 
-Array = NDArray[np.float64]
 MOST_SEEDS = 2**31
 
 

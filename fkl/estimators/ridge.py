@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from fkl.algorithms.vertical.ridge import BLOCK, NormalEquations
+from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.random_streams import Streams
-from fkl.estimators.base import Array, IncrementalRegressor, chosen_kernels, seed_of_random_state
+from fkl.estimators.base import IncrementalRegressor, chosen_kernels, seed_of_random_state
 from fkl.kernels import Dictionary
 from fkl.kernels.functions import OnFeatures
 

@@ -6,14 +6,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError, require
 from fkl.basics.random_streams import Streams
 from fkl.contract.world import World
-from fkl.engines.divergence import blame
+from fkl.engines.base import blame
 from fkl.estimators.base import IncrementalRegressor, chosen_kernels, seed_of_random_state
 from fkl.kernels import Dictionary
 
-Array = NDArray[np.floating]
 PRECISIONS = ("float32", "float64")
 
 
@@ -32,7 +32,7 @@ class Window:
     """
 
     x: Array
-    y: NDArray[np.float64]
+    y: Array
     first: int
     rounds: int
 
@@ -44,7 +44,7 @@ class Window:
         """Length d of a sample."""
         return self.x.shape[1]
 
-    def block(self, rounds: slice) -> tuple[Array, NDArray[np.float64]]:
+    def block(self, rounds: slice) -> tuple[Array, Array]:
         """Samples of some rounds, as in `Problem.block`."""
         rows = slice(rounds.start - self.first, rounds.stop - self.first)
         return self.x[rows], self.y[rows]
@@ -79,7 +79,7 @@ class StreamRegressor(IncrementalRegressor):
         """Planned length of a stream whose first call has this many samples."""
         return samples
 
-    def _begin(self, x: NDArray[np.float64]) -> None:
+    def _begin(self, x: Array) -> None:
         require(self.precision in PRECISIONS, "precision", self.precision, " or ".join(PRECISIONS))
         kernels, seed = chosen_kernels(self.kernels, self._kernels, x), seed_of_random_state(self.random_state)
         # A world of one client and one replicate; `_seen` counts the samples from which the method has learned
@@ -88,7 +88,7 @@ class StreamRegressor(IncrementalRegressor):
         world = World(nothing, kernels, None, Streams(seed, (0,)), self.precision)  # type: ignore[arg-type]
         self._state, self._world, self._learner, self._seen = learner.init(world), world, learner, 0
 
-    def _learn(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> int:
+    def _learn(self, x: Array, y: Array) -> int:
         """Predict each sample, see its target, and learn."""
         # The world after these samples; it keeps the first draw of features.
         before, end, samples = self._world.problem, self._seen + len(y), x.astype(self._world.precision)
@@ -109,7 +109,7 @@ class StreamRegressor(IncrementalRegressor):
         self._world, self._state, self._seen = world, state, end
         return end
 
-    def _predict(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _predict(self, x: Array) -> NDArray[np.float64]:
         """Values of the function for predicting the next sample, in float64.
 
         In float32 a sample's last digits would depend on the number of samples before it.

@@ -14,11 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array, namespace, traced
 from fkl.kernels.threads import in_parts, wake_for
 from fkl.kernels.threads import share as divide
-from fkl.kernels.traceable import namespace, traced
 
-Array = NDArray[np.floating]
 Stepped = tuple[NDArray[np.float64], NDArray[np.float64], Array]
 """Predictions, |theta|^2 and the theta that follows."""
 DOUBLE: np.dtype[np.floating] = np.dtype(np.float64)

@@ -4,11 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fkl.kernels.traceable import namespace, traced
+from fkl.basics.arrays import Array, namespace, traced
 
-Array = NDArray[np.floating]
 CLIENT_TILE = 256
 """Clients that one BLAS product adds up, in an order that other code cannot reproduce."""
 

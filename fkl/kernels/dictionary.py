@@ -15,13 +15,13 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import Keys, key
 from fkl.basics.memory import require_memory
 from fkl.basics.random_streams import Role, Streams
 from fkl.kernels.bank import BANKS, FeatureBank
 
-Array = NDArray[np.floating]
 Draw = Callable[[str, int, int, np.random.Generator], Array]
 """From a family, d, D and a generator to frequencies (d, D) of scale 1."""
 
@@ -242,7 +242,7 @@ class Dictionary(Keys):
         families = np.array(self.families)
         return np.select([families == "rbf", families == "laplacian"], [rbf, inverse], self.bandwidths)
 
-    def gram(self, i: int, a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gram(self, i: int, a: Array, b: Array) -> NDArray[np.float64]:
         """Exact values of kernel i between the rows of a (n, d) and b (m, d): shape (n, m)."""
         return gram(self.families[i], self.scales[i], a, b)
 
@@ -290,7 +290,7 @@ class Dictionary(Keys):
         return BANKS[engine](np.stack(rho), scale, np.stack(phase), narrow_kernels, np.dtype(precision))
 
 
-def gram(family: str, scale: float, a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def gram(family: str, scale: float, a: Array, b: Array) -> NDArray[np.float64]:
     """Exact values of a kernel between the rows of a (n, d) and b (m, d): shape (n, m).
 
     Parameters

@@ -4,11 +4,10 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.dictionary import FAMILIES, Dictionary
 from fkl.kernels.threads import wake_for
-
-Array = NDArray[np.floating]
 
 TILE = 256
 """Earlier samples that are processed together: their distances to one sample and their coefficients fit in the

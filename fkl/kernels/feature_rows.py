@@ -7,12 +7,11 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array, namespace, traced
 from fkl.kernels.bank import FeatureBank
 from fkl.kernels.dictionary import CentreBank
 from fkl.kernels.threads import in_parts, share, wake_for
-from fkl.kernels.traceable import namespace, traced
 
-Array = NDArray[np.floating]
 BLOCK_ROWS = 2048
 TRIANGLE_ROWS = 50
 """Rows of a triangular factor in one product, without the columns that are 0 in all of them."""

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.kernels.bank import CompiledBank, FeatureBank
 from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.dictionary import FAMILIES, gram
 
-Array = NDArray[np.floating]
 Integers = NDArray[np.integer]
 
 VALUES_AT_A_TIME = 2**23
@@ -314,7 +314,7 @@ class Linear(Function):
     kind: ClassVar[str] = "linear"
     arrays: ClassVar[Described] = {"w": ("floats", "d"), "bias": ("floats", "")}
 
-    w: NDArray[np.float64]
+    w: Array
     bias: NDArray[np.float64]
 
     def predict(self, x: Array) -> NDArray[np.float64]:

@@ -14,10 +14,10 @@ import numpy as np
 from jax import lax
 from jax.scipy.linalg import solve_triangular
 
+from fkl.basics.arrays import cond
 from fkl.kernels import compiled as numbers
 from fkl.kernels.bank import FeatureBank, without_negative
 from fkl.kernels.client_tiles import in_tiles
-from fkl.kernels.traceable import cond
 
 Array = Any
 """Array of JAX."""

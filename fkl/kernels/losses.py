@@ -12,13 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array, namespace, traced
 from fkl.basics.errors import FklError
 from fkl.kernels import pointwise_losses as losses
 from fkl.kernels.bank import FeatureBank
 from fkl.kernels.feature_rows import Ridge, Rows, Space
-from fkl.kernels.traceable import namespace, traced
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fkl.kernels.traceable import logistic_function
-
-Array = NDArray[np.floating]
-
+from fkl.basics.arrays import Array, logistic_function
 
 Elementwise = Callable[[Array, Array], Any]
 """A function of predictions and targets with the same shape."""

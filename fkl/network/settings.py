@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import Keys, key
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

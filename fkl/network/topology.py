@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array, namespace, traced
 from fkl.basics.errors import FklError
-from fkl.kernels.traceable import namespace, traced
 
 if TYPE_CHECKING:  # imported lazily: methods without a graph do not need these
     import networkx as nx
     from scipy.sparse import csr_array
 
-Array = NDArray[np.floating]
 
 DENSE_AGENTS = 20
 DENSE_SHARE = 1 / 6

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-Array = NDArray[np.float64]
+from fkl.basics.arrays import Array
 
 MARGIN = 0.10
 """Share of the printed number: the largest difference of numbers that agree."""

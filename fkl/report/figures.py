@@ -23,6 +23,7 @@ from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FixedLocator, Formatter, LogLocator, MaxNLocator, NullLocator, ScalarFormatter
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import in_one_line
 from fkl.data.baselines import CONSTANTS
 from fkl.report.colours import DARK_BACKGROUND, DASHES, Look, baseline_colour, is_dark, look_of
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from fkl.runs.tables import Curves
     from fkl.tasks.task import Panel
 
-Array = NDArray[Any]
 # Okabe and Ito's palette, which colour-blind readers can distinguish
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Colours of items other than methods; methods have theirs in `fkl.report.colours`."""
@@ -252,7 +252,7 @@ def over(axes: Axes, grouped: Any, label: str, look: Look | tuple[str, str], x: 
 
 
 def curve(
-    axes: Axes, x: Array, mean: Array, ends: tuple[Array, Array] | None, label: str, look: Look | tuple[str, str]
+    axes: Axes, x: NDArray[Any], mean: Array, ends: tuple[Array, Array] | None, label: str, look: Look | tuple[str, str]
 ) -> None:
     """A curve, with a band if there is one; a method's curve has some markers."""
     seen = _seen(len(x))

@@ -13,8 +13,8 @@ from fkl.basics.errors import key_prefix, plural
 from fkl.basics.memory import limited_to_free_memory, peak_bytes
 from fkl.config import Run, engine, load
 from fkl.config.compose import compose
-from fkl.engines.experiment import Experiment, make_world
-from fkl.engines.memory_fit import rehearse
+from fkl.engines.base import Experiment, make_world
+from fkl.engines.rounds import rehearse
 from fkl.kernels.threads import at_most
 from fkl.runs.prepare import prepare
 from fkl.runs.tables import cells_written

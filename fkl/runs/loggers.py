@@ -21,7 +21,7 @@ from fkl.basics.errors import FklError, requires_extra, with_own_line
 from fkl.basics.files import CannotWriteError, writing
 from fkl.basics.keys import Keys, key
 from fkl.config import Run, decisive
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.engines.rounds import Chunk
 from fkl.runs.folder import read_summary
 from fkl.runs.tables import Tables, rounds_so_far

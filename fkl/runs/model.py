@@ -17,7 +17,7 @@ from fkl.basics.errors import BadValue, FklError, in_one_line, require
 from fkl.basics.files import DamagedError, read_arrays, sha256_of, whole_file, write_arrays
 from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.engines.rounds import Learned
 from fkl.kernels.functions import KINDS, Classes, Function, Gaussian
 from fkl.runs.folder import FINISHED, provenance

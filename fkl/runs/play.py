@@ -17,9 +17,7 @@ from fkl.conditions import Wrapped
 from fkl.config import Run, engine
 from fkl.data.baselines import not_beaten
 from fkl.data.problem import COMPLETE
-from fkl.engines.base import Engine
-from fkl.engines.divergence import DivergedError, worse_than_zero
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import DivergedError, Engine, Experiment, worse_than_zero
 from fkl.engines.rounds import simulate
 from fkl.kernels.dictionary import AroundMedian
 from fkl.runs.folder import (

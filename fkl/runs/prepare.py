@@ -14,14 +14,11 @@ from fkl.conditions import wrap
 from fkl.config import Run, engine
 from fkl.config.settings import STOP_WHEN
 from fkl.contract.world import Algorithm, World
-from fkl.engines.base import Numba
-from fkl.engines.experiment import Experiment
-from fkl.engines.memory_fit import kinds_sent
-from fkl.engines.rounds import Chunk
+from fkl.engines.base import BY_ITSELF, Alone, Experiment, Numba, pooled_task, why_not
+from fkl.engines.rounds import Chunk, kinds_sent
 from fkl.kernels.dictionary import AroundMedian
 from fkl.runs.tables import TIMING_COLUMNS, find_comparison, rounds_so_far
 from fkl.tasks import task_of
-from fkl.tasks.learners import BY_ITSELF, Alone, pooled_task, why_not
 from fkl.tasks.run_samples import require_rounds, require_topology, topology_of_run
 
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from fkl.basics.files import whole_file, write_arrays, writing
 from fkl.basics.large_arrays import blocks
 from fkl.conditions import Wrapped
-from fkl.engines.divergence import DivergedError
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import DivergedError, Experiment
 from fkl.engines.rounds import Chunk, Learned, simulate
 from fkl.tasks.task import Columns, RowLosses, Values
 from fkl.wire import UNITS, Ledger

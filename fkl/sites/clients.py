@@ -21,7 +21,7 @@ from fkl.sites.configuration import Ends, Known, method_of
 from fkl.tasks import task_of
 from fkl.wire import Channel
 
-Numbers = NDArray[np.float64]
+Numbers = NDArray[np.floating]
 
 
 class StreamClients:

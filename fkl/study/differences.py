@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr, stdtrit
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError, plural
 from fkl.report.compare.statistics import signed_ranks
-
-Array = NDArray[np.float64]
 
 ROW_BLOCKS = 20
 """Number of blocks of neighbouring rows: the unit of V_rows, because errors of neighbours are alike."""

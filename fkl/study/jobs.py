@@ -23,7 +23,7 @@ from fkl.basics.files import CannotWriteError, write_text
 from fkl.config import Run, digest
 from fkl.data.baselines import blown_up
 from fkl.data.dealt_rows import in_part, one_in
-from fkl.engines.divergence import worse_than_zero
+from fkl.engines.base import worse_than_zero
 from fkl.runs.folder import read_summary
 from fkl.runs.metrics import main_metric
 from fkl.runs.play import execute

@@ -15,9 +15,9 @@ from fkl.config import Run, load
 from fkl.config.choices import GROUPS, read_mapping, read_text, tuned_keys
 from fkl.config.compose import compose, keys_of, quoted, read_words
 from fkl.config.settings import Settings
+from fkl.engines.base import why_not
 from fkl.study.power import LOOKS, PILOT
 from fkl.study.space import Range
-from fkl.tasks.learners import why_not
 
 KEYS = (
     "question", "methods", "datasets", "claim", "pairs", "tune", "budget", "beside", "judge", "set", "limit_s",

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError
 from fkl.basics.files import read_arrays
 from fkl.runs.finished_runs import read_run
@@ -19,8 +20,6 @@ from fkl.study.differences import Difference, from_clients, from_rows, from_seed
 from fkl.study.jobs import MOST_WAVES, Job, are_drawn, ends_of, judged_jobs, last_wave, portions_of
 from fkl.study.plan import Part, Plan
 from fkl.study.verdicts import CANNOT_TELL, Pair, Verdict, of_data_set
-
-Array = NDArray[np.float64]
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import Any
 
 from fkl.basics.errors import FklError
 from fkl.basics.files import CannotWriteError
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.engines.rounds import Chunk, simulate
 from fkl.runs.metrics import main_metric
 from fkl.runs.prepare import prepare

@@ -8,10 +8,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import key_prefix, require
 from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.config import Run
-from fkl.contract.world import Algorithm, Array, World
+from fkl.contract.world import Algorithm, World
 from fkl.data.baselines import constants, in_units
 from fkl.data.problem import Batch, Problem, Table
 from fkl.kernels.feature_rows import Rows

@@ -19,12 +19,12 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.basics.keys import Keys, key
 from fkl.basics.random_streams import Role
 from fkl.contract.world import World
 from fkl.wire.payloads import Size
 
-Array = NDArray[np.floating]
 Integers = NDArray[np.int64]
 LEVELS = np.array([0.80, 0.90, 0.95])
 FACTS = ("coverage", "length", "unbounded")

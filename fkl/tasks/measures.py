@@ -7,10 +7,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.basics.large_arrays import blocks, empty
 from fkl.tasks.task import Panel, Values
 
-Array = NDArray[np.floating]
 NOMINAL = {"coverage_50": 0.5, "coverage_80": 0.8, "coverage_95": 0.95}
 """Probabilities of the central intervals, by the column with the share of targets in them."""
 CALIBRATION: Panel = Panel(

@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Self
 import numba
 import numpy as np
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import BrokenPromiseError, FklError
 from fkl.basics.memory import nbytes, require_memory
 from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.config import Run
 from fkl.contract.star import Fitted
-from fkl.contract.world import Algorithm, Array, World
+from fkl.contract.world import Algorithm, World
 from fkl.data.baselines import constants
 from fkl.data.encoder import Encoder
 from fkl.data.problem import Batch, PerReplicate

@@ -9,17 +9,17 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array, traced
 from fkl.basics.errors import require
 from fkl.basics.large_arrays import blocks, chosen, empty, zeros
 from fkl.basics.large_arrays import variance as variance_of
 from fkl.config import Run
-from fkl.contract.world import Algorithm, Array, Outcome, World
+from fkl.contract.world import Algorithm, Outcome, World
 from fkl.data.baselines import baselines, in_units
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
 from fkl.kernels.client_tiles import sums_in_order, tile_sums
 from fkl.kernels.hindsight import hindsight_loss, linear_loss
-from fkl.kernels.traceable import traced
 from fkl.tasks import run_samples as samples
 from fkl.tasks.intervals import AdaptiveIntervals
 from fkl.tasks.measures import CALIBRATION, Calibration, fairness

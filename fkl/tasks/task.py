@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics import memory
+from fkl.basics.arrays import Array
 from fkl.basics.errors import BrokenPromiseError, FklError, plural, with_own_line
 from fkl.basics.random_streams import Role, shared_generator
 from fkl.config import Run
-from fkl.contract.world import Algorithm, Array, World
+from fkl.contract.world import Algorithm, World
 from fkl.data.encoder import Encoder
 from fkl.data.scale import Scale
 from fkl.kernels import Dictionary

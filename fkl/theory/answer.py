@@ -11,9 +11,8 @@ from fkl.basics.errors import FklError, plural
 from fkl.conditions.wrapped import OnMessages
 from fkl.config import Run, load
 from fkl.conformance.identities import Identity, identities
-from fkl.engines.base import Numba
-from fkl.engines.experiment import Experiment, make_world
-from fkl.engines.memory_fit import within_memory
+from fkl.engines.base import Experiment, Numba, make_world
+from fkl.engines.rounds import within_memory
 from fkl.kernels.threads import at_most
 from fkl.runs.finished_runs import FinishedRun
 from fkl.runs.prepare import prepare

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
+from fkl.basics.arrays import Array
 from fkl.conformance.identities import Identity
-from fkl.contract.world import Algorithm, Array, World
+from fkl.contract.world import Algorithm, World
 
 SURELY = "surely"
 EXPECTED = "in expectation"

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from fkl.basics.arrays import Array
 from fkl.conformance.identities import Identity
-from fkl.contract.world import Array, World
+from fkl.contract.world import World
 from fkl.theory.base import SURELY, Assumption, Form, Theorem, rounds_of
 
 PAPER = "Xu et al., JMLR 2021"

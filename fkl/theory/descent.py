@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fkl.contract.world import Array, World
+from fkl.basics.arrays import Array
+from fkl.contract.world import World
 from fkl.data.problem import Problem
 from fkl.theory.base import Assumption
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from fkl.algorithms.vertical.dsg import Dsg, cosine_features
+from fkl.basics.arrays import Array
 from fkl.conformance.identities import Identity
 from fkl.conformance.isolated import play_apart
 from fkl.conformance.party_process import PartyObject
-from fkl.contract.world import Array, World
+from fkl.contract.world import World
 from fkl.kernels.pointwise_losses import LOSSES, Loss
 from fkl.theory.base import EXPECTED, Assumption, Form, Theorem, rounds_of
 

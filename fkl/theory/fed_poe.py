@@ -8,7 +8,8 @@ import numpy as np
 
 from fkl.algorithms.base import softmax
 from fkl.algorithms.federated.fed_poe import FedPoe
-from fkl.contract.world import Array, World
+from fkl.basics.arrays import Array
+from fkl.contract.world import World
 from fkl.theory.base import Assumption, Theorem, derived, rounds_of
 from fkl.theory.descent import DescentSums, best_in_features, everyone_present
 from fkl.theory.weights import WeightSums

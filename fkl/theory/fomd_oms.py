@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from fkl.algorithms.federated.fomd_oms import FomdOms
-from fkl.contract.world import Array, World
+from fkl.basics.arrays import Array
+from fkl.contract.world import World
 from fkl.theory.base import EXPECTED, SURELY, Assumption, Theorem, derived, rounds_of
 from fkl.theory.descent import DescentSums, best_in_features, everyone_present
 

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import softmax
 from fkl.algorithms.online.omkl_gf import OmklGf
 from fkl.algorithms.online.omkl_sfg import OmklSfgR
-from fkl.contract.world import Array, World
+from fkl.basics.arrays import Array
+from fkl.contract.world import World
 from fkl.theory.base import EXPECTED, Assumption, Form, Theorem, rounds_of
 from fkl.theory.descent import DescentSums, best_in_features
 

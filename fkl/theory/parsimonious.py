@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fkl.algorithms.parsimonious.dual import Dual, Solution
-from fkl.algorithms.parsimonious.solver import Array
+from fkl.basics.arrays import Array
 from fkl.conformance.identities import Identity
 from fkl.contract.world import World
 from fkl.theory.base import SURELY, Assumption, Form, Theorem, derived, rounds_of

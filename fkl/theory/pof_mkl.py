@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from fkl.algorithms.federated.pof_mkl import PofMkl, bins
-from fkl.contract.world import Array, World
+from fkl.basics.arrays import Array
+from fkl.contract.world import World
 from fkl.theory.base import EXPECTED, SURELY, Assumption, Form, Theorem, rounds_of
 from fkl.theory.descent import DescentSums, best_in_features, everyone_present
 from fkl.theory.weights import WeightSums

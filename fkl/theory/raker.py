@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fkl.contract.world import Array, World
+from fkl.basics.arrays import Array
+from fkl.contract.world import World
 from fkl.theory.base import Assumption, Theorem, derived, rounds_of
 from fkl.theory.descent import DescentSums, best_in_features
 from fkl.theory.weights import WeightSums

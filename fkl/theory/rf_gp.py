@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from fkl.algorithms.gaussian_processes import Prediction, from_lower_triangle, lower_triangle
-from fkl.contract.world import Array, World
+from fkl.basics.arrays import Array
+from fkl.contract.world import World
 from fkl.theory.base import Assumption, Theorem, derived, log_mean_exp, rounds_of
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.contract.world import Array
+from fkl.basics.arrays import Array
 
 
 @dataclass

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import BrokenPromiseError, FklError
 from fkl.basics.random_streams import Role, Streams
 from fkl.network.links import Links
@@ -16,7 +17,6 @@ from fkl.wire.ledger import Direction, Ledger
 from fkl.wire.payloads import Size, kinds, on_links, received_message, wire_size
 
 Message = TypeVar("Message")
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.kernels.traceable import namespace
+from fkl.basics.arrays import Array, namespace
 from fkl.wire.payloads import (
-    Array,
     Axes,
     Counts,
     Part,

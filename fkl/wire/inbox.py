@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.kernels.traceable import known_everywhere, namespace
+from fkl.basics.arrays import Array, known_everywhere, namespace
 from fkl.network.topology import Awake, Neighbours, Topology
 from fkl.wire.payloads import OnLinks, kinds, with_axes_of
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

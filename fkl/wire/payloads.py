@@ -15,12 +15,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array, namespace, traced
 from fkl.basics.errors import BrokenPromiseError
 from fkl.kernels import FeatureBank
 from fkl.kernels.client_tiles import by_tile, sum_in_order, tile_sums, tiles
-from fkl.kernels.traceable import namespace, traced
 
-Array = NDArray[np.floating]
 Counts = NDArray[np.int64]
 LARGEST = 8
 """Largest size of one number in memory."""

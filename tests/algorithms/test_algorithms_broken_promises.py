@@ -27,7 +27,7 @@ from fkl.conformance.party_process import PartyObject
 from fkl.conformance.played import Played, outcomes, require_equal
 from fkl.contract import star
 from fkl.contract.star import Federated
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.kernels.threads import wake_for
 from fkl.network import Network
 from fkl.wire import payloads

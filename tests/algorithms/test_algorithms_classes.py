@@ -11,8 +11,7 @@ from fkl.algorithms.federated.one_shot_ridge import Fed3R
 from fkl.basics.errors import BadValue, FklError
 from fkl.conformance import scenario
 from fkl.contract.world import World
-from fkl.engines.base import why_not_at_sites
-from fkl.engines.experiment import make_world
+from fkl.engines.base import make_world, why_not_at_sites
 from fkl.kernels.feature_rows import Rows
 from fkl.kernels.losses import Square
 from fkl.runs import api

@@ -9,11 +9,12 @@ from literal import rf_gp
 from literal.worlds import Size, assert_close, make_dictionary, make_problem
 from literal.worlds import run as run_star
 
-from fkl.algorithms.base import Array, World
+from fkl.algorithms.base import World
 from fkl.algorithms.decentralized.rf_gp import ConsensusRfGp
 from fkl.algorithms.federated.rf_gp import RfGp
+from fkl.basics.arrays import Array
 from fkl.data.problem import Problem
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
 from fkl.network.topology import connected
 from fkl.wire import Ledger

@@ -15,7 +15,7 @@ from fkl.algorithms.base import World
 from fkl.algorithms.decentralized.odkla import Domkl
 from fkl.algorithms.decentralized.rf_gp import ConsensusRfGp, DRfGp
 from fkl.algorithms.federated.rf_gp import RfGp
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
 from fkl.network.topology import connected
 

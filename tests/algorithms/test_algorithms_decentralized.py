@@ -14,9 +14,10 @@ from literal.worlds import assert_close
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from fkl.algorithms.base import Array, World
+from fkl.algorithms.base import World
 from fkl.algorithms.decentralized.coke import Coke
 from fkl.algorithms.decentralized.consensus import Consensus, Cta, Dkla
+from fkl.basics.arrays import Array
 from fkl.basics.errors import BadValue, BrokenPromiseError, FklError
 from fkl.basics.random_streams import Streams
 from fkl.conditions.compression import Uniform
@@ -25,7 +26,7 @@ from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject
 from fkl.contract.graph import Agents
 from fkl.data.problem import Batch, Problem
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.kernels import Dictionary
 from fkl.kernels.feature_rows import Ridge, Rows
 from fkl.kernels.losses import LOSSES

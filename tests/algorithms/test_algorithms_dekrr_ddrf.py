@@ -10,14 +10,15 @@ from literal.worlds import assert_close
 from recount import ledger_books_every_message
 from scipy.stats import norm
 
-from fkl.algorithms.base import Array, World
+from fkl.algorithms.base import World
 from fkl.algorithms.decentralized.dekrr_ddrf import DekrrDdrf
+from fkl.basics.arrays import Array
 from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Role
 from fkl.conformance import Conformance, scenario
 from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Batch, Problem
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.kernels import Dictionary
 from fkl.network import Network
 from fkl.network.topology import connected

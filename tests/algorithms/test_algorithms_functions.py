@@ -17,7 +17,7 @@ from fkl.config import load
 from fkl.config.compose import compose
 from fkl.conformance import small
 from fkl.conformance.models import comparisons
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.runs.prepare import prepare
 from fkl.tasks import task_of
 from fkl.tasks.batch import BatchTask

@@ -18,7 +18,7 @@ from fkl.conformance import Conformance, scenario
 from fkl.contract.star import Samples
 from fkl.contract.world import Common
 from fkl.data.problem import Problem
-from fkl.engines.experiment import make_world
+from fkl.engines.base import make_world
 from fkl.runs.prepare import prepare
 
 SIZE = Size(R=1, K=3, N=4, D=5, T=6)

@@ -29,7 +29,7 @@ from fkl.conformance.played import outcomes
 from fkl.contract.held_samples import Held, Made
 from fkl.contract.star import Turn
 from fkl.contract.world import FEATURES, Common
-from fkl.engines.experiment import make_world
+from fkl.engines.base import make_world
 from fkl.kernels import Dictionary
 from fkl.kernels.feature_rows import Rows
 from fkl.kernels.losses import LOSSES

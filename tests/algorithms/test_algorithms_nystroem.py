@@ -12,7 +12,7 @@ from fkl.algorithms.federated.nystroem import Falkon, _without_replacement
 from fkl.basics.errors import BadValue, FklError
 from fkl.conformance import scenario
 from fkl.contract.world import World
-from fkl.engines.experiment import make_world
+from fkl.engines.base import make_world
 from fkl.kernels import Dictionary
 from fkl.kernels.dictionary import CentreBank
 from fkl.runs import api

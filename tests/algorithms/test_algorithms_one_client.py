@@ -12,7 +12,7 @@ from literal.worlds import assert_close
 from fkl.conformance import scenario
 from fkl.conformance.played import outcomes
 from fkl.contract.world import World
-from fkl.engines.experiment import make_world
+from fkl.engines.base import make_world
 from fkl.runs.prepare import prepare
 from fkl.tasks.stream import ALONE
 

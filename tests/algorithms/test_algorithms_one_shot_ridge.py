@@ -12,7 +12,7 @@ from fkl.basics.errors import BadValue, FklError
 from fkl.conditions import accountant
 from fkl.conformance import scenario
 from fkl.contract.world import World
-from fkl.engines.experiment import make_world
+from fkl.engines.base import make_world
 from fkl.runs import api
 from fkl.runs.prepare import prepare
 

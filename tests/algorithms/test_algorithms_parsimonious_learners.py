@@ -19,7 +19,7 @@ from fkl.data.ellipses import Ellipses
 from fkl.data.partition import Sites
 from fkl.data.problem import Batch, PerReplicate, Problem, Table
 from fkl.data.store import Store
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.kernels import Dictionary
 from fkl.network import Network
 from fkl.tasks.repeated import FittedJudge

@@ -10,15 +10,16 @@ from literal import odkla as literal
 from literal.worlds import Size, assert_close, make_dictionary, make_problem
 from recount import ledger_books_every_message
 
-from fkl.algorithms.base import Array, World
+from fkl.algorithms.base import World
 from fkl.algorithms.decentralized.odkla import Domkl, Odkla, QcOdkla
+from fkl.basics.arrays import Array
 from fkl.basics.errors import BadValue, BrokenPromiseError
 from fkl.conditions.compression import Uniform
 from fkl.conditions.wrapped import wrap
 from fkl.conformance import Conformance, scenario
 from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Problem
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
 from fkl.network.topology import connected
 from fkl.runs.prepare import prepare

@@ -38,7 +38,7 @@ from fkl.contract.parties import Actor, Own, Wire
 from fkl.contract.world import Common
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.kernels import Dictionary
 from fkl.kernels.pointwise_losses import LOSSES
 from fkl.network import Network

@@ -28,7 +28,7 @@ from fkl.contract.parties import Booked, counting_into, deal_features
 from fkl.contract.world import Common
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.kernels import Dictionary
 from fkl.network import Network
 from fkl.wire.letters import Letter, posted, read

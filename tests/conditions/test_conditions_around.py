@@ -8,13 +8,14 @@ import pytest
 from conftest import ALGORITHMS, LOCAL_BATCHES, LOCAL_TRAINING, words_of
 from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import BadValue
 from fkl.conditions import OnMessages, wrap
 from fkl.conformance.promises import Conformance, play, require_same, scenario
 from fkl.contract.graph import Decentralized
 from fkl.contract.star import Federated, Samples, Turn
-from fkl.contract.world import Array, Common
-from fkl.engines.experiment import Experiment
+from fkl.contract.world import Common
+from fkl.engines.base import Experiment
 from fkl.runs.prepare import prepare
 
 STAR = (

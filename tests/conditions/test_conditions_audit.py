@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
+from fkl.basics.arrays import normal_quantile
 from fkl.basics.errors import BadValue, FklError
 from fkl.basics.random_streams import Streams
 from fkl.conditions import accountant, audit, privacy
@@ -29,7 +30,6 @@ from fkl.conformance import Conformance
 from fkl.conformance.promises import scenario
 from fkl.contract.star import Turn
 from fkl.engines.rounds import simulate
-from fkl.kernels.traceable import normal_quantile
 from fkl.runs.command import verdict
 from fkl.runs.folder import provenance, read_summary
 from fkl.runs.play import execute

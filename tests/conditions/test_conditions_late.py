@@ -18,7 +18,7 @@ from fkl.conditions import wrap
 from fkl.conditions.late import LateLabels, LateUpdates
 from fkl.conformance.promises import Conformance, Trace, play, require_same, scenario
 from fkl.contract.star import Turn
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.runs.prepare import prepare
 from fkl.wire.payloads import PerClient
 

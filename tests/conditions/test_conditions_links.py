@@ -13,16 +13,17 @@ from literal.worlds import assert_close
 from numpy.typing import NDArray
 from recount import ledger_books_every_message
 
-from fkl.algorithms.base import Array, World
+from fkl.algorithms.base import World
 from fkl.algorithms.decentralized.coke import Coke
 from fkl.algorithms.decentralized.consensus import Consensus, Cta, Dkla, LinkDkla
+from fkl.basics.arrays import Array
 from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Role, Streams
 from fkl.conformance import Conformance, scenario
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Batch, Problem
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.engines.rounds import simulate
 from fkl.kernels import Dictionary
 from fkl.network import Network, Topology

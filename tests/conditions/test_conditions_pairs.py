@@ -8,7 +8,7 @@ from conftest import ALGORITHMS
 from fkl.basics.errors import FklError
 from fkl.config import choices
 from fkl.conformance import PROMISES, Conformance
-from fkl.engines.experiment import make_world
+from fkl.engines.base import make_world
 
 pytestmark = pytest.mark.slow
 KEYS: dict[str, tuple[str, ...]] = {

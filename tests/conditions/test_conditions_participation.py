@@ -12,7 +12,7 @@ from recount import ledger_books_every_message
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.conformance import Conformance, scenario
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare
 from fkl.runs.tables import TIMING_COLUMNS, make_records

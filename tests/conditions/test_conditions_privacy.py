@@ -20,7 +20,7 @@ from fkl.conditions import accountant, wrap
 from fkl.conditions.privacy import Central, Local, NoisyMean, SampledWith, gaussian
 from fkl.conformance.promises import PROMISES, Conformance, play, require_same, scenario
 from fkl.contract.star import Samples, Turn
-from fkl.engines.experiment import make_world
+from fkl.engines.base import make_world
 from fkl.kernels import Dictionary
 from fkl.runs.prepare import prepare
 from fkl.wire.payloads import FeatureGradients, PerClient, RankOne, kinds

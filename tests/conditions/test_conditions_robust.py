@@ -25,7 +25,7 @@ from fkl.conditions.secure import Pairwise
 from fkl.conformance.promises import PROMISES, Conformance, play, require_same, scenario
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.kernels import Dictionary
 from fkl.runs.prepare import prepare
 from fkl.wire.payloads import PerClient, RankOne

@@ -13,7 +13,7 @@ from scipy.stats import chisquare, norm
 from fkl.basics.errors import BadValue, FklError
 from fkl.conditions.secure import SHARE, Pairwise, SumAlone, decoded, degree, overhead
 from fkl.conformance import PROMISES, Conformance, scenario
-from fkl.engines.experiment import make_world
+from fkl.engines.base import make_world
 from fkl.runs.prepare import prepare
 from fkl.wire.payloads import PerClient, from_bits, to_bits
 

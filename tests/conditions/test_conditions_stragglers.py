@@ -12,7 +12,7 @@ from fkl.basics.random_streams import Streams
 from fkl.config import decisive, load
 from fkl.config.compose import compose
 from fkl.conformance import Conformance, scenario
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.engines.rounds import simulate
 from fkl.network import Network
 from fkl.network.settings import Times, around_one

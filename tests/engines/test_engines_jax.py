@@ -15,8 +15,8 @@ from fkl.basics.errors import BadValue, install_hint
 from fkl.basics.random_streams import Streams
 from fkl.config import load
 from fkl.config.compose import compose
+from fkl.engines.base import DivergedError
 from fkl.engines.checkpoint import Checkpoint
-from fkl.engines.divergence import DivergedError
 from fkl.engines.rounds import Chunk, simulate
 from fkl.kernels import Dictionary
 from fkl.runs.folder import provenance

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from fkl.basics.arrays import Array
 from fkl.basics.random_streams import Streams
 from fkl.kernels import Dictionary
-from fkl.kernels.feature_rows import Array, Rows
+from fkl.kernels.feature_rows import Rows
 from fkl.kernels.losses import LOSSES
 
 LITERAL: dict[str, Callable[[Array, Array], Array]] = {

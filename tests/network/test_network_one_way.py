@@ -16,7 +16,7 @@ from fkl.conformance import Conformance, scenario
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Batch, Problem
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.kernels import Dictionary
 from fkl.network import Network, Topology
 from fkl.network.graphs import Directed

@@ -19,7 +19,7 @@ import fkl
 from fkl.basics.errors import FklError
 from fkl.config import Run, load
 from fkl.config.compose import compose
-from fkl.engines.experiment import make_world
+from fkl.engines.base import make_world
 from fkl.estimators import OmklGfRegressor, OmkrRegressor, RakerRegressor, RffRidgeRegressor, online, ridge
 from fkl.kernels import Dictionary
 from fkl.runs.prepare import prepare

@@ -22,7 +22,7 @@ from fkl.conditions.compression import Uniform
 from fkl.conditions.wrapped import wrap
 from fkl.config import load
 from fkl.data.problem import Problem
-from fkl.engines.divergence import blame, worse_than_zero
+from fkl.engines.base import blame, worse_than_zero
 from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare
 from fkl.tasks.stream import StreamTask

@@ -80,7 +80,7 @@ def test_both_engines_make_the_same_run(algo: str, fkl: Callable[..., Answer]) -
 
 def test_bank_and_namespace_follow_the_engine() -> None:
     """Parties find the bank of their engine, and its array namespace, in what they know in common."""
-    from fkl.engines.experiment import make_world
+    from fkl.engines.base import make_world
     from fkl.kernels import BANKS
     from fkl.runs.prepare import prepare
 

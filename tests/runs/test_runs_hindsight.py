@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.online.learners import Raker, Rfomkr
 from fkl.basics.files import write_sealed
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.kernels import hindsight
 from fkl.kernels.hindsight import best_ridge_loss, linear_loss
 from fkl.network import Network

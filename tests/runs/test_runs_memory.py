@@ -14,7 +14,7 @@ from conftest import SMALL, Answer, small
 from fkl.basics import memory
 from fkl.cli.commands import commands
 from fkl.conformance import scenario
-from fkl.engines.memory_fit import FEW_CLIENTS, fitting, rehearse
+from fkl.engines.rounds import FEW_CLIENTS, fitting, rehearse
 from fkl.runs.prepare import prepare
 
 GIB = 2**30

@@ -12,7 +12,7 @@ from literal.worlds import Size, make_dictionary, make_problem
 
 from fkl.algorithms.federated.descent import VmKofl
 from fkl.algorithms.federated.pof_mkl import PofMkl
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.engines.rounds import simulate
 from fkl.kernels.hindsight import best_ridge_loss
 from fkl.network import Network

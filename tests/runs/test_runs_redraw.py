@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fkl.conformance import Conformance, scenario
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare
 from fkl.runs.tables import make_records

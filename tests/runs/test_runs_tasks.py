@@ -10,7 +10,7 @@ import pytest
 import fkl
 from fkl.basics.errors import FklError
 from fkl.conformance import scenario
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare
 from fkl.runs.tables import Records, make_records

@@ -16,7 +16,7 @@ from fkl.config import load
 from fkl.config.compose import compose
 from fkl.conformance.played import Played, play_together
 from fkl.contract.lone_party import shown_arrays
-from fkl.engines.experiment import make_world
+from fkl.engines.base import make_world
 from fkl.runs.prepare import prepare
 
 WORDS = ("dataset=file", "dataset.target=y", "kernels=rbf", "kernels.D=4", "replicates=1", "precision=float64")

@@ -17,7 +17,7 @@ from fkl.algorithms.federated.pof_mkl import PofMkl, choose_bin
 from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.algorithms.online.learners import Raker
 from fkl.conformance.identities import identities
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.network import Network
 from fkl.theory import pof_mkl
 from fkl.theory.answer import Answer, by_theory

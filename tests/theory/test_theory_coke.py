@@ -15,7 +15,7 @@ from theory.test_theory import found, held
 from fkl.algorithms.decentralized.coke import Coke
 from fkl.algorithms.decentralized.consensus import Dkla
 from fkl.data.problem import Batch
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.kernels import Dictionary
 from fkl.network import Network
 from fkl.network.topology import connected

@@ -10,7 +10,7 @@ from literal.worlds import Size, make_dictionary, make_problem
 
 from fkl.algorithms.federated.fed_poe import FedPoe
 from fkl.algorithms.federated.fomd_oms import FomdOms
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.network import Network
 from fkl.theory.answer import by_theory
 from fkl.theory.base import Verdict

@@ -10,7 +10,7 @@ from fkl.algorithms.vertical.dsg import Dsg
 from fkl.algorithms.vertical.fdskl import Fdskl, Worker
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.kernels import Dictionary
 from fkl.kernels.pointwise_losses import LOSSES
 from fkl.network import Network

@@ -14,7 +14,7 @@ from literal.worlds import Size, make_dictionary, make_problem
 
 from fkl.algorithms.online.omkl_gf import OmklGf
 from fkl.algorithms.online.omkl_sfg import OmklSfg, OmklSfgR
-from fkl.engines.experiment import Experiment, make_world
+from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
 from fkl.theory import graph_omkl
 from fkl.theory.base import Verdict, judged

@@ -13,7 +13,7 @@ from fkl.data.ellipses import Ellipses
 from fkl.data.partition import Sites
 from fkl.data.problem import PerReplicate
 from fkl.data.store import Store
-from fkl.engines.experiment import Experiment
+from fkl.engines.base import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
 from fkl.theory import parsimonious

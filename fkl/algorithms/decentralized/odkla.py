@@ -23,8 +23,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Array, Outcome, World, softmax
+from fkl.algorithms.base import Outcome, World, softmax
 from fkl.algorithms.decentralized.consensus import Message
+from fkl.basics.arrays import Array, known_everywhere
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.contract.graph import Agents, OnStreams
@@ -32,7 +33,6 @@ from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
-from fkl.kernels.traceable import known_everywhere
 from fkl.wire.coded_payloads import Quantised, Sparse
 from fkl.wire.inbox import Inbox
 from fkl.wire.payloads import PerClient, SameForAll

@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Array, Outcome, World
+from fkl.algorithms.base import Outcome, World
 from fkl.algorithms.gaussian_processes import (
     FIRST_LEVEL,
     LEAST_NOISE,
@@ -33,6 +33,7 @@ from fkl.algorithms.gaussian_processes import (
     symmetric_matrix,
     weights_of_active,
 )
+from fkl.basics.arrays import Array
 from fkl.basics.keys import key
 from fkl.contract.graph import Agents, OnStreams
 from fkl.contract.star import Samples, Turn

@@ -11,9 +11,10 @@ import numpy as np
 
 from fkl.algorithms.base import softmax, squared_norms
 from fkl.algorithms.federated.descent import MOST_STEPS, Descent, Gradients, Parameters, Server
+from fkl.basics.arrays import Array
 from fkl.basics.keys import key
 from fkl.contract.star import Samples, Star, Turn
-from fkl.contract.world import Array, Common, Outcome, World
+from fkl.contract.world import Common, Outcome, World
 from fkl.kernels.functions import OnFeatures
 
 

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import squared_norms
 from fkl.algorithms.federated.descent import LossesAndGradients
+from fkl.basics.arrays import Array, namespace, traced, until
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.contract.star import Federated, Samples, Star, Turn
-from fkl.contract.world import Array, Common, Outcome, World
+from fkl.contract.world import Common, Outcome, World
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
-from fkl.kernels.traceable import namespace, traced, until
 from fkl.wire.payloads import FeatureGradients, PerClient, Selected
 
 MOST_STEPS = 200

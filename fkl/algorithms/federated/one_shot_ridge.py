@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from fkl.algorithms.base import Array, HoldOut, World
+from fkl.algorithms.base import HoldOut, World
+from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.contract.held_samples import Held

@@ -12,14 +12,14 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.base import namespace
+from fkl.basics.arrays import Array, traced
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.contract.star import Federated, Samples, Star, Turn
-from fkl.contract.world import FEATURE_KEYS, Array, Common, Outcome, World
+from fkl.contract.world import FEATURE_KEYS, Common, Outcome, World
 from fkl.kernels.client_tiles import tiles
 from fkl.kernels.functions import Network
-from fkl.kernels.traceable import traced
 from fkl.wire.payloads import PerClient, RankOne, SameForAll
 
 MOST_PARAMETERS = 10_000_000

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import mixture_norm, namespace, softmax, squared_norms
 from fkl.algorithms.federated.descent import Descent, Gradients, Parameters, Server
+from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.contract.star import Samples, Star, Turn
-from fkl.contract.world import Array, Common, Outcome, World
+from fkl.contract.world import Common, Outcome, World
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 

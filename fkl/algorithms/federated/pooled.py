@@ -9,9 +9,10 @@ from numpy.lib.stride_tricks import as_strided
 
 from fkl.algorithms.online.learners import AdaRaker, Learner, Raker
 from fkl.algorithms.online.omkl_gf import OmklGf
+from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError
 from fkl.contract.star import Federated, Samples, Turn
-from fkl.contract.world import Array, Common, Outcome, World
+from fkl.contract.world import Common, Outcome, World
 from fkl.data.problem import Problem
 from fkl.kernels.functions import OnFeatures
 from fkl.wire.payloads import PerClient

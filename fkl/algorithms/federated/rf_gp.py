@@ -27,14 +27,14 @@ from fkl.algorithms.gaussian_processes import (
     symmetric_matrix,
     weights_of_active,
 )
+from fkl.basics.arrays import Array, cond
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.contract.star import Federated, Samples, Star, Turn
-from fkl.contract.world import Array, Common, Outcome, World
+from fkl.contract.world import Common, Outcome, World
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
 from fkl.kernels.functions import Gaussian, OnFeatures
-from fkl.kernels.traceable import cond
 from fkl.wire.payloads import PerClient, SameForAll, Selected
 
 

@@ -21,13 +21,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Array, Outcome, World, softmax
+from fkl.algorithms.base import Outcome, World, softmax
+from fkl.basics.arrays import Array, namespace, traced
 from fkl.basics.errors import FklError, require
 from fkl.basics.keys import Keys, key
 from fkl.contract.world import FEATURE_KEYS
 from fkl.kernels import Dictionary, exact
 from fkl.kernels.functions import OnFeatures, OnPoints
-from fkl.kernels.traceable import namespace, traced
 
 
 @dataclass(frozen=True)

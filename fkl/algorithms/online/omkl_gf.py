@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from fkl.algorithms.base import Array, World
+from fkl.algorithms.base import World
 from fkl.algorithms.online.learners import Played
 from fkl.algorithms.online.selection import (
     Selective,
@@ -18,6 +18,7 @@ from fkl.algorithms.online.selection import (
     relative_weights,
     uniform_numbers,
 )
+from fkl.basics.arrays import Array
 from fkl.basics.keys import key
 from fkl.kernels.bank import read_only
 from fkl.kernels.cached_njit import njit_cached

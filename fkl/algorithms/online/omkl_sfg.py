@@ -20,7 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.special import erfcx
 
-from fkl.algorithms.base import Array, World
+from fkl.algorithms.base import World
 from fkl.algorithms.online.learners import Played
 from fkl.algorithms.online.selection import (
     Selective,
@@ -29,6 +29,7 @@ from fkl.algorithms.online.selection import (
     relative_weights,
     uniform_numbers,
 )
+from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.kernels.cached_njit import njit_cached

@@ -11,8 +11,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Array, World, softmax
+from fkl.algorithms.base import World, softmax
 from fkl.algorithms.online.learners import Learner, Played, samples
+from fkl.basics.arrays import Array
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.kernels.bank import read_only

@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.parsimonious.solver import Array, Quadrature, Samples, optimum
+from fkl.algorithms.parsimonious.solver import Quadrature, Samples, optimum
+from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError, require
 
 Flags = NDArray[np.bool_]

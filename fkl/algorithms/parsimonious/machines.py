@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import HoldOut, World
-from fkl.algorithms.parsimonious.solver import Array
+from fkl.basics.arrays import Array
 from fkl.basics.keys import key
 from fkl.contract.star import CommonOfClasses, OneShot, Owned, Predictors, Turn, by_replicate
 from fkl.kernels.client_tiles import row_blocks

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import HoldOut, World
 from fkl.algorithms.parsimonious.dual import Dual, Model, Solution, representation, solve
-from fkl.algorithms.parsimonious.solver import Array, Quadrature, smallest_box
+from fkl.algorithms.parsimonious.solver import Quadrature, smallest_box
+from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.memory import require_memory

@@ -41,11 +41,10 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.client_tiles import row_blocks
-
-Array = NDArray[np.float64]
 
 PREDICTED_AT_A_TIME = 1 << 22
 """Kernel values that are held at a time when a function is evaluated."""

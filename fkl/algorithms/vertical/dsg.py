@@ -10,6 +10,7 @@ from scipy.special import ndtri
 
 from fkl.algorithms.base import Scored, World
 from fkl.algorithms.vertical.parties import VerticalMethod
+from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.memory import require_memory
@@ -22,8 +23,6 @@ from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.pointwise_losses import LOSSES
 from fkl.kernels.threads import in_parts
-
-Array = NDArray[np.floating]
 
 FAMILIES = ("rbf", "laplacian")
 RATES = ("constant", "diminishing")

@@ -9,8 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from fkl.algorithms.vertical.parties import Actor, Array, Count, Held, Integers, Learning, Letter, Own, Wire
+from fkl.algorithms.vertical.parties import Actor, Count, Held, Integers, Learning, Letter, Own, Wire
 from fkl.algorithms.vertical.sums import gather_at_root, pass_down_tree, tree_rooted_at
+from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.memory import require_memory

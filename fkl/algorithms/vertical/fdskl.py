@@ -22,6 +22,7 @@ from fkl.algorithms.vertical.sums import (
     pass_down_tree,
     tree_rooted_at,
 )
+from fkl.basics.arrays import Array
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.contract.parties import Actor, Held, Own, Wire, book_letters
@@ -56,7 +57,6 @@ INDEX, MASKED, MASK, PART, SHRINK = (letter.kind for letter in LETTERS)
 SCALAR_BYTES = {letter.kind: np.dtype(letter.dtype).itemsize for letter in LETTERS}
 
 
-Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 

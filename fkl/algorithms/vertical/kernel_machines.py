@@ -16,7 +16,6 @@ from scipy.linalg import cholesky, solve_triangular
 from fkl.algorithms.vertical.parties import (
     SCALAR,
     Actor,
-    Array,
     Count,
     Held,
     Integers,
@@ -36,6 +35,7 @@ from fkl.algorithms.vertical.sums import (
     to_fixed_point,
     values_of_letter,
 )
+from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError
 from fkl.basics.keys import key
 from fkl.basics.memory import require_memory

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError
 from fkl.basics.keys import key
 from fkl.contract import parties
@@ -31,7 +31,6 @@ __all__ = [
     "require_two_classes",
 ]
 
-Array = NDArray[np.float64]
 SCALAR = 8
 """Bytes of a float64 or int64 on the wire."""
 

@@ -15,17 +15,9 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, solve
 from scipy.linalg.blas import dsyr, dsyrk
 
-from fkl.algorithms.vertical.parties import (
-    Actor,
-    Array,
-    Held,
-    Learning,
-    Letter,
-    Own,
-    Wire,
-    require_two_classes,
-)
+from fkl.algorithms.vertical.parties import Actor, Held, Learning, Letter, Own, Wire, require_two_classes
 from fkl.algorithms.vertical.sums import Words, round_the_ring
+from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError
 from fkl.basics.keys import key
 from fkl.basics.memory import require_memory
@@ -146,7 +138,8 @@ def squared_hinge(phi: Array, y: Array, lam: float) -> tuple[Array, float]:
         If the method does not end.
     """
     # Chapelle, Algorithm 1: a part first; then few of the other samples are inside.
-    equations, theta, bias = _Equations(phi, y, lam), np.zeros(phi.shape[1]), 0.0
+    equations, bias = _Equations(phi, y, lam), 0.0
+    theta: Array = np.zeros(phi.shape[1])
     for samples in (len(y) // PARTS, len(y)):
         if len(np.unique(y[:samples])) > 1:  # with one class the bias alone makes the loss zero
             theta, bias = _newton_steps(equations, phi[:samples], y[:samples], lam, (theta, bias))

@@ -24,8 +24,9 @@ from fkl.algorithms.vertical.ciphers import (
     Sorting,
     require_key_bits,
 )
-from fkl.algorithms.vertical.parties import Actor, Array, Held, Integers, Learning, Letter, Own, Wire
+from fkl.algorithms.vertical.parties import Actor, Held, Integers, Learning, Letter, Own, Wire
 from fkl.algorithms.vertical.sums import Part, values_of_letter
+from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError
 from fkl.basics.keys import key
 from fkl.basics.memory import require_memory

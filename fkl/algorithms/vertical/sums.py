@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.vertical.parties import Array
+from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError, require
 from fkl.contract.parties import Own, Wire
 from fkl.kernels.cached_njit import njit_cached

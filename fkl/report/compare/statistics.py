@@ -1,17 +1,15 @@
 """Statistics of comparisons: the Pareto front, ranks, paired tests, and Student's intervals."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 from scipy.special import ndtr, stdtrit  # scipy.stats has the same functions, and takes half a second to import
 
+from fkl.basics.arrays import Array
+
 LEVEL = 0.95
 MOST_EXACT = 50
 """Largest number of differences for an exact p, from all combinations of signs."""
-
-Array = NDArray[np.floating[Any]]
 
 
 def pareto_front(cost: Array, error: Array) -> NDArray[np.bool_]:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fkl.config.choices import Choices
-from fkl.engines.divergence import STEP_SIZES
+from fkl.engines.base import STEP_SIZES
 from fkl.report.compare.cells import Cells
 from fkl.report.compare.labels import CLASS, flat
 from fkl.report.compare.pivot import Pivot

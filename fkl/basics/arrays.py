@@ -1,4 +1,4 @@
-"""Branches and loops over arrays: Python's own or, if an engine traces a round, that engine's.
+"""The type of arrays of numbers, and branches and loops over arrays: Python's own or those of an engine that traces.
 
 A traced value has a shape but no numbers, so an `if` of Python cannot use it.
 """
@@ -10,6 +10,11 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating]
+"""Numbers in float32 or float64."""
+
 
 Parts = tuple[Any, ...]
 
