@@ -11,8 +11,8 @@ from fkl.conformance import Conformance
 from fkl.conformance.played import outcomes
 from fkl.engines.base import make_world
 from fkl.wire import Channel
+from fkl.wire.channel import UNITS
 from fkl.wire.coded_payloads import OneCodeForAll, Padding, Quantised, Residues, Sparse
-from fkl.wire.ledger import UNITS
 from fkl.wire.payloads import OnLinks, Ragged, SameForAll, Selected, chosen_of, kinds, on_links
 
 

@@ -16,7 +16,7 @@ from fkl.config import load
 from fkl.config.compose import compose
 from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare
-from fkl.wire.ledger import UNITS
+from fkl.wire.channel import UNITS
 
 NAVAL = ("dataset=naval", "partition.order=shuffled", "partition.clients=6", "partition.rounds=150")
 STREAM = (*NAVAL, "kernels.N=11", "kernels.D=25", "replicates=5")

@@ -14,7 +14,7 @@ from fkl.config import load
 from fkl.config.compose import compose
 from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
-from fkl.network.links import Failing, Gossip, Mobility
+from fkl.network.topology import Failing, Gossip, Mobility
 from fkl.runs.prepare import prepare
 
 HERE = Path(__file__).parent.parent / "network"

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.decentralized.consensus import Consensus
 from fkl.basics.errors import require
-from fkl.contract.held_samples import BatchSamples
 from fkl.contract.star import Turn
-from fkl.contract.world import Common
-from fkl.wire.inbox import Inbox
+from fkl.contract.world import BatchSamples, Common
+from fkl.wire.channel import Inbox
 from fkl.wire.payloads import PerClient, SameForAll
 
 

@@ -12,11 +12,10 @@ import numpy as np
 
 from fkl.algorithms.base import Outcome, squared_norms
 from fkl.basics.arrays import Array, traced
-from fkl.contract.held_samples import Held
 from fkl.contract.star import Samples
-from fkl.contract.world import FEATURES, Common
+from fkl.contract.world import FEATURES, Common, Held
 from fkl.kernels.client_tiles import tiles
-from fkl.kernels.feature_rows import Rows
+from fkl.kernels.losses import Rows
 from fkl.wire.payloads import FeatureGradients, PerClient
 
 

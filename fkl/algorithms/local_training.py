@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Batched, namespace
+from fkl.algorithms.base import namespace
 from fkl.algorithms.federated.descent import MOST_STEPS, Parameters, Server
 from fkl.algorithms.local_losses import LossOfAll, LossOfSample
 from fkl.basics.arrays import Array
@@ -40,7 +40,7 @@ from fkl.contract.world import Common, World
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.losses import LOSSES
-from fkl.tasks.batch import StarTask
+from fkl.tasks.batch import Batched, StarTask
 from fkl.tasks.stream import StreamTask
 from fkl.tasks.task import Task
 from fkl.wire.payloads import FeatureGradients, PerClient, SameForAll

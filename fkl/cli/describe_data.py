@@ -16,7 +16,7 @@ from fkl.config.compose import compose
 from fkl.data.problem import Problem, Table
 from fkl.data.vertical import Vertical
 from fkl.screen.sheet import Sheet
-from fkl.tasks import run_samples as samples
+from fkl.tasks.task import read_table, split_table
 
 QUANTILES = 5
 """Number of ranges with equally many samples in which a numeric target is shown."""
@@ -46,8 +46,8 @@ def describe(words: tuple[str, ...]) -> str:
     run = load(compose(*of_a_set))
     generator = shared_generator(run.settings.seed, Role.DATA)
     with limited_to_free_memory():
-        table = samples.read_table(run, generator)
-        given = samples.split_table(run, table, generator)
+        table = read_table(run, generator)
+        given = split_table(run, table, generator)
     parts = [_of_table(run, table), _of_features(table)]
     of_features = getattr(run.partition, "of_features", False)
     held = ["\n".join(_parties(table, given))] if of_features else _of_partition(run, given)

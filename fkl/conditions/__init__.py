@@ -4,6 +4,6 @@ A condition is a wrapper: a wrapped method is again a method, so the simulation,
 need no special cases.
 """
 
-from fkl.conditions.wrapped import OnMessages, Wrapped, wrap
+from fkl.conditions.wrapped import OnMessages, wrap
 
-__all__ = ["OnMessages", "Wrapped", "wrap"]
+__all__ = ["OnMessages", "wrap"]

@@ -23,8 +23,8 @@ from fkl.basics.random_streams import Role
 from fkl.conditions.wrapped import OnMessages
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
+from fkl.wire.channel import Direction
 from fkl.wire.coded_payloads import OneCodeForAll, Quantised, Sparse
-from fkl.wire.ledger import Direction
 from fkl.wire.payloads import PerClient, SameForAll, chosen_of, kinds, with_axes_of
 
 ROUNDINGS = ("stochastic", "nearest")

@@ -14,9 +14,9 @@ from fkl.basics.errors import BadValue, require
 from fkl.basics.keys import Keys
 from fkl.contract.graph import Agents, Decentralized
 from fkl.contract.star import Federated, Samples, Star, Turn
-from fkl.contract.world import Common, Outcome, World
+from fkl.contract.world import Common, Outcome, World, Wrapped
 from fkl.tasks.task import Panel
-from fkl.wire.inbox import Inbox
+from fkl.wire.channel import Inbox
 from fkl.wire.payloads import Payload
 
 
@@ -157,52 +157,6 @@ class Held:
 
     method: Any
     memory: Any
-
-
-class Wrapped:
-    """A method in a condition; attributes that the condition does not define come from the method."""
-
-    method: Any
-    condition: Any
-    facts: ClassVar[tuple[str, ...]]
-    """Attributes that the family's base class defines, but the method decides."""
-
-    def __post_init__(self) -> None:
-        vars(self).update({name: getattr(self.method, name) for name in self.facts})
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("method", "condition"):  # copying asks for these before the method is set
-            raise AttributeError(name)
-        return getattr(self.method, name)
-
-    @property
-    def innermost(self) -> Any:
-        """The method itself, without its conditions."""
-        return getattr(self.method, "innermost", self.method)
-
-    def columns(self, problem: Any) -> dict[str, NDArray[np.float64]]:
-        """Columns of all conditions about every round (T,), by name."""
-        told: dict[str, NDArray[np.float64]] = self.condition.columns(self.method, problem)
-        return (self.method.columns(problem) if isinstance(self.method, Wrapped) else {}) | told
-
-    def at_the_end(self, problem: Any, held: Held) -> tuple[dict[str, Any], dict[str, Any]]:
-        """As that of a condition, of all conditions together, from the server's or the agents' state."""
-        told, by_round = self.condition.at_the_end(self.method, problem, held.memory)
-        if not isinstance(self.method, Wrapped):
-            return told, by_round
-        others = self.method.at_the_end(problem, held.method)
-        return others[0] | told, others[1] | by_round
-
-    @property
-    def panels(self) -> Mapping[str, Panel]:
-        """Figures of all conditions."""
-        others = self.method.panels if isinstance(self.method, Wrapped) else {}
-        return {**others, **self.condition.panels}
-
-    def warnings(self, summary: Any) -> tuple[str, ...]:
-        """Warnings of all conditions."""
-        said: tuple[str, ...] = self.condition.warnings(summary)
-        return (self.method.warnings(summary) if isinstance(self.method, Wrapped) else ()) + said
 
 
 @dataclass(frozen=True)

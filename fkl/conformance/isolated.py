@@ -30,7 +30,6 @@ from fkl.conformance.played import (
     samples_of_rounds,
 )
 from fkl.contract.graph import Decentralized
-from fkl.contract.held_samples import BatchSamples, Held, OwnSamples
 from fkl.contract.lone_party import LoneClient, LoneParty, LoneServer, Shown, field_contents, shown_arrays
 from fkl.contract.parties import (
     Actor,
@@ -43,7 +42,7 @@ from fkl.contract.parties import (
     work_until_letter,
 )
 from fkl.contract.star import Federated, OneShot, Owned, Samples, common_with_classes, owned_samples
-from fkl.contract.world import Common, World
+from fkl.contract.world import BatchSamples, Common, Held, OwnSamples, World
 from fkl.engines.base import Experiment, make_world
 from fkl.kernels.losses import LOSSES
 from fkl.network import Topology
@@ -51,7 +50,7 @@ from fkl.network.settings import Times
 from fkl.network.topology import Awake, Neighbours
 from fkl.tasks import task_of
 from fkl.wire import Channel, Inbox
-from fkl.wire.ledger import WITH_A_SERVER
+from fkl.wire.channel import WITH_A_SERVER
 from fkl.wire.letters import Posted, posted, read
 from fkl.wire.packets import Packet, packed, unpacked
 from fkl.wire.payloads import Ragged, on_links, received_message

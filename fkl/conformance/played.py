@@ -13,7 +13,7 @@ from fkl.contract.lone_party import Shown
 from fkl.contract.star import Samples
 from fkl.contract.world import World
 from fkl.wire import Channel
-from fkl.wire.ledger import UNITS, Direction
+from fkl.wire.channel import UNITS, Direction
 from fkl.wire.packets import Packet
 from fkl.wire.payloads import payloads_of
 

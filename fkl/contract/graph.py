@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array, namespace, traced
 from fkl.basics.keys import Keys
-from fkl.contract.held_samples import BatchSamples, OwnSamples
 from fkl.contract.star import Samples, Turn
-from fkl.contract.world import Common, Outcome, World
+from fkl.contract.world import BatchSamples, Common, Outcome, OwnSamples, World
 from fkl.network.topology import Neighbours, Topology
-from fkl.wire.inbox import Inbox
+from fkl.wire.channel import Inbox
 
 
 @dataclass

@@ -16,8 +16,7 @@ from fkl.basics.arrays import Array, cond
 from fkl.basics.errors import FklError
 from fkl.basics.keys import Keys
 from fkl.basics.random_streams import Role, Streams
-from fkl.contract.held_samples import Held
-from fkl.contract.world import Common, Outcome, World
+from fkl.contract.world import Common, Held, Outcome, World
 from fkl.data.problem import MOST_CLASSES
 from fkl.kernels.threads import in_parts
 from fkl.wire.payloads import Ragged

@@ -25,7 +25,7 @@ from fkl.engines.checkpoint import CHECKPOINT, Checkpoint, Follower
 from fkl.kernels import Dictionary
 from fkl.kernels.losses import OF_CLASSES
 from fkl.network import Network, Topology
-from fkl.network.links import Links
+from fkl.network.topology import Links
 from fkl.tasks import task_of
 from fkl.tasks.stream import StreamTask
 from fkl.tasks.task import Redraw, Task

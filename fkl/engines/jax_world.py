@@ -20,8 +20,7 @@ from jax.errors import JAXIndexError, JaxRuntimeError, JAXTypeError
 from fkl.basics.arrays import filled, parts, rebuilt, traced
 from fkl.basics.errors import FklError, own_place
 from fkl.basics.random_streams import Role
-from fkl.contract.held_samples import BatchSamples, Made
-from fkl.contract.world import FEATURES, Algorithm, Common, World
+from fkl.contract.world import FEATURES, Algorithm, BatchSamples, Common, Made, World
 from fkl.engines.base import NotFiniteError
 from fkl.engines.devices import Devices
 from fkl.kernels.client_tiles import sum_in_order

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from fkl.basics import memory
 from fkl.basics.errors import TOO_LARGE, FklError
-from fkl.conditions.wrapped import Wrapped, WrappedStar
-from fkl.contract.world import World
+from fkl.contract.world import World, Wrapped
 from fkl.data.scale import Scale
 from fkl.engines.base import Alone, DivergedError, Experiment, NotFiniteError, make_world
 from fkl.engines.checkpoint import Checkpoint
@@ -169,7 +168,7 @@ def simulate(
                 raise DivergedError(experiment.algorithm, failed, in_progress.t, not_finite) from None
             if isinstance(experiment.algorithm, Wrapped):
                 ended = in_progress.state
-                held = ended.server if isinstance(experiment.algorithm, WrappedStar) else ended.own
+                held = getattr(ended, "server", None) or ended.own  # of a star, or of agents on a graph
                 told, by_round = experiment.algorithm.at_the_end(world.problem, held)
                 played = replace(played, told=told, by_round=by_round)
             if keep_functions:

@@ -19,7 +19,7 @@ from fkl.kernels.threads import at_most
 from fkl.runs.prepare import prepare
 from fkl.runs.tables import cells_written
 from fkl.screen.units import bytes_of, number, seconds
-from fkl.wire.ledger import ON_WIRES
+from fkl.wire.channel import ON_WIRES
 
 ROUNDS = 5
 """Rounds that are played with one replicate; the first may include setup, and is slower."""

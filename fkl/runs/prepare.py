@@ -19,7 +19,7 @@ from fkl.engines.rounds import Chunk, kinds_sent
 from fkl.kernels.dictionary import AroundMedian
 from fkl.runs.tables import TIMING_COLUMNS, find_comparison, rounds_so_far
 from fkl.tasks import task_of
-from fkl.tasks.run_samples import require_rounds, require_topology, topology_of_run
+from fkl.tasks.task import require_rounds, require_topology, topology_of_run
 
 
 def prepare(run: Run) -> Experiment:

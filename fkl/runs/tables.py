@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.files import whole_file, write_arrays, writing
 from fkl.basics.large_arrays import blocks
-from fkl.conditions import Wrapped
+from fkl.contract.world import Wrapped
 from fkl.engines.base import DivergedError, Experiment
 from fkl.engines.rounds import Chunk, Learned, simulate
 from fkl.tasks.task import Columns, RowLosses, Values

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
 from fkl.config import Run
-from fkl.contract.held_samples import Held
 from fkl.contract.lone_party import LoneClient
 from fkl.contract.star import Samples, Star
-from fkl.contract.world import World
+from fkl.contract.world import Held, World
 from fkl.data.baselines import baselines
 from fkl.data.problem import Problem, Table
 from fkl.data.scale import Scale

@@ -31,7 +31,7 @@ from fkl.runs.prepare import prepare
 from fkl.study.plan import Part, Plan
 from fkl.study.search import as_words, best_of, limited_to, quiet, require_within, search
 from fkl.study.space import Range
-from fkl.tasks.run_samples import has_drawn_samples, read_table, whole_table
+from fkl.tasks.task import has_drawn_samples, read_table, whole_table
 
 SEARCH_SEEDS = 1_000_000
 """Added to the seed of a search, to make its features and order differ from those of judged runs."""

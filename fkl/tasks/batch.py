@@ -4,24 +4,21 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from fkl.basics.arrays import Array
 from fkl.basics.errors import key_prefix, require
+from fkl.basics.keys import Keys, key
 from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
 from fkl.data.baselines import constants, in_units
-from fkl.data.problem import Batch, Problem, Table
-from fkl.kernels.feature_rows import Rows
+from fkl.data.problem import FOLDS, Batch, Problem, Table
+from fkl.kernels.losses import OF_CLASSES, Rows
 from fkl.network import Topology
 from fkl.screen.messages import showing
-from fkl.tasks import run_samples as samples
-from fkl.tasks.intervals import SplitIntervals
-from fkl.tasks.measures import fairness
-from fkl.tasks.run_samples import differs_by_replicate, present_in_replicate
 from fkl.tasks.stream import DIABETES
 from fkl.tasks.task import (
     LARGEST,
@@ -30,11 +27,25 @@ from fkl.tasks.task import (
     Probe,
     RowLosses,
     Task,
+    differs_by_replicate,
+    fairness,
+    has_drawn_samples,
+    in_precision,
     mirrored,
     overrides_for_keys,
+    present_in_replicate,
+    read_table,
+    read_table_anew,
     require_lam,
+    require_number,
     require_shape,
+    scaled_by,
+    split_table,
+    topology_of_run,
 )
+
+if TYPE_CHECKING:
+    from fkl.tasks.intervals import SplitIntervals
 
 PENDING_BYTES = 2**20
 """Memory of the iterations of one replicate that are judged together, in one product instead of many."""
@@ -71,15 +82,15 @@ class BatchTask(Task):
     def of(cls, run: Run) -> Self:
         """Split each client's samples into training and test samples."""
         generator = shared_generator(run.settings.seed, Role.DATA)
-        table = samples.read_table(run, generator)
-        batch = samples.in_precision(drawn_batch(run, table, generator), run)
+        table = read_table(run, generator)
+        batch = in_precision(drawn_batch(run, table, generator), run)
         if batch.classes == 1:
-            samples.require_number(run, batch.encoder)
+            require_number(run, batch.encoder)
         for key, none in (("save_model", "false"), ("metrics", "null")):
-            asked = getattr(run.settings, key)
-            require(batch.classes == 1 or not asked, key, asked, f"{none} with several classes")
+            asked = getattr(run.settings, name)
+            require(batch.classes == 1 or not asked, name, asked, f"{none} with several classes")
         if getattr(run.algo, "redraw", False):
-            return cls(batch, partial(_redrawn_batch, run, None if samples.has_drawn_samples(run) else table))
+            return cls(batch, partial(_redrawn_batch, run, None if has_drawn_samples(run) else table))
         return cls(batch, partial(_thinned_batch, run, batch) if differs_by_replicate(run) else None)
 
     @property
@@ -158,13 +169,13 @@ class TogetherTask(StarTask):
 def drawn_batch(run: Run, table: Table, generator: np.random.Generator) -> Batch:
     """All samples of a table, split as partition and method say; a user's own cells are encoded from training rows."""
     if table.cells is None:
-        return _batch_of_stream(run, samples.split_table(run, table, generator), generator)
+        return _batch_of_stream(run, split_table(run, table, generator), generator)
     numbered = replace(table, row=np.arange(len(table.y)))
-    stream = samples.split_table(run, numbered, generator)
+    stream = split_table(run, numbered, generator)
     drawn = _batch_of_stream(run, stream, deepcopy(generator))
     assert drawn.row is not None
     training = np.isin(np.arange(len(table.y)), drawn.row[drawn.training])
-    learned = samples.scaled_by(run, numbered, training)
+    learned = scaled_by(run, numbered, training)
     batch = _batch_of_stream(run, stream.with_values_of(learned), generator)  # with the same draws
     return replace(batch, row=None if table.row is None else table.row[drawn.row])
 
@@ -179,11 +190,11 @@ def _redrawn_batch(run: Run, shared: Table | None, replicate: int) -> tuple[Batc
     streams = Streams(run.settings.seed, (replicate,))
     [generator] = streams.generators(Role.DATA)
     with showing(results=False):
-        table = samples.read_table_anew(run, generator) if shared is None else shared
+        table = read_table_anew(run, generator) if shared is None else shared
         batch = drawn_batch(run, table, generator)
-    topology = samples.topology_of_run(run, batch.clients, streams.generators(Role.TOPOLOGY)[0])
+    topology = topology_of_run(run, batch.clients, streams.generators(Role.TOPOLOGY)[0])
     assert topology is not None
-    batch, _ = _thinned_batch(run, samples.in_precision(batch, run), replicate)
+    batch, _ = _thinned_batch(run, in_precision(batch, run), replicate)
     return batch, topology
 
 
@@ -446,3 +457,78 @@ class OwnFeaturesJudge(TestedBooks):
             if not training and self.numbers is not None:
                 self.row_losses = [RowLosses(self.numbers, losses) for losses in last]
         self.first_pending, self.pending = rounds.stop, []
+
+
+# ---- Keys of methods that learn from a batch
+
+
+@dataclass(frozen=True)
+class HoldOut(Keys):
+    """Keys of every method that learns from a training set and is tested on a test set."""
+
+    task: ClassVar[type[Task]] = BatchTask
+
+    test_share: float = key(
+        0.3,
+        "Share of each client's samples that is drawn as test samples. A method never learns from these. A data "
+        "set with a test set of its own overrules this key.",
+        least=0,
+        below=1,
+    )
+    fold: int | None = key(
+        None,
+        "For cross-validation: leave the test samples aside and test on this fifth of the others.",
+        least=0,
+        below=FOLDS,
+    )
+    test_on: str = key(
+        "drawn",
+        "Draw the test samples, or take those of each client's last rounds, which a method on the stream predicts "
+        "last.",
+        among=("drawn", "last"),
+    )
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of the loop."""
+        return 1
+
+    def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
+        """All clients' samples at once, split as the keys say."""
+        if self.test_on == "last" and problem.tested is None:
+            problem = problem.testing_last(self.test_share)
+        return Batch.from_problem(problem, self.rounds, self.test_share, self.fold, rng)
+
+
+@dataclass(frozen=True)
+class Batched(HoldOut):
+    """Keys of every method that uses the same samples in each iteration."""
+
+    losses: ClassVar[tuple[str, ...]] = ("square", "logistic")
+    """Losses that it can minimise."""
+
+    iterations: int = key(2000, "Iterations k of the method.", least=1, most=1_000_000_000)
+    loss: str = key(
+        "square",
+        "(y - f)^2; log(1 + exp(-y f)) for a target of two classes; for more classes, the squared errors of one "
+        "function for each class, or -log of the softmax. Only methods that descend at a server learn more than "
+        "two classes.",
+        among=("square", "logistic", "one_vs_rest", "softmax"),
+    )
+    lam: float = key(1e-3, "Regularisation lambda of the sum over all clients.", above=0)
+
+    def __post_init__(self) -> None:
+        require(self.loss in self.losses, "loss", self.loss, " or ".join(self.losses))
+        super().__post_init__()
+
+    @property
+    def rounds(self) -> int:
+        """One round per iteration."""
+        return self.iterations
+
+    def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
+        """All clients' samples at once; labels are -1 and 1 for the logistic loss, and numbers of several classes."""
+        batch = super().batch(problem, rng)
+        if self.loss in OF_CLASSES:
+            return batch.of_classes(self.loss, 3 if self.loss == "softmax" else 2)
+        return batch if self.loss == "square" else batch.of_two_classes()

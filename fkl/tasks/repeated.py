@@ -20,9 +20,20 @@ from fkl.data.encoder import Encoder
 from fkl.data.problem import Batch, PerReplicate
 from fkl.data.scale import Scale
 from fkl.screen.messages import showing
-from fkl.tasks import run_samples as samples
 from fkl.tasks.batch import PARTS, SHARES, drawn_batch, sample_counts, with_mirrored_tests
-from fkl.tasks.task import Books, Panel, Probe, RowLosses, Task, mirrored, overrides_for_keys
+from fkl.tasks.task import (
+    Books,
+    Panel,
+    Probe,
+    RowLosses,
+    Task,
+    has_drawn_samples,
+    mirrored,
+    overrides_for_keys,
+    read_table,
+    read_table_anew,
+    require_number,
+)
 
 CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none")
 """9 clients, with samples of two classes."""
@@ -40,15 +51,11 @@ class PerReplicateTask(Task):
     def of(cls, run: Run) -> Self:
         """One replicate's split after another, from a shared table or their own."""
         settings = run.settings
-        shared = (
-            None
-            if samples.has_drawn_samples(run)
-            else samples.read_table(run, shared_generator(settings.seed, Role.DATA))
-        )
+        shared = None if has_drawn_samples(run) else read_table(run, shared_generator(settings.seed, Role.DATA))
         batches: list[Batch] = []
         for generator in Streams(settings.seed, tuple(range(settings.replicates))).generators(Role.DATA):
             with showing(results=False) if batches else nullcontext():
-                table = samples.read_table_anew(run, generator) if shared is None else shared
+                table = read_table_anew(run, generator) if shared is None else shared
                 batches.append(drawn_batch(run, table, generator))
             if batches[-1].clients != batches[0].clients:
                 counts = f"{batches[0].clients} and {batches[-1].clients}"
@@ -57,7 +64,7 @@ class PerReplicateTask(Task):
                 rest = settings.replicates - 1
                 require_memory(rest * nbytes(batches[0]), f"a split for each of {rest + 1} replicates", "replicates")
         if not getattr(run.algo, "several_classes", False):
-            samples.require_number(run, batches[0].encoder)
+            require_number(run, batches[0].encoder)
         return cls(PerReplicate(tuple(batches)))
 
     @property

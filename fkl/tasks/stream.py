@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,23 +20,28 @@ from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
 from fkl.kernels.client_tiles import sums_in_order, tile_sums
 from fkl.kernels.hindsight import hindsight_loss, linear_loss
-from fkl.tasks import run_samples as samples
-from fkl.tasks.intervals import AdaptiveIntervals
-from fkl.tasks.measures import CALIBRATION, Calibration, fairness
-from fkl.tasks.run_samples import differs_by_replicate, present_in_replicate
 from fkl.tasks.task import (
+    CALIBRATION,
     LARGEST_ERROR,
+    Calibration,
     Columns,
     Panel,
     Probe,
     RowLosses,
     Task,
     Values,
+    differs_by_replicate,
+    fairness,
     losses_of,
     mirrored,
+    present_in_replicate,
     require_lam,
+    require_number,
     require_shape,
 )
+
+if TYPE_CHECKING:
+    from fkl.tasks.intervals import AdaptiveIntervals
 
 CLIENTS_AT_A_TIME = 4096
 NO_ROWS: dict[str, Any] = dict.fromkeys(("tested", "expected", "sampled", "row"))
@@ -82,7 +87,7 @@ class StreamTask(Task):
         allowed = f"null for {label}, which is tested on every sample before it learns from it"
         require(test_path is None, "dataset.test_path", test_path, allowed)
         made = super().of(run)
-        samples.require_number(run, made.problem.encoder)
+        require_number(run, made.problem.encoder)
         return replace(made, redraw=partial(_thinned_stream, run, made.problem)) if differs_by_replicate(run) else made
 
     def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:
@@ -251,12 +256,12 @@ class StreamJudge:
     rmse_in_units
         Root of mse in the target's units before scaling; only at the end.
     coverage_50, coverage_80, coverage_95, log_score, log_score_mixture
-        For methods with a predictive variance, see `fkl.tasks.measures`.
+        For methods with a predictive variance, see `fkl.tasks.task`.
     conformal_coverage_80, conformal_length_80, ...
         With intervals, see `fkl.tasks.intervals`.
     mse_worst_tenth, mse_gini
         Mean mse of the worst 10 % of clients, at least one, and Gini coefficient of the clients' mse, 0 if all are
-        equal; only at the end, as everything in `fkl.tasks.measures`.
+        equal; only at the end, as everything in `fkl.tasks.task`.
     mse_worst_tenth_sites, mse_gini_sites
         The same for sites, each with the mse of all samples of its clients, if there are several.
     """

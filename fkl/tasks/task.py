@@ -10,20 +10,34 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from fkl.basics import memory
 from fkl.basics.arrays import Array
-from fkl.basics.errors import BrokenPromiseError, FklError, plural, with_own_line
-from fkl.basics.random_streams import Role, shared_generator
+from fkl.basics.errors import (
+    BadValue,
+    BrokenPromiseError,
+    FklError,
+    in_one_line,
+    key_prefix,
+    plural,
+    require,
+    with_own_line,
+)
+from fkl.basics.large_arrays import blocks, by_block, empty
+from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.config import Run
 from fkl.contract.world import Algorithm, World
-from fkl.data.encoder import Encoder
+from fkl.data.dealt_rows import is_judged
+from fkl.data.encoder import WORDS_SHOWN, Encoder
+from fkl.data.normalise import normalise
+from fkl.data.problem import Table
 from fkl.data.scale import Scale
+from fkl.data.store import Store
 from fkl.kernels import Dictionary
 from fkl.network import Topology
-from fkl.tasks import run_samples as samples
-from fkl.wire.ledger import BETWEEN_PEERS, WITH_A_SERVER, Direction
+from fkl.wire.channel import BETWEEN_PEERS, WITH_A_SERVER, Direction
 
 
 def losses_of(name: str, path: str, y: Array, y_hat: Array) -> Array:
@@ -240,8 +254,8 @@ class Task:
     def of(cls, run: Run) -> Self:
         """Read, scale and partition the data; one generator makes all draws, so they follow from the seed."""
         generator = shared_generator(run.settings.seed, Role.DATA)
-        given = samples.split_table(run, samples.read_table(run, generator), generator)
-        return cls(samples.in_precision(given, run))
+        given = split_table(run, read_table(run, generator), generator)
+        return cls(in_precision(given, run))
 
     def describe(self) -> str:
         """A line about the data of a run."""
@@ -414,3 +428,286 @@ def require_shape(name: str, values: Any, *shape: int | None) -> None:
         letters = ", ".join(["R", "K", *["any"] * len(shape)][: len(shape)])
         wanted = ", ".join("any" if want is None else str(want) for want in shape)
         raise BrokenPromiseError(f"{name} has shape {found}, must be ({letters}) = ({wanted})")
+
+
+NOMINAL = {"coverage_50": 0.5, "coverage_80": 0.8, "coverage_95": 0.95}
+"""Probabilities of the central intervals, by the column with the share of targets in them."""
+CALIBRATION: Panel = Panel(
+    "share of targets in the interval",
+    dict.fromkeys(NOMINAL, "observed, of a client's central interval around its prediction"),
+    log=False,
+    nominal=NOMINAL,
+)
+
+
+@dataclass
+class Calibration:
+    """Judges normal distributions N(y_hat, variance) of targets that were not seen yet.
+
+    coverage_50, coverage_80, coverage_95
+        Share of targets in the central interval with this probability; it is smaller for an overconfident method.
+    log_score
+        Mean log density of the targets, in nats (Good, 1952): larger is better, and on average it is largest for the
+        true distribution.
+    log_score_mixture
+        The same under the method's own predictive distribution. If that is a mixture of normal distributions,
+        N(y_hat, variance) has only its mean and variance. Bounds of the evidence are about the mixture.
+
+    Parameters
+    ----------
+    inside : (3, R, K)
+        Number of targets so far in each interval.
+    log_density, log_density_mixture : (R, K)
+        Sums over the targets so far.
+    rounds : (5, T, R)
+        Shares of all clients' targets and mean log densities so far, NaN before the first.
+    """
+
+    inside: Array
+    log_density: Array
+    log_density_mixture: Array
+    rounds: Array
+
+    columns: ClassVar[tuple[str, ...]] = (*NOMINAL, "log_score", "log_score_mixture")
+
+    @classmethod
+    def before_any_round(cls, rounds: int, replicates: int, clients: int) -> Self:
+        """State before the first round."""
+        shape, unknown = (replicates, clients), np.full((len(cls.columns), rounds, replicates), np.nan)
+        return cls(np.zeros((len(NOMINAL), *shape)), np.zeros(shape), np.zeros(shape), unknown)
+
+    def enter(
+        self,
+        t: int,
+        error: Array,
+        variance: Array,
+        present: NDArray[np.bool_],
+        samples: float,
+        log_density: Array | None = None,
+    ) -> None:
+        """Record round t: errors and variances (R, K) of the present clients (K,), and the number of samples so far.
+
+        `log_density` (R, K) is that of the method's own predictive distribution; None if it is the normal one.
+        """
+        for place, nominal in enumerate(NOMINAL.values()):
+            self.inside[place] += present & (error**2 <= scipy.special.ndtri((1 + nominal) / 2) ** 2 * variance)
+        normal = -0.5 * (np.log(2 * np.pi * variance) + error**2 / variance)
+        self.log_density += np.where(present, normal, 0.0)
+        self.log_density_mixture += np.where(present, normal if log_density is None else log_density, 0.0)
+        self.rounds[:, t] = self._sums().sum(axis=-1) / samples
+
+    def by_round(self) -> Values:
+        """Columns of rounds, (T, R)."""
+        return dict(zip(self.columns, self.rounds, strict=True))
+
+    def by_client(self, samples: NDArray[np.int64]) -> Values:
+        """Columns of clients (R, K), with these numbers of samples (K,)."""
+        return dict(zip(self.columns, self._sums() / np.maximum(samples, 1), strict=True))
+
+    def _sums(self) -> Array:
+        return np.concatenate([self.inside, self.log_density[None], self.log_density_mixture[None]])
+
+
+def worst_tenth(errors: Array) -> Array:
+    """Mean error of the worst 10 % of clients, rounded down, at least one: (R,) from (R, K)."""
+    worst = max(1, errors.shape[1] // 10)
+    return _in_order(errors)[:, -worst:].mean(axis=1)
+
+
+def gini(errors: Array) -> Array:
+    """Gini coefficient sum_ij |e_i - e_j| / (2 K sum_i e_i), (R,) from (R, K): 0 for equal errors, always below 1.
+
+    For e_1 <= ... <= e_K it is 2 sum_i i e_i / (K sum_i e_i) - (K + 1) / K.
+    """
+    K = errors.shape[1]
+    total, ordered = errors.sum(axis=1), _in_order(errors)
+    equal = ordered[:, 0] == ordered[:, -1]
+    for some in blocks(K):
+        ordered[:, some] *= np.arange(some.start + 1.0, some.stop + 1.0)
+    weighted = ordered.sum(axis=1)  # bits of a product would depend on R
+    share = 2 * weighted / (K * np.where(total > 0, total, 1)) - (K + 1) / K
+    return np.where((total == 0) | equal, 0.0, share)
+
+
+def _in_order(errors: Array) -> Array:
+    """The errors of each replicate (R, K), the smallest first."""
+    ordered = empty(errors.shape)
+    ordered[...] = errors
+    ordered.sort(axis=1)
+    return ordered
+
+
+def fairness(name: str, sums: Array, count: NDArray[np.int64], site: NDArray[np.int64]) -> dict[str, Array]:
+    """Columns of a summary: both figures for clients and, if there are several sites, for sites.
+
+    Parameters
+    ----------
+    name : str
+        Name of the error.
+    sums : (R, K)
+        Sums over each client's samples.
+    count : (K,)
+        Samples of each client; a client without samples has no error.
+    site : (K,)
+        Site of each client.
+    """
+    told = _worst_and_gini(name, "", sums, count)
+    if (site != site[0]).any():
+        belongs = [site == one for one in np.unique(site)]
+        by_site = np.stack([np.ascontiguousarray(sums[:, own]).sum(axis=1) for own in belongs], axis=1)
+        told |= _worst_and_gini(name, "_sites", by_site, np.array([count[own].sum() for own in belongs]))
+    return told
+
+
+def _worst_and_gini(name: str, what: str, sums: Array, count: NDArray[np.int64]) -> dict[str, Array]:
+    judged = count > 0
+    if not judged.any():
+        return {f"{name}_{figure}{what}": np.full(len(sums), np.nan) for figure in ("worst_tenth", "gini")}
+    errors, every = empty((len(sums), int(judged.sum()))), judged.all()
+    for of_one, sums_of_one in zip(errors, sums, strict=True):
+        np.divide(sums_of_one if every else sums_of_one[judged], count if every else count[judged], out=of_one)
+    return {f"{name}_worst_tenth{what}": worst_tenth(errors), f"{name}_gini{what}": gini(errors)}
+
+
+# ---- Samples and graph of a run, from data set, scaling, partition and topology, and the clients that take part
+
+
+def differs_by_replicate(run: Run) -> bool:
+    """Whether the clients that take part, or answer in time, differ by replicate."""
+    return "participation" in run.conditions or getattr(run.network, "timed", False)
+
+
+def present_in_replicate(run: Run, present: NDArray[np.bool_], replicate: int) -> NDArray[np.bool_]:
+    """The present clients, (T, K), that take part in a replicate.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        If no client takes part in any round.
+    """
+    participation = run.conditions.get("participation")
+    if participation is None:
+        return present
+    [generator] = Streams(run.settings.seed, (replicate,)).generators(Role.PARTICIPATION)
+    with key_prefix("participation"):
+        taking_part: NDArray[np.bool_] = present & participation.present(present, generator)
+    if not taking_part.any():
+        raise FklError(f"participation: no client takes part in any round of replicate {replicate}")
+    return taking_part
+
+
+def require_rounds(run: Run, of_rounds: bool) -> None:
+    """Refuse participation and deadlines for a method in which no client can miss a round.
+
+    Parameters
+    ----------
+    run : Run
+    of_rounds : bool
+        Whether the method's task has rounds that clients can miss.
+    """
+    method = run.algo
+    several = of_rounds and not (getattr(method, "alone", False) or getattr(method, "in_turn", False))
+    allowed = f"null for {method.label}, whose rounds no client can miss"
+    given = type(run.conditions.get("participation")).__name__
+    require("participation" not in run.conditions or several, "participation", given, allowed)
+    for key in ("compute_s", "link_spread", "deadline_s"):
+        value = getattr(run.network, key, None)
+        words = f"null or 0 for {method.label}, whose rounds wait for no clients"
+        require(not value or several, f"network.{key}", value, words)
+    deadline, compute = (getattr(run.network, key, None) for key in ("deadline_s", "compute_s"))
+    fits = deadline is None or compute is not None or not getattr(method, "on_a_graph", False)
+    words = f"null without compute_s for {method.label}, whose agents it gives time to compute"
+    require(fits, "network.deadline_s", deadline, words)
+
+
+def read_table(run: Run, generator: np.random.Generator) -> Table:
+    """The requested part of the data set's table, scaled."""
+    table = whole_table(run, generator)
+    if is_judged(run.settings.rows):
+        table = replace(table, row=np.arange(len(table.y)))
+    table = table.part(run.settings.rows)
+    return scaled_by(run, table, ~table.tested if table.cells is not None and table.tested is not None else None)
+
+
+def scaled_by(run: Run, table: Table, rows: NDArray[np.bool_] | None = None) -> Table:
+    """The table, encoded and scaled as these rows (n,) say: those that are learned from; None for all.
+
+    A published table is scaled by all its rows, as in the papers.
+    """
+    with key_prefix("dataset"):
+        if table.cells is None or rows is None:
+            return normalise(table, run.settings.scaling)
+        return normalise(table.learned_from(rows), run.settings.scaling, rows)
+
+
+def require_number(run: Run, encoder: Encoder | None) -> None:
+    """Refuse a target of several classes for a method that would regress on their numbers."""
+    name, several = run.dataset.name, getattr(run.dataset, "several_classes", False)
+    learns = f"for {run.algo.label}; algo=fed3r, or algo.loss=softmax, learns"
+    require(not several, "dataset", name, f"one with a numeric target {learns} its classes")
+    if encoder is not None and (count := len(encoder.labels)) > 2:
+        words = in_one_line(", ".join(encoder.labels[:WORDS_SHOWN]))
+        raise BadValue(
+            "dataset.target", run.dataset.target, f"numbers or two classes {learns} the {count} classes {words}"
+        )
+
+
+def whole_table(run: Run, generator: np.random.Generator) -> Table:
+    """The complete table of the data set."""
+    with key_prefix("dataset"):
+        store = Store(Path(run.paths.data), cache=Path(run.paths.cache).expanduser())
+        table = run.dataset.load(store, generator)
+        where = getattr(run.dataset, "path", run.dataset.name)
+        return replace(table, where=where, encoder=table.encoder or Encoder(table.feature_names))
+
+
+def split_table(run: Run, table: Table, generator: np.random.Generator) -> Any:
+    """The partition of a table."""
+    with key_prefix("partition"):
+        return run.partition.split(table, generator)
+
+
+def read_table_anew(run: Run, generator: np.random.Generator) -> Table:
+    """One replicate's own table."""
+    table = read_table(run, generator)
+    if _simulated(run):
+        return table
+    return replace(table, site_names=tuple(f"drawn{number + 1}" for number in range(len(table.site_names))))
+
+
+def in_precision(problem: Any, run: Run) -> Any:
+    """The same data with features in the run's precision."""
+    samples = problem.x.reshape(-1, problem.x.shape[-1])
+    narrowed = by_block(lambda some: some.astype(run.settings.precision), samples)
+    return replace(problem, x=narrowed.reshape(problem.x.shape))
+
+
+def has_drawn_samples(run: Run) -> bool:
+    """Whether loading a data set again gives other samples."""
+    return _simulated(run) or getattr(run.dataset, "drawn", False)
+
+
+def _simulated(run: Run) -> bool:
+    """Whether the samples are drawn, not read from files."""
+    return not run.dataset.files and not hasattr(run.dataset, "fingerprint")
+
+
+def require_topology(run: Run) -> None:
+    """Check that decentralized methods, and only these, have a graph of agents."""
+    decentralized = getattr(run.algo, "on_a_graph", False)
+    if run.topology is None:
+        require(not decentralized, "topology", None, "a graph of agents, for example topology=ring")
+    else:
+        given = type(run.topology).__name__
+        require(decentralized, "topology", given, f"left out: {run.algo.label} is not decentralized")
+
+
+def topology_of_run(run: Run, agents: int, generator: np.random.Generator) -> Topology | None:
+    """Graph of a decentralized method; others have a server or a single learner."""
+    if run.topology is None:
+        return None
+    with key_prefix("topology"):
+        topology: Topology = run.topology.build(agents, generator)
+    fits = topology.both_ways or getattr(run.algo, "one_way", False)
+    require(fits, "topology", type(run.topology).__name__, f"a graph whose links go both ways for {run.algo.label}")
+    return topology

@@ -18,12 +18,25 @@ from fkl.data.baselines import constants, in_units
 from fkl.data.problem import Table
 from fkl.data.vertical import Vertical
 from fkl.network import Topology
-from fkl.tasks import run_samples as samples
 from fkl.tasks.batch import SHARES, SQUARES
 from fkl.tasks.intervals import SplitIntervals
 from fkl.tasks.repeated import CLASSES, FEW
-from fkl.tasks.task import LARGEST_ERROR, Books, Columns, Panel, Probe, RowLosses, Task, mirrored, overrides_for_keys
-from fkl.wire.ledger import BETWEEN_PARTIES, Direction
+from fkl.tasks.task import (
+    LARGEST_ERROR,
+    Books,
+    Columns,
+    Panel,
+    Probe,
+    RowLosses,
+    Task,
+    mirrored,
+    overrides_for_keys,
+    read_table,
+    require_number,
+    scaled_by,
+    split_table,
+)
+from fkl.wire.channel import BETWEEN_PARTIES, Direction
 
 TWO_PARTIES = ("dataset.test_rows=0", "partition=vertical", "partition.parties=2")
 
@@ -38,7 +51,7 @@ class VerticalTask(Task):
     def of(cls, run: Run) -> Self:
         """The parties' features, for the method's number of rounds; each replicate splits the rows by itself."""
         generator = shared_generator(run.settings.seed, Role.DATA)
-        table = samples.read_table(run, generator)
+        table = read_table(run, generator)
         cells = table.cells
         fits = (
             cells is None
@@ -49,8 +62,8 @@ class VerticalTask(Task):
         numbered = "lists, as partition.groups numbers the features of words"
         require(fits, "dataset.words", None, numbered)
         own = None if cells is None else partial(_learned_in_replicate, run, table, deepcopy(generator))
-        given = samples.split_table(run, table, generator)
-        samples.require_number(run, given.encoder)
+        given = split_table(run, table, generator)
+        require_number(run, given.encoder)
         if not isinstance(given.x, np.ndarray) and not getattr(run.algo, "takes_sparse", False):
             name, method = run.dataset.name, run.algo.label
             raise FklError(
@@ -122,12 +135,12 @@ def _learned_in_replicate(
     run: Run, table: Table, generator: np.random.Generator, replicate: int
 ) -> tuple[Vertical, None]:
     """A user's own table, encoded and scaled by the rows that this replicate learns from."""
-    given = samples.split_table(run, table, deepcopy(generator))
+    given = split_table(run, table, deepcopy(generator))
     split, _ = draw_split_and_generator(
         given, Streams(run.settings.seed, (replicate,)), getattr(run.algo, "fold", None)
     )
-    learned = samples.scaled_by(run, table, np.isin(np.arange(len(table.y)), split.training))
-    return replace(samples.split_table(run, learned, deepcopy(generator)), rounds=run.algo.rounds), None
+    learned = scaled_by(run, table, np.isin(np.arange(len(table.y)), split.training))
+    return replace(split_table(run, learned, deepcopy(generator)), rounds=run.algo.rounds), None
 
 
 class ScoredJudge(Books):

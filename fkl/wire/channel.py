@@ -1,20 +1,117 @@
-"""The channel, through which all data leaves a party."""
+"""The channel, through which all data leaves a party; the ledger that counts it; and the inboxes of agents."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.arrays import Array
+from fkl.basics.arrays import Array, known_everywhere, namespace
 from fkl.basics.errors import BrokenPromiseError, FklError
+from fkl.basics.large_arrays import zeros
 from fkl.basics.random_streams import Role, Streams
-from fkl.network.links import Links
-from fkl.network.settings import Network, Times
-from fkl.network.topology import Awake, Topology
-from fkl.wire.ledger import Direction, Ledger
-from fkl.wire.payloads import Size, kinds, on_links, received_message, wire_size
+from fkl.network.settings import CostModel, Network, Times
+from fkl.network.topology import Awake, Links, Neighbours, Topology
+from fkl.wire.payloads import OnLinks, Size, kinds, on_links, received_message, wire_size, with_axes_of
+
+Direction = Literal["uplink", "downlink", "broadcast", "link", "lost"]
+WITH_A_SERVER: tuple[Direction, ...] = ("uplink", "downlink")
+BETWEEN_PEERS: tuple[Direction, ...] = ("broadcast", "link")
+"""One broadcast is one message on the link to each neighbour; lost messages count too."""
+BETWEEN_PARTIES: tuple[Direction, ...] = ("link",)
+ON_WIRES: tuple[Direction, ...] = ("uplink", "downlink", "link")
+"""Directions that take simulated time, each message once."""
+
+
+@dataclass
+class Tally:
+    """Messages, scalars and bytes of one direction.
+
+    Parameters
+    ----------
+    by_round : (T, R, 3) int64
+        Sum over all clients.
+    by_client : (R, K, 3) int64
+        Sum over all rounds.
+    """
+
+    by_round: NDArray[np.int64]
+    by_client: NDArray[np.int64]
+
+
+UNITS = ("messages", "scalars", "bytes")
+
+
+class Ledger:
+    """Counts of everything that passed a `Channel`, in messages, scalars and bytes.
+
+    Parameters
+    ----------
+    rounds, replicates, clients : int
+    cost : CostModel or None
+        If given, `seconds` (T, R) has the simulated communication time of each round.
+    directions : tuple of str
+        Directions that are counted.
+    """
+
+    def __init__(
+        self,
+        rounds: int,
+        replicates: int,
+        clients: int,
+        cost: CostModel | None = None,
+        directions: tuple[Direction, ...] = WITH_A_SERVER,
+    ) -> None:
+        shapes = (rounds, replicates, 3), (replicates, clients, 3)
+        self.tallies = {direction: Tally(*(zeros(shape, np.int64) for shape in shapes)) for direction in directions}
+        self.shape = replicates, clients
+        self.cost = cost
+        self.seconds = np.zeros((rounds, replicates))
+        self.kinds: dict[tuple[Direction, str], int] = {}
+
+    def of_clients(self, some: slice) -> "Ledger":
+        """The ledger for some of the clients; what they enter is in both."""
+        part = copy(self)
+        part.tallies = {name: Tally(tally.by_round, tally.by_client[:, some]) for name, tally in self.tallies.items()}
+        part.shape = self.shape[0], next(iter(part.tallies.values())).by_client.shape[1]
+        return part
+
+    def enter(
+        self,
+        t: int,
+        direction: Direction,
+        kind: str,
+        messages: NDArray[np.int64],
+        scalars: NDArray[np.int64],
+        size: NDArray[np.int64],
+        timed: bool = True,
+    ) -> None:
+        """Book one kind of message of round t.
+
+        Parameters
+        ----------
+        t : int
+        direction : str
+            One of the counted directions.
+        kind : str
+            Kind of message, for example ``"theta"``.
+        messages, scalars, size : (R, K) int
+            Counts of each client that sends, or that receives a downlink; size in bytes.
+        timed : bool
+            Whether to add the cost model's seconds for it.
+        """
+        counts = np.empty((*self.shape, len(UNITS)), np.int64)
+        counts[..., 0], counts[..., 1], counts[..., 2] = messages, scalars, size
+        tally = self.tallies[direction]
+        tally.by_client += counts
+        tally.by_round[t] += counts.sum(axis=1)
+        self.kinds[direction, kind] = self.kinds.get((direction, kind), 0) + int(scalars.sum())
+        if self.cost is not None and timed and direction in ON_WIRES:
+            self.seconds[t] += self.cost.seconds(messages, size)
+
 
 Message = TypeVar("Message")
 
@@ -295,3 +392,81 @@ class Channel:
                 f"network.uplink_budget={budget}: {self.algorithm} sends {self._sent.max()} scalars "
                 f"a client in round {self._t + 1}; raise the budget, or lower kernels.D or algo.M"
             )
+
+
+@dataclass(frozen=True)
+class Inbox:
+    """Each agent's copy of its neighbours' messages, by kind: the last message, or the sum of all sent changes.
+
+    Parameters
+    ----------
+    graph : Neighbours or Topology
+        The agents' knowledge of the graph. If no message is lost, it is the graph itself for all agents at once,
+        because all neighbours of an agent then hold the same copy.
+    held : mapping of str to array
+        For each kind (R, links, ...), a copy for each link; or (R, K, ...), a copy for each agent. Only this changes.
+    awake : Awake or None
+        Links that are up in this iteration; None if all always are.
+    """
+
+    graph: Neighbours | Topology
+    held: Mapping[str, Array]
+    awake: Awake | None = None
+
+    @classmethod
+    def before(cls, graph: Neighbours | Topology, known: Any) -> "Inbox":
+        """The inbox before the first round, when agents hold the same message of `SameForAll` for every neighbour."""
+        shared: dict[str, Any] = {kind: payload for kind, (payload,) in kinds(known)}
+        return cls(graph, {kind: np.repeat(shared[kind].values[:, None], graph.copies, axis=1) for kind in shared})
+
+    @property
+    def degree(self) -> NDArray[np.float64]:
+        """Number of neighbours of each agent, (K,)."""
+        return self.graph.degree
+
+    def sum(self, kind: str) -> Array:
+        """Sum over each agent's neighbours, (R, K, ...)."""
+        return self._summed(self.held[kind])
+
+    @property
+    def listeners(self) -> NDArray[np.float64]:
+        """Number of agents that hear each agent in this iteration, (K,) or (R, K)."""
+        return self.graph.listeners if self.awake is None else self.awake.listeners
+
+    def heard(self, kind: str) -> Array:
+        """As `sum`, over neighbours whose links are up in this iteration."""
+        if self.awake is None:
+            return self.sum(kind)
+        held = self.held[kind]
+        return self._summed(namespace(held).where(with_axes_of(held, self.awake.up), held, 0.0))
+
+    def mix(self, kind: str, own: Array) -> Array:
+        """Average by Metropolis weights of agents' own arrays, own (R, K, ...), and their copies of neighbours."""
+        mixed: Array = self.graph.mix(_with_one_axis(self.held[kind]), _with_one_axis(own), self.awake)  # type: ignore[arg-type]
+        return mixed.reshape(own.shape)
+
+    def _summed(self, held: Array) -> Array:
+        """Sums over each agent's neighbours; arrays with several axes are flattened for this."""
+        summed = self.graph.neighbour_sum(_with_one_axis(held))
+        return summed.reshape(*summed.shape[:2], *held.shape[2:])
+
+    def on_links(self, own: Array) -> Array:
+        """Agents' own arrays, own (R, K, ...), repeated for each of their links, (R, links, ...)."""
+        assert isinstance(self.graph, Neighbours)  # for a method with `on_links`, see fkl.contract.graph
+        return own[:, self.graph.receiver]
+
+    def after(self, message: Any, arrived: NDArray[np.bool_], keep: Callable[[Array, Array], Array]) -> "Inbox":
+        """The inbox after the messages that arrived, (R, links) or (R, K); other copies do not change.
+
+        The method decides which copy to store: `fkl.contract.graph.Decentralized.keep`.
+        """
+        held, everywhere = dict(self.held), known_everywhere(arrived)
+        for kind, (payload,) in kinds(message):
+            new = keep(held[kind], self.graph.incoming(payload, isinstance(payload, OnLinks)).added_to(held[kind]))
+            held[kind] = new if everywhere else namespace(new).where(with_axes_of(new, arrived), new, held[kind])
+        return replace(self, held=held)
+
+
+def _with_one_axis(held: Array) -> Array:
+    """The same array with one axis for all entries of an agent, (R, K, P), for sums and averages on graphs."""
+    return held if held.ndim == 3 else held.reshape(*held.shape[:2], prod(held.shape[2:]))

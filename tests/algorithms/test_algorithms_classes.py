@@ -12,8 +12,7 @@ from fkl.basics.errors import BadValue, FklError
 from fkl.conformance import scenario
 from fkl.contract.world import World
 from fkl.engines.base import make_world, why_not_at_sites
-from fkl.kernels.feature_rows import Rows
-from fkl.kernels.losses import Square
+from fkl.kernels.losses import Rows, Square
 from fkl.runs import api
 from fkl.runs.prepare import prepare
 

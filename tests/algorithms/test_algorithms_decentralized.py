@@ -28,13 +28,12 @@ from fkl.contract.graph import Agents
 from fkl.data.problem import Batch, Problem
 from fkl.engines.base import Experiment, make_world
 from fkl.kernels import Dictionary
-from fkl.kernels.feature_rows import Ridge, Rows
-from fkl.kernels.losses import LOSSES
+from fkl.kernels.losses import LOSSES, Ridge, Rows
 from fkl.network import Network, Topology
 from fkl.network.topology import connected
 from fkl.wire import Ledger
+from fkl.wire.channel import BETWEEN_PEERS
 from fkl.wire.coded_payloads import Quantised
-from fkl.wire.ledger import BETWEEN_PEERS
 from fkl.wire.payloads import PerClient, Size
 
 K, SIZE, D, LAM = 5, 14, 3, 1e-2

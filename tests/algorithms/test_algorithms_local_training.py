@@ -26,13 +26,11 @@ from fkl.algorithms.local_training import (
 from fkl.basics.random_streams import Streams
 from fkl.conformance import scenario
 from fkl.conformance.played import outcomes
-from fkl.contract.held_samples import Held, Made
 from fkl.contract.star import Turn
-from fkl.contract.world import FEATURES, Common
+from fkl.contract.world import FEATURES, Common, Held, Made
 from fkl.engines.base import make_world
 from fkl.kernels import Dictionary
-from fkl.kernels.feature_rows import Rows
-from fkl.kernels.losses import LOSSES
+from fkl.kernels.losses import LOSSES, Rows
 from fkl.runs.prepare import prepare
 
 ORACLES = Path(__file__).parents[1] / "oracles"

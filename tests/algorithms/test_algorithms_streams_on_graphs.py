@@ -24,8 +24,8 @@ from fkl.network import Network
 from fkl.network.topology import connected
 from fkl.runs.prepare import prepare
 from fkl.wire import Ledger
+from fkl.wire.channel import Inbox
 from fkl.wire.coded_payloads import Quantised
-from fkl.wire.inbox import Inbox
 
 SIZE = Size(K=5, N=1, T=40)
 GRAPH = nx.Graph([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)])

@@ -26,7 +26,7 @@ from fkl.algorithms.vertical.sums import tree_rooted_at
 from fkl.basics.errors import BadValue, FklError
 from fkl.conformance.isolated import ActorInSight, Mail
 from fkl.contract.parties import deal_features
-from fkl.kernels.pointwise_losses import LOSSES as FDSKL_LOSSES
+from fkl.kernels.losses import POINTWISE_LOSSES
 
 Array = NDArray[np.float64]
 D = 7
@@ -120,10 +120,10 @@ def test_fd_svrg_finds_the_minimum_of_its_objective(loss: str) -> None:
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))
 def test_fd_svrg_has_the_losses_of_fdskl(loss: str) -> None:
-    assert LOSSES.keys() == FDSKL_LOSSES.keys()
+    assert LOSSES.keys() == POINTWISE_LOSSES.keys()
     f, y = np.linspace(-800, 800, 65), np.tile([1.0, -1.0], 33)[:65]
     ours = [_slope_of_loss(*pair, LOSSES[loss]) for pair in zip(f, y, strict=True)]
-    np.testing.assert_allclose(ours, FDSKL_LOSSES[loss].derivative(f, y), rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(ours, POINTWISE_LOSSES[loss].derivative(f, y), rtol=1e-12, atol=1e-300)
 
 
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")

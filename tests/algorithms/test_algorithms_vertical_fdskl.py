@@ -40,7 +40,7 @@ from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.engines.base import Experiment, make_world
 from fkl.kernels import Dictionary
-from fkl.kernels.pointwise_losses import LOSSES
+from fkl.kernels.losses import POINTWISE_LOSSES
 from fkl.network import Network
 from fkl.network.settings import CostModel
 
@@ -94,7 +94,7 @@ def assert_same_counts(counts: Counts, expected: Counts) -> None:
 METHODS = st.builds(
     Fdskl,
     iterations=st.integers(1, 25),
-    loss=st.sampled_from(sorted(LOSSES)),
+    loss=st.sampled_from(sorted(POINTWISE_LOSSES)),
     gamma=st.sampled_from([0.3, 2.0]),
     rate=st.sampled_from(dsg.RATES),
     lam=st.sampled_from([0.0, 0.2]),
@@ -386,9 +386,9 @@ def test_simulated_time_of_iterations_by_hand() -> None:
     assert seconds(replace(method, masks="fresh"), 2, 0, 1, cost) > seconds(method, 2, 0, 1, cost)
 
 
-@pytest.mark.parametrize("name", sorted(LOSSES))
+@pytest.mark.parametrize("name", sorted(POINTWISE_LOSSES))
 def test_derivatives_are_those_of_the_losses(name: str) -> None:
-    loss, step = LOSSES[name], 1e-6
+    loss, step = POINTWISE_LOSSES[name], 1e-6
     f = np.linspace(-3.05, 3.05, 41)
     for y in (-1.0, 1.0):
         slope = (loss.value(f + step, y) - loss.value(f - step, y)) / (2 * step)

@@ -80,7 +80,7 @@ CALLS = {
     "algo._target_=joblib.load": "algo._target_=joblib.load: must be the import path of a dataclass",
     "algo._target_=fkl.config.Settings": "algo._target_=fkl.config.Settings: must be a class for algo: this one",
     "algo._target_=fkl.config.Run": "algo._target_=fkl.config.Run: must be a class for algo: this one has no",
-    "algo._target_=fkl.algorithms.base.HoldOut": "algo._target_=fkl.algorithms.base.HoldOut: must be a class for algo:",
+    "algo._target_=fkl.tasks.batch.HoldOut": "algo._target_=fkl.tasks.batch.HoldOut: must be a class for algo:",
     "algo._target_=fkl.algorithms.federated.pof_mkl.nope": "algo._target_=fkl.algorithms.federated.pof_mkl.nope:",
     "algo._target_=größe.Größe": "algo._target_=größe.Größe: must be the import path of a class (No module named",
     "+experiment=": "experiment=: no such choice",

@@ -27,9 +27,8 @@ from fkl.engines.base import Experiment, make_world
 from fkl.engines.rounds import simulate
 from fkl.kernels import Dictionary
 from fkl.network import Network, Topology
-from fkl.network.links import Failing, Gossip, Links, Mobility
 from fkl.network.participation import Share
-from fkl.network.topology import connected
+from fkl.network.topology import Failing, Gossip, Links, Mobility, connected
 from fkl.runs.prepare import prepare
 from fkl.wire import Channel, Ledger
 

@@ -13,7 +13,7 @@ from fkl.config.choices import comments
 from fkl.config.compose import compose, keys_of
 from fkl.config.loading import resolved
 from fkl.data.table_layout import options
-from fkl.tasks import run_samples as samples
+from fkl.tasks import task as samples
 
 CONF = Path(__file__).parents[2] / "conf"
 NODES = sorted(path for group in ("dataset", "partition") for path in (CONF / group).glob("*.yaml"))

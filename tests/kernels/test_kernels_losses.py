@@ -8,8 +8,7 @@ import pytest
 from fkl.basics.arrays import Array
 from fkl.basics.random_streams import Streams
 from fkl.kernels import Dictionary
-from fkl.kernels.feature_rows import Rows
-from fkl.kernels.losses import LOSSES
+from fkl.kernels.losses import LOSSES, Rows
 
 LITERAL: dict[str, Callable[[Array, Array], Array]] = {
     "square": lambda y, f: (y - f) ** 2,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fkl.basics.random_streams import Streams
 from fkl.kernels import Dictionary
-from fkl.kernels.feature_rows import TRIANGLE_ROWS, Rows, Symmetric
+from fkl.kernels.losses import TRIANGLE_ROWS, Rows, Symmetric
 from fkl.kernels.threads import at_most
 
 

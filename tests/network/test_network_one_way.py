@@ -20,8 +20,7 @@ from fkl.engines.base import Experiment, make_world
 from fkl.kernels import Dictionary
 from fkl.network import Network, Topology
 from fkl.network.graphs import Directed
-from fkl.network.links import Failing, Links
-from fkl.network.topology import OneWay, connected
+from fkl.network.topology import Failing, Links, OneWay, connected
 from fkl.runs.prepare import prepare
 
 K, LAM = 6, 0.5

@@ -13,8 +13,8 @@ from scipy.stats import norm
 from fkl.contract.world import Outcome
 from fkl.data.problem import Problem
 from fkl.report.figures import against_nominal, canvas
-from fkl.tasks.measures import CALIBRATION, NOMINAL, Calibration
 from fkl.tasks.stream import StreamJudge
+from fkl.tasks.task import CALIBRATION, NOMINAL, Calibration
 
 
 @dataclass

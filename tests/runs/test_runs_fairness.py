@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fkl.tasks.measures import fairness, gini, worst_tenth
+from fkl.tasks.task import fairness, gini, worst_tenth
 
 ERRORS = arrays(np.float64, st.tuples(st.integers(1, 3), st.integers(1, 25)), elements=st.floats(0, 1e6))
 

@@ -176,7 +176,7 @@ PLANTED = {
     "a module that is not there": planted(an_object("evil:Evil")),
     "a module that is not loaded": planted(an_object("antigravity:Thing")),
     "no class": planted(an_object("fkl.basics.plain_data:GENERATORS")),
-    "another dataclass": planted(an_object("fkl.wire.ledger:CostModel", latency_s=1.0)),
+    "another dataclass": planted(an_object("fkl.wire.channel:CostModel", latency_s=1.0)),
     "an attribute of the owner that there is not": planted({"owned": "secret"}),
     "an array that there is not": planted({"number": 0, "array": "array7"}),
     "a generator of no kind": planted({"number": 0, "generator": {"number": 1, "list": ["os", 1]}}),

@@ -12,7 +12,7 @@ from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups
 from fkl.engines.base import Experiment
 from fkl.kernels import Dictionary
-from fkl.kernels.pointwise_losses import LOSSES
+from fkl.kernels.losses import POINTWISE_LOSSES
 from fkl.network import Network
 from fkl.theory import fdskl
 from fkl.theory.answer import Answer, by_theory
@@ -60,14 +60,14 @@ def answer(method, replicates=1, rows=60, seed=0) -> Answer:
     return by_theory(given)
 
 
-@pytest.mark.parametrize("loss", sorted(LOSSES))
+@pytest.mark.parametrize("loss", sorted(POINTWISE_LOSSES))
 def test_the_best_function_is_stationary(loss) -> None:
     random = np.random.default_rng(1)
     x, lam = random.uniform(-2, 2, (40, 2)), 1e-3
     y = np.where(x[:, 0] * x[:, 1] > 0, 1.0, -1.0)
     gram = KERNEL.gram(0, x, x)
-    a = fdskl.best_function(gram, y, LOSSES[loss], lam)
-    np.testing.assert_allclose(lam * len(y) * a, -LOSSES[loss].derivative(gram @ a, y), atol=1e-6)
+    a = fdskl.best_function(gram, y, POINTWISE_LOSSES[loss], lam)
+    np.testing.assert_allclose(lam * len(y) * a, -POINTWISE_LOSSES[loss].derivative(gram @ a, y), atol=1e-6)
 
 
 @pytest.mark.parametrize(("loss", "safe"), [("logistic", True), ("square", False)])

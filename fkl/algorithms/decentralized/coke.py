@@ -8,10 +8,9 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.decentralized.consensus import Dkla, DklaState, Message
 from fkl.basics.keys import key
-from fkl.contract.held_samples import BatchSamples
 from fkl.contract.star import Turn
-from fkl.contract.world import Common
-from fkl.wire.inbox import Inbox
+from fkl.contract.world import BatchSamples, Common
+from fkl.wire.channel import Inbox
 
 CENSORED = ("norm", "squared_norm", "relative_norm")
 

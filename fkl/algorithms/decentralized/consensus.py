@@ -26,18 +26,18 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Batched, World
+from fkl.algorithms.base import World
 from fkl.basics.arrays import Array, known_everywhere
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.contract.graph import Agents, Decentralized
-from fkl.contract.held_samples import BatchSamples
 from fkl.contract.star import Turn
-from fkl.contract.world import Common
+from fkl.contract.world import BatchSamples, Common
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
+from fkl.tasks.batch import Batched
+from fkl.wire.channel import Inbox
 from fkl.wire.coded_payloads import Quantised, Sparse
-from fkl.wire.inbox import Inbox
 from fkl.wire.payloads import OnLinks, PerClient, SameForAll
 
 

@@ -16,20 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from fkl.algorithms.base import Batched, World
+from fkl.algorithms.base import World
 from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.contract.graph import Agents, Decentralized
-from fkl.contract.held_samples import OwnSamples
 from fkl.contract.star import Turn
-from fkl.contract.world import Common
+from fkl.contract.world import Common, OwnSamples
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
-from fkl.tasks.batch import OwnFeaturesTask, OwnFunctions
+from fkl.tasks.batch import Batched, OwnFeaturesTask, OwnFunctions
 from fkl.tasks.task import Task
-from fkl.wire.inbox import Inbox
+from fkl.wire.channel import Inbox
 from fkl.wire.payloads import OnLinks, PerClient, SameForAll
 
 PROXIMAL = 5.0

@@ -33,8 +33,8 @@ from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
+from fkl.wire.channel import Inbox
 from fkl.wire.coded_payloads import Quantised, Sparse
-from fkl.wire.inbox import Inbox
 from fkl.wire.payloads import PerClient, SameForAll
 
 

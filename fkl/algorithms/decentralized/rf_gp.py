@@ -41,8 +41,8 @@ from fkl.contract.world import Common
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
 from fkl.kernels.functions import OnFeatures
+from fkl.wire.channel import Inbox
 from fkl.wire.coded_payloads import Quantised, Sparse
-from fkl.wire.inbox import Inbox
 from fkl.wire.payloads import PerClient, SameForAll
 
 

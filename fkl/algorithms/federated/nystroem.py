@@ -12,18 +12,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import HoldOut, World
+from fkl.algorithms.base import World
 from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
-from fkl.contract.held_samples import Held
 from fkl.contract.star import OnBatches, Star, Turn
-from fkl.contract.world import FEATURE_KEYS, Common
+from fkl.contract.world import FEATURE_KEYS, Common, Held
 from fkl.kernels.dictionary import CentreBank, Dictionary
-from fkl.kernels.feature_rows import Ridge, Rows
 from fkl.kernels.functions import OnPoints
-from fkl.tasks.batch import TogetherTask
+from fkl.kernels.losses import Ridge, Rows
+from fkl.tasks.batch import HoldOut, TogetherTask
 from fkl.wire.payloads import PerClient, Ragged, SameForAll
 
 SPACE = "span of the centres"

@@ -16,17 +16,16 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from fkl.algorithms.base import HoldOut, World
+from fkl.algorithms.base import World
 from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
-from fkl.contract.held_samples import Held
 from fkl.contract.star import OnBatches, Star, Turn
-from fkl.contract.world import FEATURES, Common
+from fkl.contract.world import FEATURES, Common, Held
 from fkl.data.problem import Batch, Problem
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
-from fkl.tasks.batch import ClassTask, StarTask
+from fkl.tasks.batch import ClassTask, HoldOut, StarTask
 from fkl.wire.payloads import PerClient, SameForAll
 
 

@@ -12,12 +12,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import HoldOut, World
+from fkl.algorithms.base import World
 from fkl.basics.arrays import Array
 from fkl.basics.keys import key
 from fkl.contract.star import CommonOfClasses, OneShot, Owned, Predictors, Turn, by_replicate
 from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.functions import Classes
+from fkl.tasks.batch import HoldOut
 from fkl.tasks.repeated import PerReplicateTask
 from fkl.tasks.task import Task
 from fkl.wire.payloads import Ragged

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import HoldOut, World
+from fkl.algorithms.base import World
 from fkl.algorithms.parsimonious.dual import Dual, Model, Solution, representation, solve
 from fkl.algorithms.parsimonious.solver import Quadrature, smallest_box
 from fkl.basics.arrays import Array
@@ -21,6 +21,7 @@ from fkl.basics.memory import require_memory
 from fkl.basics.random_streams import Role
 from fkl.contract.star import CommonOfClasses, OneShot, Owned, Predictors, Turn, by_replicate
 from fkl.kernels.functions import Classes
+from fkl.tasks.batch import HoldOut
 from fkl.tasks.repeated import PerReplicateTask
 from fkl.tasks.task import Task
 from fkl.wire.payloads import PerClient, Ragged, SameForAll

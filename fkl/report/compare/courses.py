@@ -10,7 +10,7 @@ from fkl.runs.finished_runs import FinishedRun
 MOST_POINTS = 200
 """Maximum number of points in a curve."""
 ON_WIRES = ("uplink", "downlink", "link")
-"""Directions whose counts add up to all traffic, as in `fkl.wire.ledger`, whose import takes a second."""
+"""Directions whose counts add up to all traffic, as in `fkl.wire.channel`, whose import takes a second."""
 
 
 def traffic(names: Sequence[str], unit: str) -> list[str]:
