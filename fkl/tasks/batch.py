@@ -86,7 +86,7 @@ class BatchTask(Task):
         batch = in_precision(drawn_batch(run, table, generator), run)
         if batch.classes == 1:
             require_number(run, batch.encoder)
-        for key, none in (("save_model", "false"), ("metrics", "null")):
+        for name, none in (("save_model", "false"), ("metrics", "null")):
             asked = getattr(run.settings, name)
             require(batch.classes == 1 or not asked, name, asked, f"{none} with several classes")
         if getattr(run.algo, "redraw", False):
