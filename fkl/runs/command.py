@@ -14,7 +14,7 @@ from fkl.basics.files import CannotWriteError
 from fkl.config import Run, load
 from fkl.config.loading import OWN_TABLE
 from fkl.data.baselines import CONSTANTS, not_beaten
-from fkl.engines.divergence import DivergedError
+from fkl.engines.base import DivergedError
 from fkl.runs.metrics import MAIN, main_metric
 from fkl.screen.units import bytes_of, number, percent_apart, seconds, with_spread
 

@@ -13,8 +13,8 @@ from tqdm import tqdm
 from fkl.basics.errors import in_one_line, key_prefix, plural, require
 from fkl.basics.files import writing
 from fkl.basics.memory import limited_to_free_memory
-from fkl.contract.world import Wrapped
 from fkl.config import Run, engine
+from fkl.contract.world import Wrapped
 from fkl.data.baselines import not_beaten
 from fkl.data.problem import COMPLETE
 from fkl.engines.base import DivergedError, Engine, Experiment, worse_than_zero
