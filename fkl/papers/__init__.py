@@ -1,27 +1,33 @@
-"""Published numbers compared with ours: one module per paper, with `table(number, runs)` and `figure(number, runs)`."""
+"""Published numbers compared with ours: one module per paper, with `table(number, runs)` and `figure(number, runs)`.
+
+Its experiments.yaml declares its title, tables and figures. `table` returns `fkl.papers.cells.Cell` objects with our
+answers, or a data frame where nothing is printed.
+"""
 
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 import pandas as pd
 
 from fkl.basics.errors import FklError, did_you_mean, in_one_line, require
 from fkl.basics.files import whole_file, write_text
-from fkl.papers.printed import DEFAULT, grids, latex
-from fkl.papers.published import HIDDEN, wide
-from fkl.papers.shown import show_grids
-from fkl.papers.verdicts import Judged
+from fkl.config import experiments
+from fkl.papers import tables
+from fkl.papers.cells import Cell, frame
+from fkl.papers.evidence import Evidence
 from fkl.report.figures import STYLES, rendered, styled
 from fkl.runs.finished_runs import Collected, FinishedRun, collect
 from fkl.screen.messages import say
 from fkl.screen.sheet import Sheet
 
 Made = TypeVar("Made")
+Table = list[Cell] | pd.DataFrame
+"""Cells with our answers, or numbers of ours alone."""
 
 PAPERS = ("pof_mkl", "graph_omkl", "coke", "parsimonious", "fdskl", "fomd_oms", "fed_poe", "dekrr")
 
@@ -42,71 +48,75 @@ def write_table(paper: str, number: str, outputs: Path, format: str = "table") -
     fkl.basics.errors.FklError
         If there is no such paper or table, or no run for any of its cells.
     """
-    module = _module_with(paper, number, "table", "TABLES")
     found = collect(outputs)
     try:
-        judged = judge(paper, found)
-        frame = judged.frames[number] if number in judged.frames else make_frame(paper, number, found)
+        table = make_table(paper, number, found)
+        evidence = judge(paper, found)
     finally:
         found.warn()
-    table = as_table(paper, number, frame)
-    files = save_table(table, paper, number, outputs, judged)
+    sheet = as_sheet(paper, number, table)
+    files = save_table(sheet, evidence, number, outputs)
     if format != "table":
-        table.show(format)
+        sheet.show(format)
         return
-    layout = getattr(module, "WIDE", {}).get(number, DEFAULT)
-    if shown := grids(judged, number, layout):
-        show_grids(table.title, judged, number, shown, getattr(module, "UNOBTAINABLE", {}))
+    if isinstance(table, list):
+        tables.show(sheet.title, evidence, number)
     else:
-        say(click.style(table.title, bold=True), "")
-        table.show()
+        say(click.style(sheet.title, bold=True), "")
+        sheet.show()
     names = ", ".join(file.name for file in files)
     say(click.style(f"files: {files[0].parent}: {names}", dim=True))
 
 
-def make_frame(paper: str, number: str, found: Collected) -> pd.DataFrame:
-    """A paper's table with its hidden columns; parameters and errors as for `write_table`."""
-    module = _module_with(paper, number, "table", "TABLES")
+def make_table(paper: str, number: str, found: Collected) -> Table:
+    """A paper's table from these runs; parameters and errors as for `write_table`."""
+    module = _module_with(paper, number, "table")
     return made_of(f"{paper}/{number}", lambda runs: module.table(number, runs), found)
 
 
-def judge(paper: str, found: Collected) -> Judged:
-    """The cells of all tables of a paper that can be made from these runs, see `fkl.papers.printed.grids`."""
-    frames = {}
-    for number in paper_module(paper).TABLES:
+def make_frame(paper: str, number: str, found: Collected) -> pd.DataFrame:
+    """The same as a data frame, with a row for each cell and reading."""
+    table = make_table(paper, number, found)
+    return frame(table) if isinstance(table, list) else table
+
+
+def judge(paper: str, found: Collected) -> Evidence:
+    """The cells of all tables of a paper that can be made from these runs."""
+    cells: list[Cell] = []
+    for number in declared(paper)["tables"]:
         with suppress(FklError):  # the line about what to run first
-            frames[number] = make_frame(paper, number, found)
-    return Judged(paper, frames)
+            table = make_table(paper, number, found)
+            cells += table if isinstance(table, list) else []
+    return Evidence(paper, cells)
 
 
-def as_table(paper: str, number: str, frame: pd.DataFrame) -> Sheet:
-    """A paper's table for display."""
-    module = paper_module(paper)
-    title = f"{module.TITLE}, table {number}: {module.TABLES[number]}"
-    return Sheet.from_frame(frame.drop(columns=HIDDEN, errors="ignore"), title, differences(module))
+def as_sheet(paper: str, number: str, table: Table) -> Sheet:
+    """All of a paper's table, as in its CSV file."""
+    told = declared(paper)
+    title = f"{told['title']}, table {number}: {told['tables'][number]['title']}"
+    return Sheet.from_frame(frame(table) if isinstance(table, list) else table, title, differences(paper))
 
 
-def save_table(table: Sheet, paper: str, number: str, outputs: Path, judged: Judged | None = None) -> list[Path]:
-    """Write a paper's table as .csv, .md and .tex, also in the paper's layout, and print the file names.
+def save_table(sheet: Sheet, evidence: Evidence, number: str, outputs: Path) -> list[Path]:
+    """Write a paper's table as .csv, .md and .tex, also in the paper's layout, and return the files.
 
     Parameters
     ----------
-    table : Sheet
-    paper, number : str
+    sheet : Sheet
+        From `as_sheet`.
+    evidence : Evidence
+        The cells of the whole paper.
+    number : str
     outputs : Path
-    judged : Judged, optional
-        The cells of the whole paper; with them, LaTeX has the paper's layout.
     """
-    path = outputs / "tables" / paper / f"table{number}"
-    layout = getattr(paper_module(paper), "WIDE", {}).get(number)
-    in_print = [] if judged is None else grids(judged, number, layout or DEFAULT)
-    files = table.write(path, latex(in_print, paper_module(paper).TITLE, f"{paper}-{number}"))
+    path = outputs / "tables" / evidence.paper / f"table{number}"
+    files = sheet.write(path, tables.latex(evidence, number))
+    layout = tables.layout(evidence.paper, number)
     if layout is not None:
-        assert table.frame is not None
-        for suffix, text in Sheet.from_frame(wide(table.frame, layout), table.title).texts.items():
-            if suffix != ".tex":
-                files.append(path.with_name(f"{path.name}_wide{suffix}"))
-                write_text(files[-1], text)
+        wide = Sheet.from_frame(tables.wide(evidence.judged(number), layout), sheet.title)
+        for suffix, text in ((".csv", wide.csv), (".md", wide.markdown)):
+            files.append(path.with_name(f"{path.name}_wide{suffix}"))
+            write_text(files[-1], text)
     return files
 
 
@@ -132,7 +142,7 @@ def draw_figure(paper: str, number: str, found: Collected, style: str = "screen"
         The runs.
     style : {"screen", "paper"}
     """
-    module = _module_with(paper, number, "figure", "FIGURES")
+    module = _module_with(paper, number, "figure")
     require(style in STYLES, "style", style, " or ".join(STYLES))
     claim = getattr(module, "CLAIMS", {}).get(number)
 
@@ -186,24 +196,29 @@ def made_of(what: str, make: Callable[[list[FinishedRun]], Made], found: Collect
     return made_of(what, make, found)
 
 
-def differences(module: ModuleType) -> str:
+def declared(paper: str) -> dict[str, Any]:
+    """What a paper's experiments.yaml says of it: title, tables, figures."""
+    paper_module(paper)  # refuses an unknown name
+    return experiments.of_paper(paper)
+
+
+def differences(paper: str) -> str:
     """The paper's differences.md: which of its numbers fkl reproduces."""
-    return (Path(str(module.__file__)).parent / "differences.md").read_text(encoding="utf-8")
+    return (Path(__file__).parent / paper / "differences.md").read_text(encoding="utf-8")
 
 
 def paper_module(paper: str) -> ModuleType:
-    """Module of a paper, with TITLE, TABLES, FIGURES, `table`, and optionally `figure`."""
+    """Module of a paper, with `table`, and where it has figures `figure`."""
     if paper not in PAPERS:
         near = did_you_mean(paper, PAPERS, f"papers: {', '.join(PAPERS)}")
         raise FklError(f"{in_one_line(paper)}: no such paper", help=near)
     return import_module(f"fkl.papers.{paper}")
 
 
-def _module_with(paper: str, number: str, what: str, numbers: str) -> ModuleType:
+def _module_with(paper: str, number: str, what: str) -> ModuleType:
     """Module of a paper with this table or figure."""
-    module = paper_module(paper)
-    choices = getattr(module, numbers)
+    choices = declared(paper)[f"{what}s"]
     if number not in choices:
         there = ", ".join(f"{paper}/{one}" for one in choices) or "none"
         raise FklError(f"{in_one_line(f'{paper}/{number}')}: no such {what}", help=[f"{what}s of this paper: {there}"])
-    return module
+    return paper_module(paper)

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from fkl.basics.errors import FklError
 from fkl.config import identity
 from fkl.config.experiments import experiments, variants
+from fkl.papers.cells import AS_STATED, Answer, Cell
 from fkl.papers.jobs import Job, jobs
-from fkl.papers.published import AS_STATED, Answer, Cell
 from fkl.runs.finished_runs import EndedRun, FinishedRun
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ _ABSENT = object()
 
 def of_cell(found: Iterable[Found], cell: Cell) -> list[Found]:
     """The runs that answer a published cell."""
-    return [one for one in found if one.key == (cell["dataset"], cell["algorithm"], cell["setting"])]
+    return [one for one in found if one.key == cell.key[:3]]
 
 
 def require_found(found: Sized, what: str, first: str = "") -> None:

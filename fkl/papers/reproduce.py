@@ -15,14 +15,14 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-import pandas as pd
 from joblib import cpu_count
 
 from fkl.basics.environment import variable
 from fkl.config import experiments
 from fkl.data import registry
 from fkl.data.store import Store
-from fkl.papers import PAPERS, paper_module
+from fkl.papers import PAPERS, declared, paper_module
+from fkl.papers.cells import published
 from fkl.papers.jobs import count
 
 AT_ONCE = min(2, cpu_count())
@@ -163,12 +163,9 @@ def print_missing_data(papers: Sequence[str]) -> None:
     store = Store(Path(variable("FKL_DATA", "data")))
     found = {listing.name: listing.found for listing in registry.describe(store)}
     for paper in papers:
-        module = paper_module(paper)
-        for name, reason in getattr(module, "UNOBTAINABLE", {}).items():
+        for name, reason in declared(paper).get("unobtainable", {}).items():
             print(f"missing: {paper}: {name}: {reason}")
-        file = Path(module.__file__ or "").with_name("published.csv")
-        names = sorted(set(pd.read_csv(file)["dataset"])) if file.exists() else []
-        for name in names:
+        for name in sorted({cell.dataset for cell in published(paper)}):
             if found.get(name) == "missing":
                 [first, *_] = registry.verify([name], store)
                 print(f"missing: {paper}: {name}: fkl data fetch {name}, or put {first.file} into {store.folder}")

@@ -18,10 +18,10 @@ from fkl.basics.errors import FklError, plural
 from fkl.basics.files import whole_file, write_text
 from fkl.config import experiments
 from fkl.data.store import Store
+from fkl.papers import Table, tables
+from fkl.papers.cells import DIFFERENT, EARLY, MISSING, OUTCOMES, TIME, Cell, Mark
+from fkl.papers.evidence import Claim, Evidence, shares_table
 from fkl.papers.our_runs import of_a_paper
-from fkl.papers.printed import DEFAULT, Grid, grids
-from fkl.papers.published import KEY, Layout
-from fkl.papers.verdicts import DIFFERENT, EARLY, MISSING, OUTCOMES, ROWS, TIME, Cell, Judged, Mark, shares_table
 from fkl.report import markdown as prose
 from fkl.report.compare import Comparison, compare_runs
 from fkl.report.embedded_images import Picture, embedded
@@ -67,46 +67,20 @@ class View:
 
 @dataclass(frozen=True)
 class TableView(View):
-    """A table with the verdict of each row.
+    """A table; without cells if nothing of it is printed.
 
     Parameters
     ----------
-    frame : DataFrame
-        The table with its hidden columns.
-    table : Sheet, optional
+    cells : list of Cell
+    sheet : Sheet, optional
+        All of it; None if nothing was run.
     files : tuple of str
     """
 
     kind: ClassVar[str] = "Table"
-    frame: pd.DataFrame = field(default_factory=pd.DataFrame)
-    table: Sheet | None = None
+    cells: list[Cell] = field(default_factory=list)
+    sheet: Sheet | None = None
     files: tuple[str, ...] = ()
-
-    @property
-    def published(self) -> bool:
-        """Whether it is a table of published cells."""
-        return {*KEY, "unit", "verdict"} <= {*self.frame}
-
-    @property
-    def rows(self) -> list[tuple[list[str], Mark | None, bool]]:
-        """Cells of each row as text, its verdict, and whether it is below the first row of its published cell.
-
-        Rows without runs are left out.
-        """
-        assert self.table is not None
-        frame = self.frame
-        ran = frame["ours"].notna() if self.published else pd.Series(True, frame.index)
-        below = frame.duplicated(KEY) if {*KEY} <= set(frame) else pd.Series(False, frame.index)
-        verdicts = frame["verdict"] if "verdict" in frame else pd.Series("", frame.index)
-        texts = [[cell.text for cell in row] for row in self.table.rows]
-        rows = zip(texts, verdicts, below, ran, strict=True)
-        return [(row, ROWS.get(verdict), b) for row, verdict, b, has_run in rows if has_run]
-
-    @property
-    def named_by(self) -> int:
-        """Number of first columns that identify a row."""
-        assert self.table is not None
-        return len(KEY) + 1 if self.published else 1
 
 
 @dataclass(frozen=True)
@@ -138,8 +112,6 @@ class PaperView:
         Place of data files.
     no_cells : str
         Why there are no numbers to compare; empty if there are some.
-    layouts : dict of str to Layout
-        Rows and columns of its printed tables, by number.
     """
 
     name: str
@@ -152,7 +124,6 @@ class PaperView:
     tried: dict[str, str]
     store: Store
     no_cells: str
-    layouts: dict[str, Layout]
 
     @property
     def short(self) -> str:
@@ -160,30 +131,37 @@ class PaperView:
         return self.title.partition(" (")[0]
 
     @cached_property
-    def judged(self) -> Judged:
+    def evidence(self) -> Evidence:
         """Its cells."""
-        return Judged(self.name, {table.number: table.frame for table in self.tables})
+        return Evidence(self.name, [cell for table in self.tables for cell in table.cells])
 
     @property
     def sentence(self) -> str:
         """The result, or why there is nothing to compare, in one sentence of HTML."""
         return f"No cells to compare: {self.no_cells}" if self.no_cells else self.differences.sentence
 
-    def grids(self, number: str) -> list[Grid]:
+    def sheets(self, number: str, times: bool = False) -> list[Sheet]:
         """A table in its printed layout."""
-        return grids(self.judged, number, self.layouts.get(number, DEFAULT))
+        return tables.sheets(self.evidence, number, times)
+
+    def readings(self, number: str) -> Sheet:
+        """All answers to the cells of a table."""
+        return tables.readings(self.evidence.judged(number))
+
+    def cells_not_run(self, number: str) -> Counter[str]:
+        """Number of cells of a table without runs, by data set."""
+        return tables.not_run(self.evidence, number)
 
     @property
     def differing(self) -> dict[str, list[tuple[str, str, int, str]]]:
-        """Cells that differ by every reading, by algorithm: metric, data set, number, range of differences."""
-        several: dict[tuple[str, str, str], list[Cell]] = {}
-        for cell in self._cells(DIFFERENT):
-            algorithm, metric, dataset = (cell.first[name] for name in ("algorithm", "metric", "dataset"))
-            several.setdefault((algorithm, metric, dataset), []).append(cell)
+        """Claims that differ by every reading, by algorithm: metric, data set, number, range of differences."""
+        several: dict[tuple[str, str, str], list[Claim]] = {}
+        for claim in self._claims(DIFFERENT):
+            first = claim[0]
+            several.setdefault((first.algorithm, first.metric, first.dataset), []).append(claim)
         found: dict[str, list[tuple[str, str, int, str]]] = {}
-        for (algorithm, metric, dataset), those in several.items():
-            rows = pd.concat([cell.rows[cell.rows["reading"] == self._read_as(cell)] for cell in those])
-            words = metric.replace("_", " "), dataset, len(those), _range(rows["difference_percent"])
+        for (algorithm, metric, dataset), claims in several.items():
+            words = metric.replace("_", " "), dataset, len(claims), _range(self._percents(claims))
             found.setdefault(algorithm, []).append(words)
         return found
 
@@ -196,7 +174,7 @@ class PaperView:
     @property
     def not_run(self) -> list[tuple[DataSource, int]]:
         """Data sets of published cells without runs, with the number of these cells."""
-        counts = Counter(str(cell.first["dataset"]) for cell in self._cells(MISSING))
+        counts = Counter(claim[0].dataset for claim in self._claims(MISSING))
         return [(data_source(name, self.store), number) for name, number in counts.items()]
 
     @property
@@ -223,11 +201,19 @@ class PaperView:
                 found.setdefault(view.instead, []).append(view)
         return found
 
-    def _cells(self, outcome: Mark) -> list[Cell]:
-        return [cell for cell, of_cell in self.judged.outcomes if of_cell == outcome]
+    def _claims(self, outcome: Mark) -> list[Claim]:
+        return [claim for claim, mark in self.evidence.outcomes if mark == outcome]
 
-    def _read_as(self, cell: Cell) -> str:
-        return cell.read_as(self.judged.reading, self.judged.builds_on)
+    def _percents(self, claims: list[Claim]) -> list[float]:
+        """Differences of our numbers by the one reading from the printed ones."""
+        builds_on, reading = self.evidence.builds_on, self.evidence.reading
+        return [
+            100 * (one.ours / cell.number - 1)
+            for claim in claims
+            for cell in claim
+            for one in cell.answers
+            if cell.number and one.named == cell.read_as(reading, builds_on)
+        ]
 
 
 @dataclass(frozen=True)
@@ -312,7 +298,7 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> None:
         views if of_papers or EARLY in total or not runs else []
     )  # only own runs: missing runs of papers do not matter
     names = sorted({run.dataset for run in runs} | {source.name for view in shown for source, _ in view.not_run})
-    shares = shares_table(view.judged for view in shown)
+    shares = shares_table(view.evidence for view in shown)
     beside = Beside(outputs / "report", single)
     words = {
         "papers": shown,
@@ -352,12 +338,12 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> None:
 
 def _shows(view: PaperView) -> bool:
     """Whether the paper has a result without a published cell."""
-    return any(table.table is not None and not table.published for table in view.tables)
+    return any(table.sheet is not None and not table.cells for table in view.tables)
 
 
 def added_up(views: list[PaperView]) -> dict[Mark, int]:
     """Number of cells of all papers by outcome."""
-    total = sum((Counter(view.judged.tally()) for view in views), Counter[Mark]())
+    total = sum((Counter(view.evidence.tally()) for view in views), Counter[Mark]())
     return {outcome: total[outcome] for outcome in OUTCOMES if outcome in total}
 
 
@@ -391,48 +377,40 @@ def _written(folder: Path, lost: list[DivergedRun], runs: list[FinishedRun]) -> 
 
 def _paper(paper: str, found: Collected, outputs: Path, store: Store) -> PaperView:
     """Make a paper's tables and figures; the runs' tables are released again, because their rounds are large."""
-    module = papers.paper_module(paper)
-    frames = {number: frame_of(paper, number, found) for number in module.TABLES}
-    judged = Judged(paper, {number: frame for number, frame in frames.items() if isinstance(frame, pd.DataFrame)})
-    tables = [_table(judged, number, title, frames[number], outputs) for number, title in module.TABLES.items()]
-    figures = [_figure(paper, number, title, found, outputs) for number, title in module.FIGURES.items()]
+    told = papers.declared(paper)
+    views = [table_view(paper, number, found) for number in told["tables"]]
+    evidence = Evidence(paper, [cell for view in views for cell in view.cells])
+    views = [_saved(view, evidence, outputs) for view in views]
+    figures = [_figure(paper, number, one["title"], found, outputs) for number, one in told["figures"].items()]
     for run in found.runs:
         run.forget()
-    return paper_view(paper, tables, figures, store)
+    return paper_view(paper, views, figures, store)
 
 
 def paper_view(paper: str, tables: list[TableView], figures: list[FigureView], store: Store) -> PaperView:
     """A paper with these tables and figures, and facts from its module and files."""
-    module = papers.paper_module(paper)
-    differences = prose.render(papers.differences(module), f"{paper}-differences", level=4)
+    told, about = papers.declared(paper), str(papers.paper_module(paper).__doc__)
+    differences = prose.render(papers.differences(paper), f"{paper}-differences", level=4)
     settled, tried = experiments.variants(paper), experiments.tried(paper)
-    about, layouts = str(module.__doc__), getattr(module, "WIDE", {})
-    no_cells = getattr(module, "NO_CELLS", "")
-    whole = paper, module.TITLE, about, tables, figures, differences, settled, tried, store, no_cells, layouts
-    return PaperView(*whole)
+    no_cells = told.get("no_cells", "")
+    return PaperView(paper, told["title"], about, tables, figures, differences, settled, tried, store, no_cells)
 
 
-def frame_of(paper: str, number: str, found: Collected) -> pd.DataFrame | FklError:
-    """A table, or the reason why there is none."""
+def table_view(paper: str, number: str, found: Collected) -> TableView:
+    """A table without its files, or the reason why there is none."""
+    anchor, title = f"{paper}-table-{number}", papers.declared(paper)["tables"][number]["title"]
     try:
-        return papers.make_frame(paper, number, found)
+        made: Table = papers.make_table(paper, number, found)
     except FklError as error:
-        return error
+        return TableView(anchor, number, title, _instead(error))
+    cells = made if isinstance(made, list) else []
+    return TableView(anchor, number, title, "", cells, papers.as_sheet(paper, number, made))
 
 
-def _table(judged: Judged, number: str, title: str, frame: pd.DataFrame | FklError, outputs: Path) -> TableView:
-    view = table_view(judged.paper, number, title, frame)
-    if view.table is None:
+def _saved(view: TableView, evidence: Evidence, outputs: Path) -> TableView:
+    if view.sheet is None:
         return view
-    return replace(view, files=_below(outputs, papers.save_table(view.table, judged.paper, number, outputs, judged)))
-
-
-def table_view(paper: str, number: str, title: str, frame: pd.DataFrame | FklError) -> TableView:
-    """A table without a file, or the reason why there is none."""
-    anchor = f"{paper}-table-{number}"
-    if isinstance(frame, FklError):
-        return TableView(anchor, number, title, _instead(frame))
-    return TableView(anchor, number, title, "", frame, papers.as_table(paper, number, frame))
+    return replace(view, files=_below(outputs, papers.save_table(view.sheet, evidence, view.number, outputs)))
 
 
 def _figure(paper: str, number: str, title: str, found: Collected, outputs: Path) -> FigureView:
@@ -474,10 +452,10 @@ def _below(outputs: Path, files: list[Path]) -> tuple[str, ...]:
     return tuple(file.relative_to(outputs).as_posix() for file in files)
 
 
-def _range(differences: "pd.Series[float]") -> str:
-    """Smallest and largest difference; empty if no run reaches the published value."""
-    known = differences.dropna()
-    if not len(known):
+def _range(differences: list[float]) -> str:
+    """Smallest and largest difference."""
+    known = [one for one in differences if one == one]
+    if not known:
         return "no percentage"
-    ends = list(dict.fromkeys(units.percent(value) for value in (known.min(), known.max())))
+    ends = list(dict.fromkeys(units.percent(value) for value in (min(known), max(known))))
     return " to ".join(ends) + " %"

@@ -1,19 +1,23 @@
 """`fkl reproduce --site`: all published cells on a separate page, each with the runs behind our numbers."""
 
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from fkl import __version__, papers
 from fkl.basics.errors import FklError, plural
 from fkl.basics.files import write_text
+from fkl.config.digest import NOT_RESULTS
 from fkl.data.store import Store
-from fkl.papers.traced import TracedCell, command, traced
-from fkl.papers.verdicts import EARLY, MISSING, shares_table
-from fkl.report.page import HELPERS, MARKUP, PaperView, added_up, frame_of, paper_view, table_view
-from fkl.runs.finished_runs import Collected, collect
+from fkl.papers.cells import EARLY, KEY, MISSING, Cell, published
+from fkl.papers.evidence import shares_table
+from fkl.report.page import HELPERS, MARKUP, PaperView, added_up, paper_view, table_view
+from fkl.runs.finished_runs import Collected, FinishedRun, collect
 
 PAGE, CELLS = "index.html", "cells.csv"
 
@@ -32,7 +36,7 @@ def write_site(folder: Path, names: Sequence[str], outputs: Path, store: Store) 
     store : Store
         Place of data files, to find the missing ones.
     """
-    names = [name for name in names or papers.PAPERS if _has_cells(name)]
+    names = [name for name in names or papers.PAPERS if papers.declared(name) and published(name)]
     found = collect(outputs)
     known = None
     while known != len(found.broken):  # a run that one table cannot use is in none
@@ -42,17 +46,15 @@ def write_site(folder: Path, names: Sequence[str], outputs: Path, store: Store) 
     total = added_up(views)
     if {*total} <= {MISSING}:
         raise FklError(f"--site: no run in {outputs / 'runs'} answers a published cell", help=["first fkl reproduce"])
-    cells = {view.name: {one.number: [*traced(view.judged, one.number)] for one in view.tables} for view in views}
-    flat = [cell for tables in cells.values() for several in tables.values() for cell in several]
+    flat = [cell for view in views for table in view.tables for cell in view.evidence.judged(table.number)]
     by_digest = {run.digest: run for run in found.runs}
-    cited = [by_digest[digest] for digest in dict.fromkeys(digest for cell in flat for digest in cell.runs)]
-    commands = {run.digest: command(run) for run in cited}
+    cited = [by_digest[digest] for digest in dict.fromkeys(digest for cell in flat for digest in _runs(cell))]
+    commands = {run.digest: _command(run) for run in cited}
     words = {
         "papers": views,
         "total": total,
-        "shares": {row["paper"]: row for row in shares_table(view.judged for view in views).to_dict("records")},
+        "shares": {row["paper"]: row for row in shares_table(view.evidence for view in views).to_dict("records")},
         "of_papers": bool({*total} - {MISSING, EARLY}),
-        "cells": cells,
         "runs": sorted(cited, key=lambda run: (run.dataset, run.algorithm, run.digest)),
         "commands": commands,
         "cells_file": CELLS,
@@ -64,30 +66,41 @@ def write_site(folder: Path, names: Sequence[str], outputs: Path, store: Store) 
     page = MARKUP.get_template("site.html").render(words)
     write_text(folder / PAGE, page)
     write_text(folder / CELLS, _table(flat, commands).to_csv(index=False, lineterminator="\n", float_format="%.10g"))
-    answered = sum(bool(cell.runs) for cell in flat)
+    answered = sum(bool(_runs(cell)) for cell in flat)
     return (
         f"{folder / PAGE}: {plural(len(flat), 'published cell')}, {answered} with {plural(len(cited), 'run')} of ours"
     )
 
 
-def _has_cells(name: str) -> bool:
-    """Whether a paper prints numbers for comparison with ours."""
-    return Path(str(papers.paper_module(name).__file__)).with_name("published.csv").exists()
-
-
 def _paper(name: str, found: Collected, store: Store) -> PaperView:
     """A paper with its tables of published cells."""
-    titles = papers.paper_module(name).TABLES
-    views = [table_view(name, number, title, frame_of(name, number, found)) for number, title in titles.items()]
+    views = [table_view(name, number, found) for number in papers.declared(name)["tables"]]
     for run in found.runs:
         run.forget()
-    return paper_view(name, [view for view in views if view.instead or view.published], [], store)
+    return paper_view(name, [view for view in views if view.instead or view.cells], [], store)
 
 
-def _table(cells: Sequence[TracedCell], commands: dict[str, str]) -> pd.DataFrame:
+def _runs(cell: Cell) -> list[str]:
+    """Digests of the runs behind our numbers, that by the one reading last."""
+    return [*dict.fromkeys(ours.run for ours in (cell.described, cell.by_one) if ours is not None and ours.run)]
+
+
+def _command(run: FinishedRun) -> str:
+    """The command that plays a run, without words that change none of its numbers; empty if it is unknown."""
+    words = [word for word in run.words if word.lstrip("+~").split("=")[0].split(".")[0] not in NOT_RESULTS]
+    return shlex.join(["fkl", "run", *words]) if words else ""
+
+
+def _table(cells: Sequence[Cell], commands: dict[str, str]) -> pd.DataFrame:
     """The cells for programs, with the command of the run by the one reading, or of the run as described."""
     rows = []
     for cell in cells:
-        last = cell.runs[-1] if cell.runs else ""
-        rows.append({**cell.row(), "command": commands.get(last, "")})
+        row: dict[str, Any] = {"paper": cell.paper, "table": cell.table, **dict(zip(KEY, cell.key, strict=True))}
+        row |= {"unit": cell.unit, "published": cell.published}
+        for name, ours in (("as_described", cell.described), ("by_one_reading", cell.by_one)):
+            told = (ours.ours, ours.spread, ours.n, ours.run) if ours is not None else (np.nan, np.nan, 0, "")
+            row |= dict(zip((name, f"{name}_spread", f"{name}_n", f"{name}_run"), told, strict=True))
+        last = ["", *_runs(cell)][-1]
+        outcome = cell.mark.words if cell.mark is not None else ""
+        rows.append({**row, "outcome": outcome, "command": commands.get(last, "")})
     return pd.DataFrame(rows)

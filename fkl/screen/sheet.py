@@ -83,13 +83,27 @@ class Look(NamedTuple):
     second: str
     small: str = "± {}"
     escape: Callable[[str], str] = str
+    above: str = "{}\n{}"
+    marked: Mapping[str, str] = {}
+    """A mark of a kind; of other kinds it is plain."""
 
 
+KINDS = ("near", "close", "inside", "far", "time", "preview", "missing")
+"""Kinds of marks, by which the style sheet of a page colours cells."""
 PLAIN = Look("*{}*", "_{}_")
-TERMINAL = Look("\x1b[1m{}\x1b[0m", "\x1b[4m{}\x1b[0m")
-MARKDOWN = Look("**{}**", "<ins>{}</ins>", escape=lambda text: text.replace("|", "\\|"))
-LATEX = Look(r"\textbf{{{}}}", r"\underline{{{}}}", r"{{\scriptsize$\pm$ {}}}", escaped)
-HTML = Look("<b>{}</b>", "<u>{}</u>", "<small>± {}</small>", html.escape)
+TERMINAL = Look(
+    "\x1b[1m{}\x1b[0m", "\x1b[4m{}\x1b[0m", above="\x1b[2m{}\x1b[0m\n{}",
+    marked={kind: f"\x1b[{30 + colour}m{{}}\x1b[0m" for kind, colour in zip(KINDS, (2, 3, 6, 1), strict=False)},
+)  # fmt: skip
+MARKDOWN = Look("**{}**", "<ins>{}</ins>", escape=lambda text: text.replace("|", "\\|"), above="{}<br>{}")
+LATEX = Look(
+    r"\textbf{{{}}}", r"\underline{{{}}}", r"{{\scriptsize$\pm$ {}}}", escaped,
+    r"\begin{{tabular}}[t]{{@{{}}r@{{}}}}{}\\{}\end{{tabular}}", dict.fromkeys(KINDS, ""),
+)  # fmt: skip
+HTML = Look(
+    "<b>{}</b>", "<u>{}</u>", "<small>± {}</small>", html.escape, '<span class="above">{}</span> {}',
+    {kind: f'<span class="mark {kind}">{{}}</span>' for kind in KINDS},
+)  # fmt: skip
 
 
 class Column(NamedTuple):
@@ -121,12 +135,23 @@ class Cell(NamedTuple):
         A sign after it.
     small : str
         Half of an interval, in small print after a ±.
+    above : str
+        A line above it, such as the printed number above ours.
+    kind : str
+        One of `KINDS`, which colours the mark; LaTeX leaves such marks out.
     """
 
     text: str
     weight: str = ""
     mark: str = ""
     small: str = ""
+    above: str = ""
+    kind: str = ""
+
+    @property
+    def typeset(self) -> "Cell":
+        """With numbers as they are printed."""
+        return self._replace(text=typeset(self.text), above=typeset(self.above))
 
     def written(self, look: Look) -> str:
         """All its parts."""
@@ -134,7 +159,9 @@ class Cell(NamedTuple):
         if text:
             text = {BEST: look.best, SECOND: look.second}.get(self.weight, "{}").format(text)
         small = look.small.format(look.escape(self.small)) if self.small else ""
-        return " ".join(filter(None, (text, small, look.escape(self.mark))))
+        mark = look.marked.get(self.kind, "{}").format(look.escape(self.mark)) if self.mark else ""
+        line = " ".join(filter(None, (text, small, mark)))
+        return look.above.format(look.escape(self.above), line) if self.above else line
 
 
 @dataclass(frozen=True)
@@ -274,11 +301,12 @@ class Sheet:
                     f'<tr class="group"><th scope="rowgroup" colspan="{wide}">{html.escape(self.groups[at])}</th></tr>'
                 )
             cells = [
-                (cell._replace(text=typeset(cell.text)) if column.number else cell).written(HTML)
+                (cell.typeset if column.number else cell).written(HTML)
                 for cell, column in zip(row, self.columns, strict=True)
             ]
             rest = "".join(
-                f"<td{_class(column)}>{cell}</td>" for cell, column in zip(cells[1:], self.columns[1:], strict=True)
+                f"<td{_class(column, cell)}>{text}</td>"
+                for text, cell, column in zip(cells[1:], row[1:], self.columns[1:], strict=True)
             )
             lines.append(f'<tr><th scope="row">{cells[0]}</th>{rest}</tr>')
         return "\n".join([*lines, "</tbody>\n</table>"])
@@ -380,7 +408,7 @@ class Sheet:
         for at, row in enumerate(self.rows):
             texts = [len(cell.text) for cell, column in zip(row, self.columns, strict=True) if not column.number]
             needed = max([1, *(ceil(1.3 * LETTER * text / WRAPPED) for text in texts if text > LONGEST_TEXT)])
-            needed += (at in self.groups) + (at in self.ruled)
+            needed += (at in self.groups) + (at in self.ruled) + any(cell.above for cell in row)
             if lines and lines + needed > PAGE:
                 yield range(start, at)
                 start, lines = at, 0
@@ -451,5 +479,8 @@ def _padded(text: str, width: int, column: Column) -> str:
     return blanks + text if column.number else text + blanks
 
 
-def _class(column: Column) -> str:
-    return ' class="number"' if column.number else ""
+def _class(column: Column, cell: Cell | None = None) -> str:
+    names = ["number"] * column.number
+    if cell is not None:
+        names += [f"cell {cell.kind}"] * bool(cell.kind) + ["words"] * (len(cell.text) > LONGEST_TEXT)
+    return f' class="{" ".join(names)}"' if names else ""

@@ -15,7 +15,7 @@ from fkl.basics.errors import FklError
 from fkl.data import readers
 from fkl.data.store import DataFile
 from fkl.data.wisdm import Wisdm
-from fkl.papers import paper_module
+from fkl.papers import declared, paper_module
 from fkl.runs.finished_runs import collect
 
 
@@ -57,8 +57,8 @@ def each_alone(finished: Path) -> Callable:
         runs = collect(finished / "outputs").runs
         assert runs
         for run in runs:
-            for make, numbers in (("table", module.TABLES), ("figure", module.FIGURES)):
-                for number in numbers:
+            for make in ("table", "figure"):
+                for number in declared(paper)[f"{make}s"]:
                     with suppress(FklError):  # the line that says what to run first
                         getattr(module, make)(number, [run])
 

@@ -13,12 +13,11 @@ from broken.runs import CONFIG, sign
 
 from fkl.config.compose import compose
 from fkl.config.loading import resolved
+from fkl.papers.cells import AS_PUBLISHED, AS_STATED, COLUMNS, Answer, Cell, answered, published
+from fkl.papers.evidence import Evidence
 from fkl.papers.our_runs import find
 from fkl.papers.pof_mkl import TABLE, table
-from fkl.papers.pof_mkl import __file__ as pof_mkl
-from fkl.papers.published import AS_PUBLISHED, AS_STATED, COLUMNS, Answer, beside, published
-from fkl.papers.shown import verdict
-from fkl.papers.verdicts import Judged
+from fkl.papers.tables import verdict
 from fkl.runs.finished_runs import FinishedRun, collect
 
 BUDGET = "network.uplink_budget=1000"
@@ -49,10 +48,8 @@ def test_every_published_cell_appears_and_ours_is_what_the_runs_say(runs: Callab
     )
     assert list(table)[: len(COLUMNS)] == COLUMNS
 
-    cells = published(pof_mkl, "3" if number == "3" else "1")
-    wanted = {
-        (c["dataset"], c["algorithm"], c["setting"], c["metric"]) for c in cells if number != "2" or c["spread"] > 0
-    }
+    cells = published("pof_mkl", "3" if number == "3" else "1")
+    wanted = {cell.key for cell in cells if number != "2" or cell.spread > 0}
     assert set(table[["dataset", "algorithm", "setting", "metric"]].itertuples(index=False, name=None)) == wanted
     assert table[table["dataset"] != "naval"]["switch"].str.startswith("not run: no finished run on").all()
     assert table[table["switch"].str.startswith("not run")]["ours"].isna().all()
@@ -88,7 +85,7 @@ def test_every_published_cell_appears_and_ours_is_what_the_runs_say(runs: Callab
     rows, differences, _ = markdown.partition("## Differences")
     assert rows.count("\n|") == len(table) + 2 and differences
     latex = (folder / f"table{number}.tex").read_text()
-    assert "the mean over 2 replicates" in latex and "run time" not in latex and "vM-KOFL & printed" in latex
+    assert "the mean over 2 replicates" in latex and "run time" not in latex and "vM-KOFL, M=51, D=9 & " in latex
 
 
 def test_the_terminal_shows_the_printed_layout(runs: Callable) -> None:
@@ -102,7 +99,7 @@ def test_the_terminal_shows_the_printed_layout(runs: Callable) -> None:
     at = next(at for at, line in enumerate(lines) if line.startswith("vM-KOFL"))
     table = pd.read_csv("outputs/tables/pof_mkl/table1.csv")
     [ours] = table.query("algorithm == 'vM-KOFL' and metric == 'mse' and reading == 'preview, as published'")["ours"]
-    assert lines[at].split()[-1] == "26.42" and lines[at + 1].split() == ["p", f"{ours:.2f}"]
+    assert lines[at].split()[-1] == "26.42" and lines[at + 1].split()[::3] == [f"{ours:.2f}", "p"]
     assert not any(line.startswith("PerFedAvg") for line in lines)
     assert sum(line.startswith("not run: ") for line in lines) <= 4
     assert lines[-1].startswith("files: outputs/tables/pof_mkl: table1.csv")
@@ -119,19 +116,15 @@ def test_the_verdict_counts_what_comes_out(monkeypatch: pytest.MonkeyPatch) -> N
         return Answer.from_values("", ours + pd.Series(np.linspace(-0.1, 0.1, 20)), reading, 20)
 
     values = {"A": (100, 150), "B": (150, 100), "C": (150, 150), "D": (150, 101)}
-    cells = [
-        {"dataset": "x", "algorithm": name, "setting": "", "metric": "mse", "unit": "", "value": 100.0}
-        | {"spread": np.nan, "rounding": 0.5}
-        for name in values
-    ]
+    cells = [Cell("mine", "1", "x", name, "", "mse", "", 100.0, rounding=0.5) for name in values]
 
-    def answers(cell: dict[str, Any]) -> list[Answer]:
-        stated, changed = values[cell["algorithm"]]
+    def answers(cell: Cell) -> list[Answer]:
+        stated, changed = values[cell.algorithm]
         return [answer(stated, AS_STATED), answer(changed, AS_PUBLISHED)]
 
-    judged = Judged("mine", {"1": beside(cells, answers, 2)})
+    evidence = Evidence("mine", answered(cells, answers, 2))
     said = "1 of 4 numbers that were run come out as described; 2 by another reading; 1 by none that was run."
-    assert verdict(judged, "1") == said
+    assert verdict(evidence, "1") == said
 
 
 LABELS = {
@@ -192,10 +185,11 @@ def test_a_run_off_the_protocol_is_no_answer(runs: Callable, file: str, mine: st
 def test_a_regret_is_judged_by_replicates_and_shown_over_clients(runs: Callable) -> None:
     """The printed spread of Table 3 is over clients, so ours over replicates stands for that of the printed runs."""
     made = table("3", collect(Path("outputs")).runs)
-    [row] = made[made["algorithm"].eq("OFMKL-Avg") & made["reading"].eq("preview, as published")].to_dict("records")
-    assert (row["n"], len(row["values"])) == (23, 2)
-    assert np.mean(row["values"]) == pytest.approx(row["ours"], rel=1e-12)
-    assert np.isnan(row["sd"]) and row["published_spread"] == 0.39
+    mine = [(cell, one) for cell in made if cell.algorithm == "OFMKL-Avg" for one in cell.answers]
+    [(cell, one)] = [(cell, one) for cell, one in mine if one.named == "preview, as published"]
+    assert (one.n, len(one.values)) == (23, 2)
+    assert np.mean(one.values) == pytest.approx(one.ours, rel=1e-12)
+    assert np.isnan(cell.sd) and cell.spread == 0.39
 
 
 @pytest.mark.drawn

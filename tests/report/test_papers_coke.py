@@ -12,10 +12,9 @@ from broken.runs import sign
 from scipy.io import savemat
 
 from fkl.papers import our_runs as found
+from fkl.papers.cells import AS_PUBLISHED, AS_STATED, COLUMNS, FOLLOWS, MISSING, frame, published
 from fkl.papers.coke import AS_FAR, EVERY_ITERATION, RATIO, TWO_CELLS, largest_printed_as, table
-from fkl.papers.coke import __file__ as coke
-from fkl.papers.published import AS_PUBLISHED, AS_STATED, COLUMNS, HIDDEN, published
-from fkl.papers.verdicts import FOLLOWS, MISSING, cells
+from fkl.papers.evidence import Evidence
 from fkl.runs.finished_runs import collect
 
 SYNTHETIC = ("dataset.rows=2000", "partition.rounds=80")
@@ -71,11 +70,10 @@ def test_every_published_cell_appears(runs: Callable, number: str) -> None:
     """One row a cell and switch; nothing of ours where nothing was run."""
     assert runs("table", f"coke/{number}").code == 0
     table = read(number)
-    assert not {*HIDDEN} & {*table}
     assert list(table) == COLUMNS
     key = ["dataset", "algorithm", "setting", "metric"]
     cells = set(table[table["algorithm"] != RATIO][key].itertuples(index=False, name=None))
-    assert cells == {tuple(cell[k] for k in key) for cell in published(coke, number)}
+    assert cells == {cell.key for cell in published("coke", number)}
     elsewhere = table[table["dataset"] != "energy"]
     assert elsewhere["ours"].isna().all()
     assert elsewhere["switch"].str.startswith("not run: no finished run on").all()
@@ -134,12 +132,14 @@ def test_a_replicate_that_does_not_reach_an_error_has_sent_more_than_all(runs: C
         rounds.to_csv(folder / "rounds.csv", index=False)
         sign(folder)
     made = table("6", collect(Path("outputs")).runs)
-    mine = made.query("dataset == 'energy' and algorithm == 'CTA' and setting == 'train_mse<=22.5e-3'")
-    for cell in mine[mine["reading"] != AS_FAR].to_dict("records"):
-        assert (cell["n"], cell["of"]) == (1, 2)
-        assert cell["values"] == (cell["ours"], 20000)
-        assert cell["verdict"] == "cannot tell"
-        assert cell["why"].endswith("; 1 of 2 replicates do not get so far")
+    [mine] = [cell for cell in made if cell.key[:3] == ("energy", "CTA", "train_mse<=22.5e-3")]
+    several = [one for one in mine.answers if one.reading != AS_FAR]
+    assert several
+    for one in several:
+        assert (one.n, one.replicates) == (1, 2)
+        assert one.values == (one.ours, 20000)
+        assert one.verdict == "cannot tell"
+        assert one.why.endswith("; 1 of 2 replicates do not get so far")
 
 
 @pytest.mark.parametrize(
@@ -153,20 +153,20 @@ def test_an_error_is_all_that_is_printed_like_it(words: str, one_decimal: bool, 
 def test_a_column_of_a_table_is_one_curve(runs: Callable) -> None:
     """Seven printed errors of a method are points of one run, and have one verdict for each reading."""
     made = table("4", collect(Path("outputs")).runs)
-    found = [*cells({"4": made})]
-    assert len(found) == 9  # three methods, two errors and transmissions
-    assert all(len(cell.numbers) == 7 for cell in found)
-    assert all(made.groupby(["algorithm", "metric", "reading"])["verdict"].nunique() == 1)
+    claims = Evidence("coke", made).claims
+    assert len(claims) == 9  # three methods, two errors and transmissions
+    assert all(len(claim) == 7 for claim in claims)
+    assert all(frame(made).groupby(["algorithm", "metric", "reading"])["verdict"].nunique() == 1)
 
 
 def test_what_follows_from_other_cells_is_counted_apart(runs: Callable) -> None:
     """Ratios, and transmissions of methods that transmit in every iteration."""
     for number, apart, why in (("4", 2, EVERY_ITERATION), ("6", 7, TWO_CELLS)):
         made = table(number, collect(Path("outputs")).runs)
-        told = made[made["follows_from"].ne("")]
-        assert set(told["follows_from"]) == {why}
-        assert set(told["algorithm"]) == ({"CTA", "DKLA"} if number == "4" else {RATIO})
-        found = [cell.apart for cell in cells({number: told})]
+        told = [cell for cell in made if cell.follows_from]
+        assert {cell.follows_from for cell in told} == {why}
+        assert {cell.algorithm for cell in told} == ({"CTA", "DKLA"} if number == "4" else {RATIO})
+        found = [claim[0].apart for claim in Evidence("coke", told).claims]
         assert found.count(FOLLOWS) == apart and {*found} <= {FOLLOWS, MISSING}
 
 

@@ -11,10 +11,9 @@ from broken.runs import sign
 
 from fkl.algorithms.vertical.sums import STRUCTURES
 from fkl.papers import our_runs as found
+from fkl.papers.cells import COLUMNS, published
 from fkl.papers.fdskl import COMPUTE, WITH_LINKS
-from fkl.papers.fdskl import __file__ as fdskl
 from fkl.papers.fdskl.errors import refusal, statement
-from fkl.papers.published import COLUMNS, published
 from fkl.report.compare.statistics import student_interval
 
 ROWS, FEATURES = 1400, 68
@@ -73,7 +72,7 @@ def test_every_published_cell_appears(runs: Callable) -> None:
     assert runs("table", "fdskl/4").code == 0
     table = read("4")
     assert list(table) == COLUMNS
-    cells = [(cell["dataset"], cell["algorithm"]) for cell in published(fdskl, "4")]
+    cells = [(cell.dataset, cell.algorithm) for cell in published("fdskl", "4")]
     assert list(dict.fromkeys(table[["dataset", "algorithm"]].itertuples(index=False, name=None))) == cells
     elsewhere = table[table["dataset"] != "phishing"]
     assert elsewhere["ours"].isna().all()

@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 from broken.runs import sign
 
-from fkl.papers.graph_omkl import __file__ as graph_omkl
+from fkl.papers.cells import COLUMNS, published
 from fkl.papers.graph_omkl import figure, table
-from fkl.papers.published import COLUMNS, published
 from fkl.runs.finished_runs import collect
 
 AIRFOIL, TWO = ("+graph_omkl/data=airfoil",), "replicates=2"
@@ -43,9 +42,7 @@ def test_every_published_cell_appears_and_ours_is_what_the_runs_say(runs: Callab
     table = pd.read_csv(file, keep_default_na=False, na_values={c: [""] for c in COLUMNS[5:10]})
     assert set(COLUMNS) <= set(table)
     key = ["dataset", "algorithm", "setting", "metric"]
-    assert set(table[key].itertuples(index=False, name=None)) == {
-        tuple(cell[k] for k in key) for cell in published(graph_omkl, number)
-    }
+    assert set(table[key].itertuples(index=False, name=None)) == {cell.key for cell in published("graph_omkl", number)}
     ran = (table["dataset"] == "airfoil") & table["setting"].isin(["", "M=1", "M=10"])
     assert table[~ran]["switch"].str.startswith("not run: no finished run on").all()
     assert table[~ran]["ours"].isna().all()
@@ -115,8 +112,8 @@ def test_a_figure_says_over_how_many_replicates_its_own_curves_are(runs: Callabl
 
 def test_what_table_1_prints_too_is_counted_once(runs: Callable) -> None:
     made = table("3", collect(Path("outputs")).runs)
-    errors = made[made["metric"].eq("mse")]
-    assert set(errors[errors["follows_from"].ne("")]["setting"]) == {"M=10"}
+    assert {cell.setting for cell in made if cell.follows_from} == {"M=10"}
+    assert {cell.metric for cell in made if cell.follows_from} == {"mse"}
 
 
 def test_each_run_alone_gives_what_it_can(each_alone: Callable) -> None:

@@ -15,7 +15,7 @@ from fkl.basics.keys import Keys, declarations
 from fkl.basics.random_streams import Streams
 from fkl.data.ellipses import BOX, Ellipses
 from fkl.data.store import Store
-from fkl.papers import differences, paper_module
+from fkl.papers import differences
 from fkl.papers.jobs import jobs
 
 
@@ -29,7 +29,7 @@ def said(method: type[Keys]) -> str:
 
 
 def told(paper: str) -> str:
-    return words(differences(paper_module(paper)))
+    return words(differences(paper))
 
 
 def test_ada_raker_s_steps_of_theta_are_half_to_0_7_of_ours_in_the_authors_program() -> None:

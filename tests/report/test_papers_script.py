@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fkl.basics.errors import FklError
-from fkl.papers import fed_poe, fomd_oms, paper_module
+from fkl.papers import declared, fed_poe, fomd_oms, paper_module
 from fkl.papers.jobs import jobs
 from fkl.runs.finished_runs import FinishedRun
 
@@ -38,7 +38,7 @@ def finished(name: str) -> list[FinishedRun]:
 def test_every_run_has_its_row_and_every_number_of_a_script_one_of_ours(paper: str) -> None:
     name, number = EXPERIMENTS[paper]
     module, runs = paper_module(paper), finished(name)
-    assert {*module.TABLES} == {number}
+    assert {*declared(paper)["tables"]} == {number}
     table = module.table(number, runs)
     printed = pd.read_csv(Path(str(module.__file__)).with_name("script.csv"), keep_default_na=False)
     assert len(table) == len(runs) * printed["metric"].nunique()

@@ -9,7 +9,7 @@ import pytest
 
 from fkl.basics.errors import FklError
 from fkl.config import NODES
-from fkl.papers import PAPERS, paper_module
+from fkl.papers import PAPERS, declared, paper_module
 from fkl.papers.fdskl.chosen import DATASETS, FOLDERS
 from fkl.runs.finished_runs import FinishedRun
 
@@ -47,8 +47,8 @@ def test_runs_of_classes_of_one_s_own_belong_to_no_paper(paper: str) -> None:
     """As if nothing had been run, instead of an error about a key that they never had."""
     module, runs = paper_module(paper), strangers(paper)
     assert len(runs) > 3
-    for make, numbers in (("table", module.TABLES), ("figure", module.FIGURES)):
-        for number in numbers:
+    for make in ("table", "figure"):
+        for number in declared(paper)[f"{make}s"]:
             with suppress(FklError):
                 getattr(module, make)(number, runs)
                 assert (paper, number) == ("parsimonious", "1"), "which is drawn of no run"

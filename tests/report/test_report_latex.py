@@ -9,22 +9,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fkl.papers import PAPERS, paper_module
-from fkl.papers.printed import DEFAULT, grids, latex
-from fkl.papers.published import AS_STATED, Answer, beside, published
-from fkl.papers.verdicts import Judged
-from fkl.screen.sheet import Cell, Column, Sheet, escaped
+from fkl.papers import PAPERS
+from fkl.papers.cells import AS_STATED, Answer, Cell, answered, published
+from fkl.papers.evidence import Evidence
+from fkl.papers.tables import latex
+from fkl.screen.sheet import Cell as Shown
+from fkl.screen.sheet import Column, Sheet, escaped
 
 WIDTH = "a_b" * 9
 PAGE = r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}%s\end{document}"
 TOO_LARGE = re.compile("Overfull|Float too large|multiply defined|^!", re.MULTILINE)
 
 
-def answers(cell: dict[str, object]) -> list[Answer]:
+def answers(cell: Cell) -> list[Answer]:
     """Ten replicates near the printed number; nothing on one data set."""
-    if cell["dataset"] == "wec":
+    if cell.dataset == "wec":
         return []
-    value = float(str(cell["value"]).strip("<>")) * (float(str(cell["unit"])) if str(cell["unit"])[:2] == "1e" else 1)
+    value = float(str(cell.value).strip("<>")) * (float(cell.unit) if cell.unit[:2] == "1e" else 1)
     return [Answer.from_values("", value * pd.Series(np.linspace(0.95, 1.05, 10)), AS_STATED, 10)]
 
 
@@ -32,15 +33,9 @@ def of_papers() -> dict[str, str]:
     """LaTeX of every table with published numbers."""
     made = {}
     for paper in PAPERS:
-        module = paper_module(paper)
-        if not Path(module.__file__ or "").with_name("published.csv").exists():
-            continue
-        for number in module.TABLES:
-            cells = published(str(module.__file__), number)
-            if cells:
-                judged = Judged(paper, {number: beside(cells, answers)})
-                layout = getattr(module, "WIDE", {}).get(number, DEFAULT)
-                made[f"{paper}-{number}"] = latex(grids(judged, number, layout), module.TITLE, f"{paper}-{number}")
+        evidence = Evidence(paper, answered(published(paper), answers))
+        for number in dict.fromkeys(cell.table for cell in evidence.cells):
+            made[f"{paper}-{number}"] = latex(evidence, number)
     return made
 
 
@@ -60,14 +55,13 @@ def test_a_papers_floats_are_split_by_metric_without_times() -> None:
     assert made.count(r"\begin{table}") == made.count(r"\centering") == made.count(r"\label{tab:pof_mkl-1-mse}") == 1
     assert "run time" not in made and r"\textbf{" in made and r"{\scriptsize$\pm$" in made
     assert "mean over 10 replicates and half of its 95 \\% interval" in made and "Not run: wec." in made
-    assert "POF-MKL & printed & 16.16 & 33.02 & " in made
-    assert "M=1, D=100 & ours & " in made
+    assert r"POF-MKL, M=1, D=100 & \begin{tabular}[t]{@{}r@{}}16.16\\" in made
     assert "run time" in of_papers()["graph_omkl-2"], "where there is nothing else"
 
 
 def test_what_does_not_fit_loses_columns_by_priority_and_stays_one_table() -> None:
     columns = [Column("method"), *(Column(f"data {k}", True, k % 3) for k in range(9))]
-    rows = [[Cell(name), *[Cell("1234.5", "best", small="2.0")] * 9] for name in "AB"]
+    rows = [[Shown(name), *[Shown("1234.5", "best", small="2.0")] * 9] for name in "AB"]
     sheet = Sheet(columns, rows, "Means.", label="mine", groups={1: "air"})
     for line, left in ((900, 9), (460, 6), (100, 3)):
         latex = sheet.latex(line)
@@ -78,7 +72,7 @@ def test_what_does_not_fit_loses_columns_by_priority_and_stays_one_table() -> No
 
 
 def test_a_sheet_says_the_same_in_every_language() -> None:
-    rows = [[Cell("A|B"), Cell("1e-05", "best", "▲", "2")], [Cell("C"), Cell("3")]]
+    rows = [[Shown("A|B"), Shown("1e-05", "best", "▲", "2")], [Shown("C"), Shown("3")]]
     sheet = Sheet([Column("method"), Column("error", True)], rows, "Title", "Means.", groups={0: "air & sea"})
     assert "| **air & sea** |" in sheet.markdown and r"| A\|B " in sheet.markdown
     assert "**1e-05** ± 2 ▲" in sheet.markdown

@@ -4,6 +4,7 @@ import base64
 import io
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,10 +14,9 @@ from matplotlib.colors import to_rgb
 from PIL import Image
 
 from fkl.config import experiments
-from fkl.papers import PAPERS, differences, paper_module
-from fkl.papers.published import AS_STATED, Answer, beside, rounding, wide
-from fkl.papers.published import published as read_published
-from fkl.papers.verdicts import (
+from fkl.papers import PAPERS, differences
+from fkl.papers.cells import (
+    AS_STATED,
     DIFFERENT,
     EARLY,
     FOLLOWS,
@@ -26,10 +26,14 @@ from fkl.papers.verdicts import (
     SPREAD,
     TIME,
     UNCLEAR,
-    Judged,
-    cells,
-    shares_table,
+    Answer,
+    Cell,
+    answered,
+    rounding,
 )
+from fkl.papers.cells import published as read_published
+from fkl.papers.evidence import Evidence, shares_table
+from fkl.papers.tables import layout, wide
 from fkl.report import markdown as prose
 from fkl.report.embedded_images import REDUCED, embedded
 from fkl.report.figures import COLOURS, spread_over
@@ -41,15 +45,15 @@ VARIANT, BETTER = "as published", "half"
 BUILDS_ON = {BETTER: VARIANT}
 
 
-def printed(value: float | str, digits: str = "", **other: object) -> dict[str, object]:
+def printed(value: float | str, digits: str = "", **other: Any) -> Cell:
     """A published cell."""
-    cell = {"dataset": "naval", "algorithm": "Raker", "setting": "", "metric": "mse", "unit": "", "spread": np.nan}
-    return {**cell, "value": value, "rounding": rounding(digits), **other}
+    cell = Cell("mine", "1", "naval", "Raker", "", "mse", "", value, rounding=rounding(digits))
+    return replace(cell, **other)
 
 
-def published(value: float | str, *ours: Answer, tried: int = 1, **other: object) -> pd.DataFrame:
-    """A table of one published cell and our answers to it, in units of 1."""
-    return beside([printed(value, **other)], lambda _: [*ours], tried)  # type: ignore[arg-type]
+def published(value: float | str, *ours: Answer, tried: int = 1, **other: Any) -> list[Cell]:
+    """One published cell with our answers to it, in units of 1."""
+    return answered([printed(value, **other)], lambda _: [*ours], tried)
 
 
 def answer(ours: float, reading: str = AS_STATED, spread: float = 0.1, runs: int = 20) -> Answer:
@@ -59,10 +63,10 @@ def answer(ours: float, reading: str = AS_STATED, spread: float = 0.1, runs: int
     return Answer.from_values("x=1", pd.Series(ours + values), reading, runs)
 
 
-def outcome(*ours: Answer, value: float | str = 100.0, reading: str = AS_STATED, **other: object) -> object:
+def outcome(*ours: Answer, value: float | str = 100.0, reading: str = AS_STATED, **other: Any) -> object:
     """What becomes of a published cell where the paper is read so."""
-    found = [cell.outcome(reading, BUILDS_ON) for cell in cells({"1": published(value, *ours, **other)})]
-    return found[0] if found else None
+    [cell] = published(value, *ours, **other)
+    return cell.judged(reading, BUILDS_ON, [AS_STATED]).mark
 
 
 def test_a_printed_number_is_all_that_rounds_to_it() -> None:
@@ -77,7 +81,7 @@ def test_what_was_not_run_takes_time_or_is_a_bound_has_no_verdict() -> None:
     assert outcome(answer(100.0), unit="s") == TIME
     assert outcome(answer(100.0), value=">900", unit="min") == TIME
     assert outcome(answer(100.0), value=">900") is None
-    assert [*cells({"1": pd.DataFrame({"mine": [1.0]})})] == []
+    assert Evidence("mine", published(">900", answer(100.0))).claims == []
 
 
 FAR, WIDE = 150.0, 40.0
@@ -106,22 +110,24 @@ def test_what_becomes_of_a_published_cell(answers: tuple[Answer, ...], reading: 
 
 def test_a_number_that_is_six_standard_errors_off_agrees_only_within_the_margin() -> None:
     """Published 28.64, ours 29.99 +- 0.99 of 20: more than 5 % of it are not excluded, less than 10 % are."""
-    [row] = published(28.64, answer(29.99, spread=0.99), digits="28.64").to_dict("records")
-    assert row["verdict"] == "agrees"
-    assert row["why"] == "to within 6.6 %, though not the same, off by +4.7 % [+2.4, +7.0]"
+    [cell] = published(28.64, answer(29.99, spread=0.99), digits="28.64")
+    [one] = cell.answers
+    assert one.verdict == "agrees"
+    assert one.why == "to within 6.6 %, though not the same, off by +4.7 % [+2.4, +7.0]"
     assert outcome(answer(32.0, spread=0.99), value=28.64) == DIFFERENT
 
 
 def test_readings_that_were_tried_make_it_harder_to_agree() -> None:
     one = answer(106.0, spread=7.0)
-    assert [published(100.0, one, tried=tried)["verdict"].item() for tried in (1, 25)] == ["agrees", "differs"]
+    assert [published(100.0, one, tried=tried)[0].verdicts[AS_STATED] for tried in (1, 25)] == ["agrees", "differs"]
 
 
 def test_a_mean_of_ten_is_judged_as_one() -> None:
     """DKLA on air quality at D = 30: inside the spread of single draws, and a mean that may be 30 % off."""
-    [row] = published(0.4455, answer(0.497, spread=0.082, runs=10), spread=0.1085).to_dict("records")
-    assert (row["verdict"], row["published_n"]) == ("cannot tell", 10)
-    assert row["why"].endswith("never: theirs alone is too wide")
+    [cell] = published(0.4455, answer(0.497, spread=0.082, runs=10), spread=0.1085)
+    [one] = cell.answers
+    assert (one.verdict, one.runs) == ("cannot tell", 10)
+    assert one.why.endswith("never: theirs alone is too wide")
 
 
 def test_accuracies_are_compared_by_their_errors() -> None:
@@ -136,8 +142,9 @@ def test_points_of_one_run_are_one_cell() -> None:
     answers = {"k=1": 100.0, "k=2": 50.0, "k=3": 25.0}
 
     def judged(ours: dict[str, float]) -> tuple[list[object], list[str]]:
-        table = beside(points.values(), lambda cell: [answer(ours[cell["setting"]])])  # type: ignore[arg-type]
-        return [cell.outcome(AS_STATED, {}) for cell in cells({"1": table})], table["verdict"].tolist()
+        cells = answered(points.values(), lambda cell: [answer(ours[cell.setting])])
+        claims = Evidence("mine", cells).claims
+        return [claim[0].outcome(AS_STATED, {}) for claim in claims], [cell.answers[0].verdict for cell in cells]
 
     assert judged(answers) == ([ONE], 3 * ["agrees"])
     assert judged(answers | {"k=3": 30.0}) == ([DIFFERENT], 3 * ["differs"])
@@ -150,33 +157,33 @@ def test_what_follows_from_other_cells_is_no_evidence(ours: tuple[float, ...], f
 
 def test_replicates_that_never_get_there_agree_with_nothing() -> None:
     some = replace(answer(100.0), n=19, replicates=20)
-    assert published(100.0, some)["verdict"].tolist() == ["cannot tell"]
+    assert published(100.0, some)[0].verdicts == {AS_STATED: "cannot tell"}
 
 
 @pytest.fixture
-def paper(monkeypatch: pytest.MonkeyPatch) -> Judged:
+def paper(monkeypatch: pytest.MonkeyPatch) -> Evidence:
     """A paper of three methods on two data sets, with one variant that most cells need."""
     told = {"variants": {VARIANT: "it", BETTER: "it and more"}, "builds_on": BUILDS_ON, "readings_tried": 2}
     monkeypatch.setattr(experiments, "of_paper", lambda _: told)
     numbers = {("naval", "A"): 10.0, ("naval", "B"): 20.0, ("naval", "C"): 20.0, ("air", "A"): 30.0, ("air", "B"): 31.0}
-    made = {(data, name): printed(value, dataset=data, algorithm=name) for (data, name), value in numbers.items()}
+    made = [printed(value, dataset=data, algorithm=name) for (data, name), value in numbers.items()]
 
-    def answers(cell: dict[str, object]) -> list[Answer]:
-        value, name = float(str(cell["value"])), cell["algorithm"]
+    def answers(cell: Cell) -> list[Answer]:
+        value, name = cell.number, cell.algorithm
         stated = answer(value if name == "C" else 2 * value, spread=0.01)
         return [stated, answer(value if name != "C" else 2 * value, VARIANT, 0.01)]
 
-    return Judged("mine", {"1": beside(made.values(), answers, 2)})  # type: ignore[arg-type]
+    return Evidence("mine", answered(made, answers, 2))
 
 
-def test_a_paper_that_prints_times_alone_has_no_cell_to_count(paper: Judged) -> None:
+def test_a_paper_that_prints_times_alone_has_no_cell_to_count(paper: Evidence) -> None:
     """As FDSKL, whose errors are figures; the page says so."""
-    times = Judged("mine", {"4": published(60.0, answer(60.0), unit="min")})
+    times = Evidence("mine", published(60.0, answer(60.0), unit="min"))
     assert times.only_times and not times.counted and shares_table([times]).empty
     assert not paper.only_times
 
 
-def test_a_paper_has_one_reading(paper: Judged) -> None:
+def test_a_paper_has_one_reading(paper: Evidence) -> None:
     """The one by which most cells agree, though another would suit some cells better."""
     assert paper.reading == VARIANT
     shares = paper.shares
@@ -188,13 +195,13 @@ def test_a_paper_has_one_reading(paper: Judged) -> None:
     assert paper.tally("2") == {}
 
 
-def test_false_numbers_stand_beside_the_count(paper: Judged) -> None:
+def test_false_numbers_stand_beside_the_count(paper: Evidence) -> None:
     """0.9 times a number is 11 % less than ours, 1.1 times 9.1 % more; of others only A's and B's on air are alike."""
     shares = paper.shares
     assert (shares["by_one_reading_if_times_0.9"], shares["by_one_reading_if_times_1.1"]) == (0, 4)
     assert (shares["as_described_if_times_1.1"], shares["by_some_reading_if_times_1.1"]) == (1, 5)
     assert (shares["by_one_reading_if_another_methods"], shares["of_cells"]) == (2, 5)
-    table = shares_table([paper, Judged("none", {}), paper])
+    table = shares_table([paper, Evidence("none", []), paper])
     assert table["paper"].tolist() == ["mine", "mine", "all"]
     assert table["by_one_reading"].tolist() == [4, 4, 8]
 
@@ -202,7 +209,7 @@ def test_false_numbers_stand_beside_the_count(paper: Judged) -> None:
 @pytest.mark.parametrize("paper", PAPERS)
 def test_what_was_tried_is_an_item_of_the_differences(paper: str) -> None:
     """So that the page has something to link to."""
-    told = prose.render(differences(paper_module(paper)), paper, level=4)
+    told = prose.render(differences(paper), paper, level=4)
     items = {words for group in told.groups for _, words in group.items}
     assert {*experiments.tried(paper).values()} <= items
 
@@ -277,7 +284,7 @@ Words with <script>alert(1)</script>.
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_paper_says_in_short_what_comes_out(paper: str) -> None:
     """Without it, the page's summary of a paper has no words."""
-    made = prose.render(differences(paper_module(paper)), paper, level=4)
+    made = prose.render(differences(paper), paper, level=4)
     assert len(made.in_short.split()) > 20
 
 
@@ -299,7 +306,7 @@ def test_prose_names_what_can_be_pointed_at() -> None:
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_papers_differences_can_be_shown(paper: str) -> None:
-    made = prose.render(differences(paper_module(paper)), paper, level=4)
+    made = prose.render(differences(paper), paper, level=4)
     assert "<h1" not in made.html and "<h2" not in made.html and "<h3" not in made.html
 
 
@@ -334,15 +341,15 @@ def test_provenance_in_words() -> None:
 def test_a_wide_table_has_the_printed_layout() -> None:
     """Rows and columns as asked, published first, then each reading that was run; nothing without a name."""
     cells = [
-        {"dataset": d, "algorithm": a, "setting": "", "metric": "mse", "unit": "1e-3", "value": v, "spread": np.nan}
-        for a, d, v in (("CTA", "air", 1.0), ("CTA", "sea", ">900"), ("COKE", "air", 3.0))
+        Cell("mine", "1", dataset, algorithm, "", "mse", "1e-3", value)
+        for algorithm, dataset, value in (("CTA", "air", 1.0), ("CTA", "sea", ">900"), ("COKE", "air", 3.0))
     ]
 
-    def answers(cell: dict) -> list[Answer]:
+    def answers(cell: Cell) -> list[Answer]:
         ours = [Answer("", 0.002, n=1, reading=AS_STATED), Answer("", 0.5, n=1), Answer("", 0.6, n=1, reading="b")]
-        return ours if (cell["algorithm"], cell["dataset"]) == ("CTA", "air") else []
+        return ours if (cell.algorithm, cell.dataset) == ("CTA", "air") else []
 
-    made = wide(beside(cells, answers), (("algorithm",), ("dataset",)))
+    made = wide(answered(cells, answers), (("algorithm",), ("dataset",)))
     assert list(made) == ["algorithm", "reading", "air (1e-3)", "sea (1e-3)"]
     assert made.fillna("").to_numpy().tolist() == [
         ["CTA", "published", 1.0, ">900"],
@@ -355,8 +362,8 @@ def test_a_wide_table_has_the_printed_layout() -> None:
 @pytest.mark.parametrize("paper", PAPERS)
 def test_printed_layouts_hold_every_published_cell_once(paper: str) -> None:
     """So rows and columns tell all cells of a table apart."""
-    module = paper_module(paper)
-    for number, layout in getattr(module, "WIDE", {}).items():
-        cells = read_published(module.__file__, number if paper != "pof_mkl" or number != "2" else "1")
-        made = wide(beside(cells, lambda _: []), layout)
-        assert made.drop(columns=[*layout[0], "reading"]).notna().to_numpy().sum() == len(cells)
+    for number in experiments.of_paper(paper)["tables"]:
+        side, cells = layout(paper, number), read_published(paper, number)
+        if side is not None:
+            made = wide(cells, side)
+            assert made.drop(columns=[*side[0], "reading"], errors="ignore").notna().to_numpy().sum() == len(cells)

@@ -10,49 +10,19 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fkl.config.experiments import experiments, readings_tried
+from fkl.papers.cells import AS_PUBLISHED, AS_STATED, Answer, Cell, answered, published, rounding
 from fkl.papers.our_runs import Found, find, require_found
 from fkl.papers.panels import dataset_panels
-from fkl.papers.published import (
-    AS_PUBLISHED,
-    AS_STATED,
-    Answer,
-    Cell,
-    beside,
-    published,
-    rounding,
-)
 from fkl.report.colours import look_of
 from fkl.report.figures import band, over, spread_over
 from fkl.runs.finished_runs import FinishedRun
 
-TITLE = "COKE (Xu et al. 2021)"
-TABLES = {
-    "1": "errors over iterations, Twitter (large)",
-    "2": "errors over iterations, Tom's hardware",
-    "3": "transmissions to reach an error, Twitter (large) and Tom's hardware",
-    "4": "errors over iterations, energy",
-    "5": "errors over iterations, air quality",
-    "6": "transmissions to reach an error, energy and air quality",
-}
-WIDE = {
-    **dict.fromkeys("1245", (("setting",), ("metric", "algorithm"))),
-    **dict.fromkeys("36", (("dataset", "setting"), ("algorithm",))),
-}
-"""Rows and columns of the printed tables."""
-FIGURES = {
-    "1": "distance of the agents' functions from the optimum over iterations",
-    "2": "mean squared error over iterations",
-    "3": "mean squared error over transmissions",
-}
 AS_FAR = "as far above the optimum"
 """A reading of Tables 3 and 6, for the runs as published."""
 EXPERIMENTS = tuple(name for name in experiments("coke") if name != "coke/bandwidth")
 """Experiments of the tables and figures."""
 REPLICATES = 1
 """The paper prints one run of each method."""
-UNOBTAINABLE = {
-    "twitter_large": "its samples are not among the published files; Table 1 and half of Table 3 stay empty"
-}
 ALGORITHMS = ("CTA", "DKLA", "COKE")
 RATIO = "COKE / DKLA"
 EVERY_ITERATION, TWO_CELLS = "each agent transmits in every iteration", "COKE's cell and DKLA's"
@@ -66,7 +36,7 @@ PRINTED_OPTIMUM = {"energy": 21.47e-3, "toms_hardware": 9.90e-4}
 ONE_DECIMAL = ("energy", "airquality")
 
 
-def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
+def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
     """Published cells with ours, one row for each setting of the switches that was run.
 
     Parameters
@@ -76,27 +46,25 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame
+    list of Cell
         Spread and n: over replicates; for transmissions to reach an error, over those that reach it, and a curve agrees
         only if all do. The cells of a method in a column of a table are the points of one curve.
     """
     found = find("coke", runs, *EXPERIMENTS)
     require_found(found, "table", "coke/uncensored")
     cells = []
-    for cell in published(__file__, number):
-        counted = cell["metric"] == "transmissions" and cell["setting"].startswith("k=") and cell["algorithm"] != "COKE"
-        cells.append({**cell, "follows_from": EVERY_ITERATION if counted else "", "curve": f"table {number}"})
+    for cell in published("coke", number):
+        counted = cell.metric == "transmissions" and cell.setting.startswith("k=") and cell.algorithm != "COKE"
+        cells.append(replace(cell, follows_from=EVERY_ITERATION if counted else "", curve=f"table {number}"))
     if number not in ("3", "6"):
-        return beside(cells, partial(_after_iterations, found), readings_tried("coke"))
+        return answered(cells, partial(_after_iterations, found), readings_tried("coke"))
     # The published transmissions of COKE as a share of those of DKLA
-    printed = {(cell["dataset"], cell["algorithm"], cell["setting"]): cell for cell in cells}
-    for (dataset, algorithm, setting), cell in printed.items():
-        if algorithm == "COKE":
-            of_dkla = printed[dataset, "DKLA", setting]["value"]
-            ratio = {"value": cell["value"] / of_dkla, "rounding": cell["rounding"] / of_dkla}
-            ratio |= {"algorithm": RATIO, "metric": "ratio of transmissions", "follows_from": TWO_CELLS, "curve": ""}
-            cells.append({**cell, **ratio})
-    return beside(cells, partial(_until_error, found), readings_tried("coke"))
+    of_dkla = {(cell.dataset, cell.setting): cell.number for cell in cells if cell.algorithm == "DKLA"}
+    ratio = {"algorithm": RATIO, "metric": "ratio of transmissions", "follows_from": TWO_CELLS, "curve": ""}
+    for cell in [cell for cell in cells if cell.algorithm == "COKE"]:
+        whole = of_dkla[cell.dataset, cell.setting]
+        cells.append(replace(cell, value=cell.number / whole, rounding=cell.rounding / whole, **ratio))  # type: ignore[arg-type]
+    return answered(cells, partial(_until_error, found), readings_tried("coke"))
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
@@ -197,11 +165,11 @@ def _runs_of(found: list[Found], dataset: str, algorithm: str) -> list[Found]:
 
 def _after_iterations(found: list[Found], cell: Cell) -> list[Answer]:
     """Errors, or transmissions, after the cell's number of iterations."""
-    iteration = int(cell["setting"].removeprefix("k="))
+    iteration = int(cell.setting.removeprefix("k="))
     answers = []
-    for one in _runs_of(found, cell["dataset"], cell["algorithm"]):
+    for one in _runs_of(found, cell.dataset, cell.algorithm):
         then: Any = one.run.rounds[one.run.rounds["round"] == iteration]
-        values = then[cell["metric"]]
+        values = then[cell.metric]
         answers.append(Answer.from_values(one.switch, values, one.variant, REPLICATES, run=one.run.digest))
     return answers
 
@@ -211,8 +179,8 @@ def _until_error(found: list[Found], cell: Cell) -> list[Answer]:
 
     A replicate that does not reach it would need more than its total, which is in `Answer.values`.
     """
-    dataset, algorithm = cell["dataset"], cell["algorithm"]
-    error = largest_printed_as(cell["setting"].removeprefix("train_mse<="), dataset in ONE_DECIMAL)
+    dataset, algorithm = cell.dataset, cell.algorithm
+    error = largest_printed_as(cell.setting.removeprefix("train_mse<="), dataset in ONE_DECIMAL)
     answers = []
     for one in _runs_of(found, dataset, "COKE" if algorithm == RATIO else algorithm):
         limits = {one.variant: (error, False)}

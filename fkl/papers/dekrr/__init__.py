@@ -4,34 +4,26 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fkl.config.experiments import readings_tried
+from fkl.papers.cells import AS_STATED, Cell, answered, published
 from fkl.papers.our_runs import find, of_cell, require_found
 from fkl.papers.panels import dataset_panels
-from fkl.papers.published import AS_STATED, beside, published
 from fkl.report.colours import look_of
 from fkl.report.figures import crosses, spread_over, sweep
 from fkl.runs.finished_runs import FinishedRun
 
-TITLE = "DeKRR-DDRF (Yang et al. 2024)"
-TABLES = {"1": "relative squared error of the test samples"}
-WIDE = {"1": (("dataset", "setting"), ("algorithm",))}
-"""Rows and columns as in the figure."""
-FIGURES = {"1": "relative squared error of the test samples over D"}
-MARKED = ("1",)
-"""Figures with published values, as crosses."""
-UNOBTAINABLE = {"houses": "its samples are not among the data sets of fkl"}
 ALGORITHMS = ("DKLA", "DeKRR-DDRF")
 SHOWN = ("airquality", "energy")
 
 
-def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
+def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
     """Cells of the authors' stored results with ours.
 
     Spread and n are over replicates, which draw different features for one split.
     """
     found = find("dekrr", runs)
     require_found(found, "table", "dekrr/airquality")
-    return beside(
-        published(__file__, number),
+    return answered(
+        published("dekrr", number),
         lambda cell: [one.answer(_relative_error(one.run)) for one in of_cell(found, cell)],
         readings_tried("dekrr"),
     )
@@ -58,9 +50,9 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
             if errors:
                 sweep(axes, errors, algorithm, look_of(algorithm))
             printed = [
-                (int(cell["setting"][2:]), cell["value"])
-                for cell in published(__file__, number)
-                if (cell["dataset"], cell["algorithm"]) == (dataset, algorithm)
+                (int(cell.setting[2:]), cell.number)
+                for cell in published("dekrr", number)
+                if (cell.dataset, cell.algorithm) == (dataset, algorithm)
             ]
             crosses(axes, printed, algorithm, look_of(algorithm))
         axes.set_xlabel("D, features of a node")

@@ -6,28 +6,13 @@ from dataclasses import replace
 import pandas as pd
 from matplotlib.figure import Figure
 
+from fkl.papers.cells import Answer, Cell, answered, published
 from fkl.papers.fdskl import claims, figures
 from fkl.papers.fdskl.chosen import SHARE, Key, answering
 from fkl.papers.fdskl.errors import errors_table
 from fkl.papers.our_runs import require_found
-from fkl.papers.published import Answer, Cell, beside, published
 from fkl.runs.finished_runs import FinishedRun
 
-TITLE = "FDSKL (Gu et al. 2020)"
-TABLES = {
-    "4": "training time of FDSKL and SecureBoost",
-    "errors": "test errors and traffic of the systems, and who is level with LIBSVM",
-}
-WIDE = {"4": (("dataset",), ("algorithm",))}
-"""Rows and columns of the printed table."""
-NO_CELLS = "its only printed table is of run times, and its errors are figures."
-"""Why there are no numbers to compare."""
-FIGURES = {
-    "3": "test error over training time",
-    "4": "time to sum a kernel matrix over a tree, a ring and a star, by the cost model",
-    "5": "training time over the number of training samples",
-    "6": "test errors of the systems over the splits",
-}
 COMPUTE, WITH_LINKS = "compute, measured", "compute, measured, and links, by the cost model"
 DRAWN = {"3": figures.over_time, "4": figures.sums, "5": figures.over_samples, "6": figures.boxes}
 
@@ -45,7 +30,7 @@ CLAIMS = {
 """For figures without published values: the paper's claims, and our results."""
 
 
-def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
+def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
     """Published training times with ours, or test errors.
 
     Spread and n are over replicates, each with its own split.
@@ -59,7 +44,7 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
 
     def minutes(cell: Cell) -> list[Answer]:
         """Minutes of a training, without and with the simulated time of the links."""
-        one = found.get((cell["dataset"], cell["algorithm"], SHARE))
+        one = found.get((cell.dataset, cell.algorithm, SHARE))
         if one is None:
             return []
         summary = one.run.summary
@@ -68,7 +53,7 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
             replace(one.answer(seconds / 60), switch=f"{words}; {one.switch}") for words, seconds in readings.items()
         ]
 
-    return beside(published(__file__, "4"), minutes)
+    return answered(published("fdskl", "4"), minutes)
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:

@@ -4,39 +4,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fkl.config.experiments import readings_tried
+from fkl.papers.cells import Answer, Cell, answered, published
 from fkl.papers.our_runs import find, of_cell, require_found
 from fkl.papers.panels import dataset_panels
-from fkl.papers.published import Answer, Cell, beside, published
 from fkl.report.colours import look_of
 from fkl.report.figures import band, crosses, spread_over, sweep
 from fkl.runs.finished_runs import FinishedRun
 
-TITLE = "Graph-aided OMKL (Ghari and Shen 2023)"
-TABLES = {
-    "1": "mean squared error",
-    "2": "run time",
-    "3": "OMKL-GF with the number of kernels a node draws",
-    "4": "OMKL-SFG with the number of kernels a node points to",
-    "5": "OMKL-SFG-R with the number of kernels a node points to",
-}
-WIDE = {
-    **dict.fromkeys("12", (("algorithm",), ("dataset",))),
-    **dict.fromkeys("345", (("dataset",), ("metric", "setting"))),
-}
-"""Rows and columns of the printed tables."""
-FIGURES = {
-    "3": "mean squared error against M",
-    "4": "run time against M",
-    "5": "mean squared error over rounds",
-    "6": "regret over rounds",
-}
-MARKED = ("3", "4", "5")
-"""Figures with published values, as crosses."""
 DATASETS = ("airfoil", "bias", "concrete", "naval")
 DRAWN = ("graph_omkl/as_published", "graph_omkl/exact", "graph_omkl/features")
 """Experiments whose runs the figures show: the variant, if a method has one."""
@@ -46,7 +24,7 @@ OVER_ROUNDS = ("OMKR", "Raker", *GRAPH_AIDED)
 """Methods of Figure 5."""
 
 
-def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
+def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
     """Published cells with ours, one row for each setting of the switches that was run.
 
     Spread and n are over replicates. Only runs on the authors' version of the data have a reading.
@@ -57,19 +35,17 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
     def answers(cell: Cell) -> list[Answer]:
         ours = []
         for one in of_cell(found, cell):
-            answer = one.answer(one.run.summary["runtime_s" if cell["metric"] == "runtime" else "mse"])
+            answer = one.answer(one.run.summary["runtime_s" if cell.is_time else "mse"])
             answer = replace(answer, exact=one.replicates == 1)
             # replicates run together, so their times have no spread
-            ours.append(replace(answer, spread=np.nan) if cell["metric"] == "runtime" else answer)
+            ours.append(replace(answer, spread=np.nan) if cell.is_time else answer)
         return ours
 
-    # Tables 3 to 5 repeat numbers of Table 1
-    again = {("M=10", "mse"): "Table 1"} if number in ("3", "4", "5") else {}
-    cells = [
-        {**cell, "follows_from": again.get((cell["setting"], cell["metric"]), "")}
-        for cell in published(__file__, number)
-    ]
-    return beside(cells, answers, readings_tried("graph_omkl"))
+    cells = published("graph_omkl", number)
+    if number in ("3", "4", "5"):  # they repeat numbers of Table 1
+        again = ("M=10", "mse")
+        cells = [replace(cell, follows_from="Table 1" * ((cell.setting, cell.metric) == again)) for cell in cells]
+    return answered(cells, answers, readings_tried("graph_omkl"))
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
@@ -98,9 +74,9 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
                     band(axes, settled, column, algorithm, look_of(algorithm))
             if number == "5":
                 last = max(float(np.max(np.asarray(line.get_xdata()))) for line in axes.lines)
-                for cell in published(__file__, "1"):
-                    if (cell["dataset"], cell["metric"]) == (dataset, "mse") and cell["algorithm"] in algorithms:
-                        crosses(axes, [(last, 1e-3 * cell["value"])], cell["algorithm"], look_of(cell["algorithm"]))
+                for cell in published("graph_omkl", "1"):
+                    if (cell.dataset, cell.metric) == (dataset, "mse") and cell.algorithm in algorithms:
+                        crosses(axes, [(last, 1e-3 * cell.number)], cell.algorithm, look_of(cell.algorithm))
         else:
             _draw_over_m(axes, dataset, by_key, "mse" if number == "3" else "runtime")
         if number != "6":  # regret can be below zero
@@ -134,8 +110,8 @@ def _draw_over_m(axes: Axes, dataset: str, runs: dict[tuple[str, str, str], Fini
         ours = {int(of[2][2:]): run for of, run in runs.items() if of[:2] == (dataset, algorithm)}
         if ours:  # replicates run together, so their times have no spread
             sweep(axes, {m: run.summary[column] for m, run in ours.items()}, algorithm, look_of(algorithm))
-        cells = [cell for cell in published(__file__, number) if (cell["dataset"], cell["metric"]) == (dataset, metric)]
-        points = [(int(cell["setting"][2:]), unit * cell["value"]) for cell in cells]
+        cells = [cell for cell in published("graph_omkl", number) if (cell.dataset, cell.metric) == (dataset, metric)]
+        points = [(int(cell.setting[2:]), unit * cell.number) for cell in cells]
         crosses(axes, points, algorithm, look_of(algorithm))
     axes.set_xlabel("M, kernels a node is joined to")
     axes.set_xticks(sorted({m for line in axes.lines for m in np.asarray(line.get_xdata()).tolist()}))

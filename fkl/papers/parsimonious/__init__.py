@@ -10,29 +10,13 @@ from matplotlib.figure import Figure
 
 from fkl.config.experiments import readings_tried
 from fkl.data.ellipses import Ellipses, labels
+from fkl.papers.cells import Answer, Cell, answered, published
 from fkl.papers.our_runs import Found, find, require_found
-from fkl.papers.published import Answer, Cell, beside, published
 from fkl.report.colours import look_of
 from fkl.report.compare.statistics import student_interval
 from fkl.report.figures import COLOURS, canvas, crosses, spread_over, sweep
 from fkl.runs.finished_runs import FinishedRun
 
-TITLE = "Parsimonious functions (Peifer and Ribeiro)"
-TABLES = {
-    "text": "numbers that the text gives",
-    "learners": "both learners beside each other on the same splits, every setting that was run",
-    "machines": "both learners beside SVMs: on all samples, and on the agents' support vectors",
-}
-FIGURES = {
-    "1": "the simulated space",
-    "2": "accuracy over the number of simulated samples",
-    "3": "accuracy over the number of participants, walking and jogging",
-    "4": "accuracy over the number of participants, typing and writing",
-    "5": "accuracy, kernels and communication over gamma, walking and jogging",
-    "6": "accuracy, kernels and communication over gamma, typing and writing",
-}
-MARKED = ("3", "5", "6")
-"""Figures with published values, as crosses."""
 FEDERATED, CENTRALIZED = "PF", "PC"
 MACHINES = ("SVM", "Cascade SVM")
 LEARNERS = {FEDERATED: "federated", CENTRALIZED: "centralized"}
@@ -72,7 +56,7 @@ Pair = dict[str, Found]
 """Runs of a setting by learner."""
 
 
-def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
+def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
     """Published numbers with ours, or a comparison of both learners.
 
     Spread and n are over replicates, each with its own split.
@@ -83,7 +67,9 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
         return _machines(runs, pairs)
     if number == "learners":
         return pd.DataFrame([_compared(setting, pair) for setting, pair in pairs.items()])
-    return beside(published(__file__, number), lambda cell: _answers(cell, pairs), readings_tried("parsimonious"))
+    return answered(
+        published("parsimonious", number), lambda cell: _answers(cell, pairs), readings_tried("parsimonious")
+    )
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
@@ -122,8 +108,8 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
             axes.margins(y=0.1)
         if 0.0 in curve:  # the paper prints a share of the samples sent to the centralized learner
             everything = curve[0.0][CENTRALIZED].run.summary["sent_samples"].mean()
-            costs = [cell["value"] for cell in _printed(dataset, "communication_cost_vs_centralized")]
-            costs += [100 - cell["value"] for cell in _printed(dataset, "communication_reduction_vs_centralized")]
+            costs = [cell.number for cell in _printed(dataset, "communication_cost_vs_centralized")]
+            costs += [100 - cell.number for cell in _printed(dataset, "communication_reduction_vs_centralized")]
             points = [(0.0, cost / 100 * everything) for cost in costs]
             crosses(panels[2], points, LEARNERS[FEDERATED], look_of(FEDERATED))
         panels[2].set_ylim(bottom=0)
@@ -136,8 +122,8 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
             printed = _printed(dataset, "accuracy")
             learners = {words: name for name, words in LEARNERS.items()}
             for cell in printed:
-                look = look_of(learners[cell["algorithm"]])
-                crosses(axes, [(PUBLISHED_PARTICIPANTS, cell["value"])], cell["algorithm"], look)
+                look = look_of(learners[cell.algorithm])
+                crosses(axes, [(PUBLISHED_PARTICIPANTS, cell.number)], cell.algorithm, look)
             axes.set_xticks([*sorted(curve), *[PUBLISHED_PARTICIPANTS] * bool(printed)])
         axes.set_xlabel("training samples of all agents" if dataset == "ellipses" else "participants, an agent each")
         axes.set_title(f"{title}\nγ = {OVER_SIZE[dataset]:g}", fontsize="medium")
@@ -232,13 +218,13 @@ def _compared(setting: Setting, pair: Pair) -> dict[str, object]:
 
 def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
     """Our answer with ten participants, or with all available ones if the paper has all 51."""
-    mine = {setting: pair for setting, pair in pairs.items() if setting.dataset == cell["dataset"]}
-    if cell["metric"] == "accuracy":
+    mine = {setting: pair for setting, pair in pairs.items() if setting.dataset == cell.dataset}
+    if cell.metric == "accuracy":
         curve = {setting.size: pair for setting, pair in mine.items() if _on_curve(setting, over_gamma=False)}
         if not curve:
             return []
         most = max(curve)
-        learner = {words: name for name, words in LEARNERS.items()}[cell["algorithm"]]
+        learner = {words: name for name, words in LEARNERS.items()}[cell.algorithm]
         one = curve[most][learner]
         # Answer with other, and fewer, participants than in the paper: shown, but not evidence.
         words = f"{most} participants available; {one.switch}"
@@ -247,7 +233,7 @@ def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
     answers = []
     for pair in found.values():
         share = _sent_percent(pair)
-        values = share if cell["metric"] == "communication_cost_vs_centralized" else 100 - share
+        values = share if cell.metric == "communication_cost_vs_centralized" else 100 - share
         answers.append(pair[FEDERATED].answer(values))
     return answers
 
@@ -296,7 +282,7 @@ def _sent_percent(pair: Pair) -> "pd.Series[float]":
 
 
 def _printed(dataset: str, metric: str) -> list[Cell]:
-    return [cell for cell in published(__file__, "text") if (cell["dataset"], cell["metric"]) == (dataset, metric)]
+    return [cell for cell in published("parsimonious", "text") if (cell.dataset, cell.metric) == (dataset, metric)]
 
 
 def _space() -> Figure:

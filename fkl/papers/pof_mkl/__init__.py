@@ -3,28 +3,16 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 
 from fkl.config.experiments import readings_tried, variants
+from fkl.papers.cells import AS_PUBLISHED, AS_STATED, Answer, Cell, answered, published
 from fkl.papers.our_runs import Found, find, of_cell, require_found
 from fkl.papers.panels import dataset_panels
-from fkl.papers.published import AS_PUBLISHED, AS_STATED, Answer, Cell, beside, published
 from fkl.report.colours import looks_of
 from fkl.report.figures import band, crosses, spread_over, sweep
 from fkl.runs.finished_runs import FinishedRun
 
-TITLE = "POF-MKL (Ghari and Shen 2022)"
-TABLES = {
-    "1": "mean squared error and run time of a client",
-    "2": "mean squared error and its spread over 20 sets of random features",
-    "3": "cumulative regret in hindsight and its spread over clients",
-}
-WIDE = dict.fromkeys("123", (("algorithm", "setting"), ("metric", "dataset")))
-"""Rows and columns of the printed tables."""
-FIGURES = {"1": "regret over rounds", "2": "regret against the exploration rate"}
-MARKED = ("1", "2")
-"""Figures with published values, as crosses."""
 LINEAR = "linear comparator"
 TABLE = ("pof_mkl/table1", "pof_mkl/table1_as_published", "pof_mkl/switches")
 FIGURE = {"1": "pof_mkl/table1_as_published", "2": "pof_mkl/figure2"}
@@ -37,7 +25,7 @@ PRINTED_XI = 1.0
 DATASETS = ("naval", "uji", "air", "wec")
 
 
-def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
+def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
     """Published cells with ours, one row for each setting of the switches that was run.
 
     Spread and n are over replicates in tables 1 and 2, over clients in table 3. Tables 2 and 3 also show the published
@@ -51,9 +39,9 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
         ours = []
         for one in of_cell(found, cell):
             count, summary = one.run.replicates, one.run.summary
-            if cell["metric"] == "mse":
+            if cell.metric == "mse":
                 ours.append(one.answer(summary["mse"], count))
-            elif cell["metric"] == "runtime_per_client":  # replicates run together, so their times have no spread
+            elif cell.metric == "runtime_per_client":  # replicates run together, so their times have no spread
                 ours.append(replace(one.answer(summary["runtime_per_client_s"], count), spread=np.nan))
             else:
                 ours.append(_over_clients(one, "regret_hindsight"))
@@ -61,17 +49,17 @@ def table(number: str, runs: list[FinishedRun]) -> pd.DataFrame:
                     linear = replace(_over_clients(one, "regret_linear"), reading=f"{one.variant}, {LINEAR}")
                     ours.append(replace(linear, switch=f"{one.switch}; regret_linear"))
         order = [AS_STATED, *named, ""]
+        if number == "2":
+            scale = float(cell.unit) * np.sqrt(ROUNDS)
+            ours = [replace(one, more={"mse_over_root_of_rounds": one.ours / scale}) for one in ours]
         return sorted(ours, key=lambda answer: (order.index(answer.reading), answer.switch))
 
-    cells = published(__file__, "3" if number == "3" else "1")
+    cells = published("pof_mkl", "3" if number == "3" else "1")
     if number == "2":  # the paper also prints table 2's means in table 1; those with a spread are table 2
-        cells = [{**cell, "follows_from": "Table 1"} for cell in cells if cell["spread"] == cell["spread"]]
+        cells = [replace(cell, table="2", follows_from="Table 1") for cell in cells if not np.isnan(cell.spread)]
     if number == "3":  # its spread is over clients
-        cells = [{**cell, "sd": np.nan} for cell in cells]
-    result = beside(cells, answers, readings_tried("pof_mkl"))
-    if number == "2":
-        return result.assign(mse_over_root_of_rounds=result["ours"] / np.sqrt(ROUNDS))
-    return result
+        cells = [replace(cell, sd=np.nan) for cell in cells]
+    return answered(cells, answers, readings_tried("pof_mkl"))
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
@@ -120,9 +108,8 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
 
 def _printed_regret(dataset: str, algorithm: str, setting: str) -> list[float]:
     """Table 3's regret after all rounds."""
-    key = dataset, algorithm, setting
-    cells = published(__file__, "3")
-    return [cell["value"] for cell in cells if (cell["dataset"], cell["algorithm"], cell["setting"]) == key]
+    cells = published("pof_mkl", "3")
+    return [cell.number for cell in cells if cell.key[:3] == (dataset, algorithm, setting)]
 
 
 def _over_clients(found: Found, column: str) -> Answer:

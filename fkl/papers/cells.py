@@ -1,0 +1,518 @@
+"""A printed number, and what becomes of it: ours by each reading of the paper, whether they agree, what is shown.
+
+A `Cell` goes through four steps: `published` reads it, `answered` adds our answers and tests them, and
+`fkl.papers.evidence.Evidence` judges it with the paper's other cells; `fkl.papers.tables` shows it.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fkl.papers import equivalence
+from fkl.papers.equivalence import AGREES, CANNOT_TELL, DIFFERS, Equivalence
+from fkl.report.compare.statistics import half_width
+from fkl.screen.units import RAISED, word
+from fkl.screen.units import number as with_digits
+
+KEY = ["dataset", "algorithm", "setting", "metric"]
+"""What identifies a cell of a table."""
+COLUMNS = [*KEY, "unit", "published", "ours", "spread", "n"]
+COLUMNS += ["difference_percent", "verdict", "within_percent", "why", "reading", "switch", "rounding"]
+COLUMNS += ["of", "published_n", "follows_from", "published_spread"]
+"""Columns of a table of published cells, for programs.
+
+verdict, within_percent, why
+    From `fkl.papers.equivalence`; all points of a curve have the curve's verdict.
+of, published_n
+    Number of replicates, where n counts those with a value, and number of runs in the printed mean.
+follows_from
+    The other cell from which a cell without its own evidence follows.
+"""
+
+TIMES = ("s", "min")
+"""Units of times. They have no verdict, because times depend on the machine and the implementation."""
+AS_STATED, AS_PUBLISHED = "as stated", "as published"
+"""Readings of a paper: its literal text, and its text with every change that its numbers are known to need."""
+PREVIEW = "preview, "
+"""Prefix of the reading of a run with fewer replicates than the paper's. It is shown, but is not evidence."""
+NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A mark of an answer or of a cell: its name in the style sheet, a sign that needs no colour, its meaning."""
+
+    name: str
+    sign: str
+    words: str
+
+
+ANSWERS = {
+    AGREES: Mark("near", "✓", AGREES),
+    DIFFERS: Mark("far", "✗", DIFFERS),
+    CANNOT_TELL: Mark("inside", "?", CANNOT_TELL),
+}
+"""Marks of an answer, by verdict."""
+
+ONE = Mark("near", "✓", "agrees by the one reading")
+OTHER = Mark("close", "v", "agrees by another reading only")
+UNCLEAR = Mark("inside", "?", "cannot tell")
+SPREAD = Mark("inside", "∈", "cannot tell: only inside a variant's spread")
+DIFFERENT = Mark("far", "✗", "differs by every reading that was run")
+FOLLOWS = Mark("time", "=", "follows from other cells or from the method")
+EARLY = Mark("preview", "p", "preview: fewer replicates than the paper's")
+MISSING = Mark("missing", "–", "not run")
+TIME = Mark("time", "t", "run time, no verdict")
+
+COUNTED = (ONE, OTHER, UNCLEAR, SPREAD, DIFFERENT)
+"""Evidence: data are available, there are as many runs as in the paper, and another outcome was possible."""
+OUTCOMES = (*COUNTED, FOLLOWS, EARLY, MISSING, TIME)
+"""Possible outcomes of a cell."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Our result with one setting for a cell.
+
+    Parameters
+    ----------
+    switch : str
+        Settings of the run where the protocol has more than one reading.
+    ours, spread : float
+        Mean and standard deviation, in units of 1, and in those of the cell once it has the answer.
+    n : int
+        Number of values.
+    reading : str
+        `AS_STATED` for the paper's text, a name of its variants, or empty, which is shown but not evidence.
+    preview : bool
+        Whether there are fewer replicates or splits than in the paper.
+    values : tuple of float
+        Values of the replicates; a replicate that never reaches the target has a lower bound.
+    replicates : int
+        Number of replicates, with and without a value; 0 if all have one.
+    runs : int
+        Number of runs in the printed mean; 1 if the paper does not say.
+    exact : bool
+        Whether nothing is random; one replicate is then complete.
+    run : str
+        Digest of its run.
+    more : mapping
+        Further columns of the table.
+    test : Equivalence, optional
+        With the printed number; None for run times and bounds.
+    of_curve : str
+        Verdict on the whole curve, if the cell is a point of one.
+    """
+
+    switch: str
+    ours: float = np.nan
+    spread: float = np.nan
+    n: int = 0
+    reading: str = ""
+    preview: bool = False
+    values: tuple[float, ...] = ()
+    replicates: int = 0
+    runs: int = 1
+    exact: bool = False
+    run: str = ""
+    more: Mapping[str, float] = field(default_factory=dict)
+    test: Equivalence | None = None
+    of_curve: str = ""
+
+    @classmethod
+    def from_values(
+        cls,
+        switch: str,
+        values: "pd.Series[float]",
+        reading: str = "",
+        replicates: int = 1,
+        of: int | None = None,
+        run: str = "",
+    ) -> "Answer":
+        """Mean and standard deviation of some values.
+
+        Parameters
+        ----------
+        switch, reading : str
+        values : Series
+        replicates : int
+            The paper's own number of them, or of splits.
+        of : int, optional
+            Number of our replicates behind the values, if it is not one each.
+        run : str
+            Digest of their run.
+        """
+        preview = (len(values) if of is None else of) < replicates
+        moments = float(values.mean()), float(values.std(ddof=1)), len(values)
+        return cls(switch, *moments, reading, preview, tuple(map(float, values)), runs=replicates, run=run)
+
+    @property
+    def ran(self) -> bool:
+        """Whether there is a number."""
+        return not np.isnan(self.ours)
+
+    @property
+    def named(self) -> str:
+        """Its reading, and whether it is a preview."""
+        return PREVIEW * self.preview + self.reading if self.reading else ""
+
+    @property
+    def evidence(self) -> bool:
+        """Whether it counts: its reading has a name, and enough replicates."""
+        return bool(self.reading) and not self.preview
+
+    @property
+    def verdict(self) -> str:
+        """`AGREES`, `DIFFERS` or `CANNOT_TELL`; empty without a test."""
+        return self.of_curve or (self.test.outcome if self.test is not None else "")
+
+    @property
+    def why(self) -> str:
+        """The verdict in words."""
+        if self.test is None:
+            return ""
+        return f"this point {self.test.outcome}: {self.test.why}" if self.of_curve else self.test.why
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A printed number with our answers.
+
+    Parameters
+    ----------
+    paper, table : str
+    dataset, algorithm, setting, metric : str
+        Its place in the table.
+    unit : str
+        A power of ten, such as 1e-3, a unit of times, % or nothing.
+    value : float or str
+        The printed number; a bound, such as >900, keeps its printed form.
+    spread : float
+        Printed spread; NaN without.
+    rounding : float
+        Half a unit of the last digit.
+    sd : float, optional
+        Printed standard deviation over runs, if it is not the spread.
+    curve : str
+        Name of a curve, if the cell is a point of one; all points of a curve share its verdict.
+    follows_from : str
+        Cell from which it follows; it is then no evidence of its own.
+    answers : tuple of Answer
+        Ours, that of the paper's text first; empty if nothing was run.
+    verdicts : mapping of str to str
+        By reading, if its run is evidence.
+    mark : Mark, optional
+        Its outcome; None for a bound.
+    one_reading, decided_by : str
+        The paper's one reading as this cell has it, and the reading behind its mark.
+    """
+
+    paper: str
+    table: str
+    dataset: str
+    algorithm: str
+    setting: str
+    metric: str
+    unit: str
+    value: float | str
+    spread: float = np.nan
+    rounding: float = 0.0
+    sd: float | None = None
+    curve: str = ""
+    follows_from: str = ""
+    answers: tuple[Answer, ...] = ()
+    verdicts: Mapping[str, str] = field(default_factory=dict)
+    mark: Mark | None = None
+    one_reading: str = AS_STATED
+    decided_by: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """`KEY`."""
+        return self.dataset, self.algorithm, self.setting, self.metric
+
+    @property
+    def claim(self) -> tuple[str, ...]:
+        """What the points of a curve share; a printed number is alone."""
+        return self.table, self.dataset, self.algorithm, self.metric, self.curve, "" if self.curve else self.setting
+
+    @property
+    def number(self) -> float:
+        """The printed number; NaN for a bound."""
+        return self.value if isinstance(self.value, float) else np.nan
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether only a bound is printed."""
+        return isinstance(self.value, str)
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is a run time."""
+        return self.unit in TIMES
+
+    @property
+    def apart(self) -> Mark | None:
+        """Why it is not counted; None if it is."""
+        if self.is_time:
+            return TIME if self.answers else MISSING
+        if self.verdicts:
+            return FOLLOWS if self.follows_from else None
+        return EARLY if any(one.preview and one.reading for one in self.answers) else MISSING
+
+    def read_as(self, reading: str, builds_on: Mapping[str, str]) -> str:
+        """A reading; if it has no run of its own here, the one on which it builds."""
+        while reading not in self.verdicts and reading != AS_STATED:
+            reading = builds_on.get(reading, AS_STATED)
+        return reading
+
+    def by(self, reading: str, builds_on: Mapping[str, str]) -> str:
+        """The verdict by one reading."""
+        return self.verdicts.get(self.read_as(reading, builds_on), "")
+
+    def outcome(self, reading: str, builds_on: Mapping[str, str]) -> Mark:
+        """Its outcome with this reading of the paper."""
+        if self.apart is not None:
+            return self.apart
+        if self.by(reading, builds_on) == AGREES:
+            return ONE
+        found = {*self.verdicts.values()}
+        if AGREES in found:
+            return OTHER
+        if CANNOT_TELL in found:
+            return UNCLEAR if self.verdicts.get(AS_STATED) == CANNOT_TELL else SPREAD
+        return DIFFERENT
+
+    def judged(self, reading: str, builds_on: Mapping[str, str], order: Sequence[str]) -> "Cell":
+        """With its mark by this reading of the paper, and the reading behind the mark, the first in this order."""
+        if self.is_bound and not self.is_time:
+            return replace(self, one_reading=reading)
+        mark, one = self.outcome(reading, builds_on), self.read_as(reading, builds_on)
+        wanted = AGREES if mark == OTHER else CANNOT_TELL if mark in (SPREAD, UNCLEAR) else None
+        names = sorted(self.verdicts, key=[*order, *self.verdicts].index)
+        decided = next((name for name in names if self.verdicts[name] == wanted), one)
+        return replace(self, mark=mark, one_reading=one, decided_by=decided)
+
+    @property
+    def shown(self) -> Answer | None:
+        """Our number by the reading behind the mark, or else by another; None if nothing was run."""
+        ran = [one for one in self.answers if one.ran]
+        return next((one for one in ran if one.named == self.decided_by), ran[0] if ran else None)
+
+    def answer(self, reading: str) -> Answer | None:
+        """Our number by one reading; a preview if there is nothing else."""
+        for like in (reading, PREVIEW + reading):
+            for one in self.answers:
+                if one.ran and one.named == like:
+                    return one
+        return None
+
+    @property
+    def described(self) -> Answer | None:
+        """Our number by the paper's text."""
+        return self.answer(AS_STATED)
+
+    @property
+    def by_one(self) -> Answer | None:
+        """Our number by the one reading of the paper."""
+        return self.answer(self.one_reading)
+
+    @property
+    def published(self) -> str:
+        """The number as it is printed."""
+        return self.value if isinstance(self.value, str) else self.written(self.value)
+
+    def written(self, value: float, ours: bool = False) -> str:
+        """A number with the decimals of the printed one; our times, which may be far smaller, with two digits."""
+        if np.isnan(value):
+            return ""
+        if ours and self.is_time:
+            return with_digits(value, 2)
+        return word(value) if self._decimals is None else f"{value:,.{self._decimals}f}"
+
+    def interval(self, answer: Answer) -> str:
+        """Half of the 95 % interval of our number over replicates; empty for one value, and if nothing varies."""
+        if len(answer.values) < 2 or not answer.spread > 0:
+            return ""
+        half = half_width(np.array(answer.values))
+        return self.written(half) if half >= 10.0 ** -(self._decimals or 0) else f"{half:.1g}"
+
+    @property
+    def place(self) -> str:
+        """Setting and metric for people."""
+        return ", ".join(filter(None, (setting_in_words(self.setting), metric_in_words(self.metric))))
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each answer, with `COLUMNS` and what answers have more."""
+        there: Any = self.answers or [Answer(f"{NOT_RUN}: no finished run on {self.dataset}")]
+        return [{**self._row(one), **one.more} for one in there]
+
+    def _row(self, one: Answer) -> dict[str, Any]:
+        # the difference of ours to ">900" is unknown
+        known = not isinstance(self.value, str) and self.value
+        return dict(zip(KEY, self.key, strict=True)) | {
+            "unit": self.unit,
+            "published": self.value,
+            "ours": one.ours,
+            "spread": one.spread,
+            "n": one.n,
+            "difference_percent": 100 * (one.ours / float(self.value) - 1) if known else np.nan,
+            "verdict": one.verdict,
+            "within_percent": one.test.within if one.test is not None else np.nan,
+            "why": one.why,
+            "reading": one.named,
+            "switch": one.switch,
+            "rounding": self.rounding,
+            "of": one.replicates or one.n,
+            "published_n": one.runs,
+            "follows_from": self.follows_from,
+            "published_spread": self.spread,
+        }
+
+    def compared(self, answer: Answer, tried: int) -> Equivalence | None:
+        """The test of one of its answers; None for run times, bounds and missing runs.
+
+        Parameters
+        ----------
+        answer : Answer
+        tried : int
+            Readings of the paper that were tried.
+        """
+        values = np.array(answer.values)
+        if not len(values) or isinstance(self.value, str) or self.is_time:
+            return None
+        deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0 if answer.exact else np.nan
+        whole = 100 - self.value if (self.metric, self.unit) == ("accuracy", "%") else None  # the share of errors
+        theirs = self.value, self.rounding, answer.runs, self.spread if self.sd is None else self.sd
+        failed = (answer.replicates or answer.n) - answer.n
+        return Equivalence(*theirs, float(values.mean()), deviation, len(values), tried, whole, failed)
+
+    @property
+    def _decimals(self) -> int | None:
+        """Decimals of the printed number, from half a unit of its last digit."""
+        return max(0, round(-np.log10(2 * self.rounding))) if self.rounding > 0 else None
+
+
+def published(paper: str, table: str | None = None) -> list[Cell]:
+    """Cells of one table, or of all, from a paper's published.csv; none if it has no such file."""
+    return [cell for cell in _file(paper) if table in (None, cell.table)]
+
+
+@cache
+def _file(paper: str) -> tuple[Cell, ...]:
+    file = Path(__file__).parent / paper / "published.csv"
+    if not file.exists():
+        return ()
+    rows: Any = pd.read_csv(file, dtype={"table": str, "value": str}, keep_default_na=False).to_dict("records")
+    return tuple(
+        Cell(
+            **row
+            | {
+                "value": row["value"] if row["value"].startswith(("<", ">")) else float(row["value"]),
+                "spread": float(row["spread"] or "nan"),
+                "rounding": rounding(row["value"]),
+            }
+        )
+        for row in rows
+    )
+
+
+def rounding(printed: str) -> float:
+    """Half a unit of the last digit of a printed number: 0.05 of ``1.2``, which may be all from 1.15 to 1.25."""
+    digits = re.fullmatch(r"[+-]?\d+(?:\.(\d*))?", printed)
+    return 0.5 * 10.0 ** -len(digits[1] or "") if digits else 0.0
+
+
+def answered(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]], tried: int = 1) -> list[Cell]:
+    """Cells with our answers, each in the unit of its cell, and with its test.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+    answers : callable
+        Our answers for a cell, that of the paper's text first.
+    tried : int
+        Readings of the paper that were tried.
+    """
+    made = []
+    for cell in cells:
+        scale = float(cell.unit) if cell.unit.startswith("1e") else 1.0
+        ours = [
+            replace(
+                one,
+                ours=one.ours / scale,
+                spread=one.spread / scale,
+                values=tuple(np.array(one.values, dtype=float) / scale),
+            )
+            for one in answers(cell)
+        ]
+        made.append(replace(cell, answers=tuple(ours)))
+    return tested(made, tried)
+
+
+def tested(cells: Sequence[Cell], tried: int) -> list[Cell]:
+    """Cells with the test of each answer, and the verdicts of their readings."""
+    tests = [[replace(one, test=cell.compared(one, tried), of_curve="") for one in cell.answers] for cell in cells]
+    curves = defaultdict(list)
+    for at, cell in enumerate(cells):
+        for number, one in enumerate(cell.answers if cell.curve else ()):
+            curves[cell.claim, one.named, one.switch].append((at, number))
+    for points in curves.values():
+        several = [tests[at][number] for at, number in points]
+        compared = [one.test for one in several if one.test is not None]
+        if len(compared) == len(several):
+            outcome = equivalence.curve(compared, np.column_stack([one.values for one in several]))
+            for at, number in points:
+                tests[at][number] = replace(tests[at][number], of_curve=outcome)
+    verdicts: dict[object, dict[str, str]] = {}
+    for at, cell in enumerate(cells):
+        mine = verdicts.setdefault(cell.claim, {})
+        for one in tests[at]:
+            if one.verdict and one.evidence:
+                mine.setdefault(one.reading, one.verdict)
+    return [replace(cell, answers=tuple(tests[at]), verdicts=verdicts[cell.claim]) for at, cell in enumerate(cells)]
+
+
+def frame(cells: Iterable[Cell]) -> pd.DataFrame:
+    """A table of cells for programs, with a row for each cell and answer."""
+    rows = [row for cell in cells for row in cell.rows]
+    more = dict.fromkeys(name for row in rows for name in row if name not in COLUMNS)
+    return pd.DataFrame(rows, columns=[*COLUMNS, *more])
+
+
+def metric_in_words(metric: str) -> str:
+    """A metric with its name in papers.
+
+    Examples
+    --------
+    >>> metric_in_words("test_mse"), metric_in_words("runtime_per_client")
+    ('test MSE', 'run time per client')
+    """
+    words = metric.replace("runtime", "run time").split("_")
+    return " ".join(one.upper() if one in ("mse", "rse") else one for part in words for one in part.split(" "))
+
+
+def setting_in_words(setting: str) -> str:
+    """A setting in the notation of papers.
+
+    Examples
+    --------
+    >>> setting_in_words("M=1;D=100"), setting_in_words("train_mse<=18e-4")
+    ('M=1, D=100', 'train MSE ≤ 18 × 10⁻⁴')
+    """
+    words = setting.replace(";", ", ").replace("<=", " ≤ ").replace("_", " ")
+    words = re.sub(r"\bmse\b", "MSE", words)
+    return re.sub(r"(?<=\d)(e-?\d+)\b", lambda power: f" {unit_in_words('1' + power[1])}", words)
+
+
+def unit_in_words(unit: str) -> str:
+    """A power of ten as it is printed; other units as they are."""
+    return f"× 10{str(int(unit[2:])).translate(RAISED)}" if unit.startswith("1e") else unit

@@ -1,0 +1,258 @@
+"""A paper's table as it is printed: a sheet for each metric, with ours below each printed number, and what they say."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pandas as pd
+
+from fkl.basics.environment import variable
+from fkl.basics.errors import plural
+from fkl.config import experiments
+from fkl.data import registry
+from fkl.data.store import Store
+from fkl.papers.cells import (
+    ANSWERS,
+    AS_STATED,
+    COUNTED,
+    DIFFERENT,
+    EARLY,
+    KEY,
+    MISSING,
+    TIME,
+    Cell,
+    Mark,
+    frame,
+    metric_in_words,
+    setting_in_words,
+    unit_in_words,
+)
+from fkl.papers.equivalence import AGREES
+from fkl.papers.evidence import Evidence
+from fkl.screen.messages import say
+from fkl.screen.sheet import BEST, Column, Sheet
+from fkl.screen.sheet import Cell as Shown
+
+Layout = tuple[Sequence[str], Sequence[str]]
+"""Columns of `KEY` that form the rows of a printed table, and those that form its columns."""
+DEFAULT: Layout = (("dataset", "algorithm", "setting"), ("metric",))
+"""Layout of a table that the paper does not print as one."""
+LARGER_IS_BETTER = ("accuracy", "communication_reduction_vs_centralized")
+PUBLISHED = "published"
+
+
+def declared(paper: str, number: str) -> dict[str, Any]:
+    """A table as the paper's experiments.yaml declares it."""
+    found: dict[str, Any] = experiments.of_paper(paper).get("tables", {}).get(number, {})
+    return found
+
+
+def layout(paper: str, number: str) -> Layout | None:
+    """Rows and columns of a printed table; None if it is not printed as one."""
+    told = declared(paper, number)
+    return (told["rows"], told["columns"]) if "rows" in told else None
+
+
+def sheets(evidence: Evidence, number: str, times: bool = False) -> list[Sheet]:
+    """The numbers of one table that were run, or its run times: a sheet for each metric in the printed layout."""
+    cells = [cell for cell in evidence.judged(number) if cell.is_time == times]
+    metrics = dict.fromkeys(cell.metric for cell in cells if cell.shown is not None)
+    return [_sheet(evidence, number, [cell for cell in cells if cell.metric == metric]) for metric in metrics]
+
+
+def _sheet(evidence: Evidence, number: str, cells: list[Cell]) -> Sheet:
+    """The rows and columns of one metric in which something was run."""
+    first, ran = cells[0], [cell for cell in cells if cell.shown is not None]
+    sides = layout(evidence.paper, number) or DEFAULT
+
+    def place(cell: Cell) -> tuple[str, str]:
+        row, column = (
+            ", ".join(setting_in_words(part) for name in side if name != "metric" and (part := getattr(cell, name)))
+            for side in sides
+        )
+        return row, column
+
+    rows, columns = (
+        [side for side in dict.fromkeys(place(cell)[k] for cell in cells) if side in {place(cell)[k] for cell in ran}]
+        for k in (0, 1)
+    )
+    best = _best(ran, lambda cell: place(cell)["algorithm" in sides[0]])
+    shown = {place(cell): _shown(cell, cell in best) for cell in cells}
+    metric = metric_in_words(first.metric)
+    heading = f"{metric} ({unit_in_words(first.unit)})" if first.unit else metric
+    title = experiments.of_paper(evidence.paper).get("title", evidence.paper)
+    about = f"{title}, table {number}, {heading}. Printed, and below it ours: the mean over"
+    about += f" {_replicates(ran)} replicates and half of its 95 % interval (Student's t), by the reading that decides"
+    about += " whether it agrees."
+    missing = ", ".join(sorted(not_run(evidence, number)))
+    return Sheet(
+        [Column(heading), *(Column(column or metric, number=True) for column in columns)],
+        [[Shown(row), *(shown.get((row, column), Shown("")) for column in columns)] for row in rows],
+        heading,
+        about + f" Not run: {missing}." * bool(missing),
+        label=f"{evidence.paper}-{number}-{re.sub('[^a-z]+', '-', metric.lower()).strip('-')}",
+        ruled=range(1, len(rows)),
+    )
+
+
+def _shown(cell: Cell, best: bool) -> Shown:
+    """The printed number above ours, with its mark; times and bounds have none."""
+    if cell.shown is None:
+        return Shown("–", above=cell.published)
+    mark = cell.mark if cell.mark not in (None, TIME) else Mark("", "", "")
+    ours, half = cell.written(cell.shown.ours, ours=True), cell.interval(cell.shown)
+    return Shown(ours, BEST * best, mark.sign, half, cell.published, mark.name)
+
+
+def _best(ran: list[Cell], line: Callable[[Cell], str]) -> list[Cell]:
+    """Our best number in each line with more than one."""
+    lines: dict[str, list[Cell]] = {}
+    for cell in ran:
+        lines.setdefault(line(cell), []).append(cell)
+    largest = ran[0].metric in LARGER_IS_BETTER
+    return [(max if largest else min)(cells, key=_ours) for cells in lines.values() if len(cells) > 1]
+
+
+def _ours(cell: Cell) -> float:
+    return np.nan if cell.shown is None else cell.shown.ours
+
+
+def _replicates(ran: list[Cell]) -> str:
+    counts = sorted({len(cell.shown.values) for cell in ran if cell.shown is not None})
+    return " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+
+
+def not_run(evidence: Evidence, number: str) -> Counter[str]:
+    """Number of cells of one table without runs, by data set."""
+    return Counter(cell.dataset for cell in evidence.judged(number) if cell.shown is None)
+
+
+def latex(evidence: Evidence, number: str) -> str:
+    """A float for each metric, without run times if there is something else."""
+    return "\n".join(sheet.latex() for sheet in sheets(evidence, number) or sheets(evidence, number, times=True))
+
+
+def readings(cells: Sequence[Cell]) -> Sheet:
+    """A row for each answer to the cells, with its verdict, for who wants to know all."""
+    ran = [(cell, one, row) for cell in cells for one, row in zip(cell.answers, cell.rows, strict=False) if one.ran]
+    told = [name for name in frame(cells) if name not in (*KEY, "unit")]
+    sheet = Sheet.from_frame(pd.DataFrame([row for *_, row in ran], columns=told), "")
+    at, rows = told.index("difference_percent"), []
+    for (cell, one, _), texts in zip(ran, sheet.rows, strict=True):
+        row = [Shown(f"{cell.algorithm} on {cell.dataset}, {cell.place}"), *texts]
+        if one.verdict:
+            mark = ANSWERS[one.verdict]
+            row[1 + at] = row[1 + at]._replace(mark=mark.sign, kind=mark.name)
+        rows.append(row)
+    return Sheet([Column("published cell"), *sheet.columns], rows)
+
+
+def wide(cells: Sequence[Cell], layout: Layout) -> pd.DataFrame:
+    """The cells in the paper's layout, with our numbers below the published ones, for programs.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+    layout : (rows, columns)
+
+    Returns
+    -------
+    DataFrame
+        One row for each printed row and reading: first `PUBLISHED`, then each named reading with runs. Among answers
+        with the same reading only the first is shown.
+    """
+    rows, columns = layout
+    grid: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
+    for cell in cells:
+        of_row = grid.setdefault(tuple(getattr(cell, key) for key in rows), {PUBLISHED: {}})
+        name = " ".join(getattr(cell, key) for key in columns if getattr(cell, key))
+        column = f"{name} ({cell.unit})" if cell.unit else name
+        of_row[PUBLISHED].setdefault(column, cell.value)
+        for one in cell.answers:
+            if one.reading and one.ran:
+                of_row.setdefault(one.named, {}).setdefault(column, one.ours)
+    lines = [
+        {**dict(zip(rows, row, strict=True)), "reading": reading, **numbers}
+        for row, by_reading in grid.items()
+        for reading, numbers in by_reading.items()
+    ]
+    return pd.DataFrame(lines)
+
+
+def show(title: str, evidence: Evidence, number: str) -> None:
+    """Print a paper's table in its layout: one sentence, the sheets, their marks, and what was not run."""
+    say(click.style(title, bold=True), verdict(evidence, number))
+    for sheet in [*sheets(evidence, number), *sheets(evidence, number, times=True)]:
+        say("")
+        sheet.show()
+    say("", *(click.style(line, dim=True) for line in _legend(evidence, number)), *_missing(evidence, number))
+
+
+def verdict(evidence: Evidence, number: str) -> str:
+    """One sentence: the share of a table's numbers that agree as described, among those that were run.
+
+    All points of a curve share one verdict, and count once.
+    """
+    marks = evidence.tally(number)
+    counted = _counted(evidence, number)
+    if not counted:
+        if EARLY in marks:
+            return "No verdict: our runs have fewer replicates than the paper's."
+        if {*marks} <= {MISSING}:
+            return "No verdict: nothing was run."
+        return "No verdict: run times alone." if {*marks} <= {TIME, MISSING} else "No verdict: nothing to compare."
+    described = sum(cell.by(AS_STATED, evidence.builds_on) == AGREES for cell in counted)
+    some = sum(AGREES in cell.verdicts.values() for cell in counted)
+    differ = marks.get(DIFFERENT, 0)
+    rest = {
+        "by another reading": some - described,
+        "by none that was run": differ,
+        "undecided": len(counted) - some - differ,
+    }
+    others = "; ".join(f"{count} {words}" for words, count in rest.items() if count)
+    what = "curve" if all(cell.curve for cell in counted) else "number"
+    first = f"{described} of {plural(len(counted), what)} that were run come out as described"
+    return f"{first}{'; ' * bool(others)}{others}."
+
+
+def _counted(evidence: Evidence, number: str) -> list[Cell]:
+    """A cell of each claim of a table that is evidence."""
+    return [claim[0] for claim, mark in evidence.outcomes if claim[0].table == number and mark in COUNTED]
+
+
+def _legend(evidence: Evidence, number: str) -> Iterator[str]:
+    """What the sheets show, and the meanings of their marks."""
+    ran = [cell for cell in evidence.judged(number) if cell.shown is not None]
+    if ran:
+        marks = dict.fromkeys(cell.mark for cell in ran if cell.mark not in (None, TIME))
+        below = "published, and below it ours ± half of its 95 % interval"
+        yield " · ".join([below, *(f"{mark.sign} {mark.words}" for mark in marks)])
+    if counted := _counted(evidence, number):
+        run = {reading for cell in counted for reading in cell.verdicts}
+        many = _replicates(ran)
+        yield f"{len(run)} of {plural(len(evidence.readings), 'reading')} were run, with {many} replicates"
+        if evidence.reading != AS_STATED:
+            yield f"the one reading is “{evidence.reading}”: all readings are in the files"
+
+
+def _missing(evidence: Evidence, number: str) -> Iterator[str]:
+    """Number of missing numbers by data set, with the reason if the data are not available."""
+    counts = not_run(evidence, number)
+    unobtainable = experiments.of_paper(evidence.paper).get("unobtainable", {})
+    why = {name: unobtainable.get(name) or _to_fetch(name) for name in counts}
+    if at_hand := [f"{count} of {name}" for name, count in counts.items() if not why[name]]:
+        yield f"not run: {', '.join(at_hand)}"
+    for name, count in counts.items():
+        if why[name]:
+            yield f"not run: {count} of {name} ({why[name]})"
+
+
+def _to_fetch(name: str) -> str:
+    """How to get a data set that is not available; empty if it is."""
+    store = Store(Path(variable("FKL_DATA", "data")))
+    lacking = name in registry.names() and any(store.find(file) is None for file in registry.dataset(name).files)
+    return f"data not available: fkl data fetch {name}" if lacking else ""
