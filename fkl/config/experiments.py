@@ -1,11 +1,11 @@
 """The papers' experiments and their choices, in one file per paper, experiments.yaml.
 
-Such a file declares the paper: `title`, and by number its `tables` (title, and the keys of the printed rows and
-columns) and `figures` (title, and whether published values are `marked` in it); `no_cells` says why nothing can be
-compared, and `unobtainable` why a data set is not available. Six parts say what is run. `options` has groups of choices
-as in conf/, each a configuration without a package (``+graph_omkl/data=concrete``). `experiments` has the choices of
-the group `experiment`. `variants` has the changes of
-each reading of the paper other than its text. `builds_on` names the reading whose runs another reading uses if it has
+Such a file declares the paper: `title`, `datasets` of its experiments, and by number its `tables` (title, and the keys
+of the printed rows and columns) and `figures` (title, and whether published values are `marked` in it); `no_cells` says
+why nothing can be compared, and `unobtainable` why a data set is not available. Six parts say what is run. `options`
+has groups of choices as in conf/, each a configuration without a package (``+graph_omkl/data=concrete``). `experiments`
+has the choices of the group `experiment`. `variants` has the changes of each reading of the paper other than its text.
+`builds_on` names the reading whose runs another reading uses if it has
 none of its own. `readings_tried` is the number of readings that were tried, named or not. `tried` names the item of
 differences.md about cells that differ. Some keys of a choice are not configuration:
 
@@ -74,6 +74,11 @@ def builds_on(paper: str) -> dict[str, str]:
 def readings_tried(paper: str) -> int:
     """Number of readings of a paper that were tried, including its text and those without a name."""
     return int(of_paper(paper).get("readings_tried", 1))
+
+
+def datasets(paper: str) -> list[str]:
+    """Data sets of a paper's experiments."""
+    return list(of_paper(paper)["datasets"])
 
 
 def tried(paper: str) -> dict[str, str]:

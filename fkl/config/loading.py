@@ -70,20 +70,22 @@ def resolved(config: dict[str, Any]) -> dict[str, Any]:
         plain: Any = OmegaConf.to_container(needed, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
         raise FklError(f"{error.full_key}: {str(error).splitlines()[0]}") from None
-    return deepcopy(config) | plain
+    return deepcopy(config) | {name: node for name, node in plain.items() if _is_open(str(config[name]))}
 
 
 def _with_interpolations(config: dict[str, Any], written: str) -> dict[str, Any]:
     """The part of a configuration that OmegaConf needs, because it takes long for each key.
 
-    Nodes with interpolations, those that they name, single values, and the data set, which resolvers of fkl ask for.
+    Nodes with interpolations, those that they name, single values, and what the resolvers of fkl ask for.
     """
-    named = " ".join(re.findall(r"\$\{[^}]*", written))
-    return {
+    named = re.findall(r"\w+", " ".join(re.findall(r"\$\{[^}]*", written)))
+    needed = {
         name: node
         for name, node in config.items()
-        if not isinstance(node, dict | list) or name in ("dataset", *re.findall(r"\w+", named)) or _is_open(str(node))
+        if not isinstance(node, dict | list) or name in named or _is_open(str(node))
     }
+    dataset = config.get("dataset")
+    return ({"dataset": {"_target_": dataset.get("_target_")}} if isinstance(dataset, dict) else {}) | needed
 
 
 def _is_open(text: str) -> bool:

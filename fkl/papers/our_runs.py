@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from fkl.basics.errors import FklError
 from fkl.config import identity
-from fkl.config.experiments import experiments, variants
+from fkl.config.experiments import datasets, experiments, variants
 from fkl.papers.cells import AS_STATED, Answer, Cell
 from fkl.papers.jobs import Job, jobs
 from fkl.runs.finished_runs import EndedRun, FinishedRun
@@ -137,7 +137,11 @@ def find(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[Found]:
 
 def of_a_paper(run: EndedRun, papers: Iterable[str]) -> bool:
     """Whether a run belongs to an experiment of these papers, with any number of replicates."""
-    return any(_identity(run.config, FREE) in _jobs_by_identity(tuple(experiments(paper)), FREE) for paper in papers)
+    return any(
+        _identity(run.config, FREE) in _jobs_by_identity(tuple(experiments(paper)), FREE)
+        for paper in papers
+        if run.dataset in datasets(paper)  # else nothing needs to be composed
+    )
 
 
 @cache

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from markupsafe import Markup
 
 IN_SHORT = "In short."
 """Bold beginning of the paragraph that the summary of the page shows."""
@@ -72,9 +73,9 @@ def render(markdown: str, anchor: str, level: int) -> Prose:
     return Prose(html(rest), in_short, [group for group in groups if group.items])
 
 
-def inline(markdown: str) -> str:
+def inline(markdown: str) -> Markup:
     """One line of Markdown as HTML."""
-    return str(MarkdownIt("commonmark", {"html": False}).renderInline(markdown))
+    return Markup(MarkdownIt("commonmark", {"html": False}).renderInline(markdown))
 
 
 def _without_first_heading(tokens: list[Token]) -> list[Token]:

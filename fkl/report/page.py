@@ -10,12 +10,10 @@ from typing import ClassVar
 
 import click
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from fkl import __version__, papers
 from fkl.basics.errors import FklError, plural
-from fkl.basics.files import whole_file, write_text
+from fkl.basics.files import write_text
 from fkl.config import experiments
 from fkl.data.store import Store
 from fkl.papers import Table, tables
@@ -24,9 +22,9 @@ from fkl.papers.evidence import Claim, Evidence, shares_table
 from fkl.papers.our_runs import of_a_paper
 from fkl.report import markdown as prose
 from fkl.report.compare import Comparison, compare_runs
-from fkl.report.embedded_images import Picture, embedded
+from fkl.report.html import TEMPLATES, Picture, picture
 from fkl.report.run_rows import DataSource, add_pictures, data_source, environments, failures, run_views
-from fkl.runs.finished_runs import Collected, DivergedRun, FinishedRun, collect, legible
+from fkl.runs.finished_runs import Collected, DivergedRun, FinishedRun, collect
 from fkl.runs.metrics import main_metric
 from fkl.screen import units
 from fkl.screen.messages import say, warning
@@ -37,15 +35,6 @@ SHOWN = {
     "by_some_reading": "by some", "not": "not", "cannot_tell": "unclear",
 }  # fmt: skip
 """Columns of the shares in the terminal, with headings for a width of 80; their file has all columns."""
-
-MARKUP = Environment(
-    loader=PackageLoader("fkl.report"),
-    autoescape=True,
-    finalize=lambda value: value if hasattr(value, "__html__") else legible(str(value)),
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
 
 
 @dataclass(frozen=True)
@@ -235,41 +224,6 @@ class ComparedView:
         return [*self.made.verdicts, *self.made.remarks]
 
 
-class Beside:
-    """Files next to the page, in the folder ``report``; none if the page is a single file.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the page.
-    single : bool
-        Whether the page contains pictures and runs.
-    """
-
-    def __init__(self, folder: Path, single: bool) -> None:
-        self.folder, self.single = folder, single
-        self.pictures: dict[str, bytes] = {}
-
-    def source(self, picture: Picture, above: str = "report/") -> str:
-        """Address of a picture, for a page with the folder below ``above``."""
-        if self.single:
-            return picture.uri
-        self.pictures[picture.name] = picture.png
-        return above + picture.name
-
-    def write(self, details: str) -> None:
-        """Write the pictures and the page of the runs, and remove pictures of former pages."""
-        if self.single:
-            return
-        for name, png in self.pictures.items():
-            with whole_file(self.folder / name, durable=False) as stream:
-                stream.write(png)
-        write_text(self.folder / "runs.html", details)
-        for file in self.folder.glob("[!.]*.png"):
-            if file.name not in self.pictures:
-                file.unlink(missing_ok=True)
-
-
 def write_page(outputs: Path, store: Store, single: bool = False) -> None:
     """Make all tables and figures again, and the page with them; print its path and the number of agreeing cells.
 
@@ -288,18 +242,17 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> None:
     while known != len(found.broken):  # what one table cannot be made of is in none
         known = len(found.broken)
         add_pictures(pictures, found)
-        views = [_paper(paper, found, outputs, store) for paper in papers.PAPERS]
+        # only own runs: missing runs of papers do not matter
+        wanted = not found.runs or any(of_a_paper(run, papers.PAPERS) for run in found.runs)
+        views = [_paper(paper, found, outputs, store) for paper in papers.PAPERS] if wanted else []
         total = added_up(views)
         of_papers = bool({*total} - {MISSING, EARLY}) or any(_shows(view) for view in views)
         compared = _compared(found, of_papers, outputs)
     found.warn()
     runs = found.runs
-    shown = (
-        views if of_papers or EARLY in total or not runs else []
-    )  # only own runs: missing runs of papers do not matter
+    shown = views if of_papers or EARLY in total or not runs else []
     names = sorted({run.dataset for run in runs} | {source.name for view in shown for source, _ in view.not_run})
     shares = shares_table(view.evidence for view in shown)
-    beside = Beside(outputs / "report", single)
     words = {
         "papers": shown,
         "outcomes": [outcome for outcome in OUTCOMES if outcome != TIME],
@@ -316,18 +269,20 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> None:
         "failures": failures(outputs),
         "version": __version__,
         "now": datetime.now(UTC),
-        "source": beside.source,
-        **HELPERS,
+        "inline": prose.inline,
+        "source": lambda one: one.source(None if single else outputs),
     }
-    page = MARKUP.get_template("page.html").render(words)
-    beside.write(MARKUP.get_template("runs.html").render(words))
-    path = outputs / "report.html"
+    page = TEMPLATES.get_template("page.html").render(words)
+    path, details = outputs / "report.html", outputs / "report"
     write_text(path, page)
+    if not single:
+        words |= {"source": lambda one: one.source(details)}
+        write_text(details / "runs.html", TEMPLATES.get_template("runs.html").render(words))
     if not (outputs / "runs").exists():
         warning(f"{outputs / 'runs'}: no such folder, so there is no run to show; fkl run makes it")
     said = f"{path}: {plural(len(runs), 'run')}, {units.bytes_of(len(page.encode()))}"
     if not single:
-        said += f"; pictures and details of runs in {beside.folder}"
+        said += f"; details of runs in {details}"
     say(said)
     if not shares.empty:
         title = "Printed numbers and curves that agree with ours"
@@ -363,7 +318,7 @@ def _compared(found: Collected, of_papers: bool, outputs: Path) -> list[Compared
             make = partial(_written, folder, lost)
             made, files = papers.made_of(f"comparison by {metric}", make, Collected(several))
             about = f"{metric} of {', '.join(made.pivot.methods)} on {', '.join(made.pivot.datasets)}"
-            shown = {file.stem: embedded(file, f"{file.stem}: {about}") for file in files if file.suffix == ".png"}
+            shown = {file.stem: picture(file, f"{file.stem}: {about}") for file in files if file.suffix == ".png"}
             views.append(ComparedView(made, shown, _below(outputs, files)))
     for run in runs:
         run.forget()
@@ -420,8 +375,8 @@ def _figure(paper: str, number: str, title: str, found: Collected, outputs: Path
     except FklError as error:
         return FigureView(anchor, number, title, _instead(error))
     files = papers.save_figure(contents, paper, number, outputs)
-    picture = embedded(files[0], f"{title}. {_curves(files[-1])}")
-    return FigureView(anchor, number, title, "", picture, _below(outputs, files))
+    shown = picture(files[0], f"{title}. {_curves(files[-1])}")
+    return FigureView(anchor, number, title, "", shown, _below(outputs, files))
 
 
 def _instead(error: FklError) -> str:
@@ -438,14 +393,6 @@ def _curves(file: Path) -> str:
     named = [name for name in curves["curve"].unique() if not name.startswith("_")]
     panels = [name for name in curves["panel"].unique() if name]
     return f"Panels: {', '.join(panels) or 'one'}. Curves: {', '.join(named)}."
-
-
-HELPERS = {
-    "typeset": units.typeset,
-    "inline": lambda markdown: Markup(prose.inline(markdown)),
-    "units": units,
-}
-"""Template filters for numbers and Markdown."""
 
 
 def _below(outputs: Path, files: list[Path]) -> tuple[str, ...]:

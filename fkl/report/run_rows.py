@@ -1,7 +1,6 @@
 """Content of the page about each run, and about the machines, packages and data of all runs."""
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -15,7 +14,7 @@ from fkl.data import registry
 from fkl.data.baselines import CONSTANTS
 from fkl.data.store import DataFile, Store
 from fkl.report.compare.labels import flat, key_values, varying
-from fkl.report.embedded_images import REDUCED, Picture, embedded
+from fkl.report.html import SMALL, Picture, picture
 from fkl.runs.command import SHORT, verdict
 from fkl.runs.finished_runs import Collected, FinishedRun, entries
 from fkl.runs.metrics import main_metric
@@ -46,7 +45,7 @@ class RunView:
     own : str
         The keys by which it differs from the other runs of its algorithm and data set.
     pictures : list of Picture
-        Its figures, reduced.
+        Its figures.
     """
 
     run: FinishedRun
@@ -159,24 +158,15 @@ class DataSource:
 
 
 def add_pictures(pictures: dict[Path, list[Picture]], found: Collected) -> None:
-    """Add the reduced figures of runs by their folders; a run with an unreadable figure counts as broken."""
-    with ThreadPoolExecutor() as pool:  # Pillow releases the GIL while it reads, reduces and writes
-        while new := [run for run in found.runs if run.folder not in pictures]:  # an older run may replace it
-            for run, made in zip(new, pool.map(_pictures, new), strict=True):
-                if isinstance(made, FklError):
-                    found.leave_out(run, str(made))
-                else:
-                    pictures[run.folder] = made
-
-
-def _pictures(run: FinishedRun) -> list[Picture] | FklError:
-    """The reduced figures of a run, or the error in one of them."""
-    files = [run.folder / name for name in sorted(run.provenance["files"]) if name.endswith(".png")]
-    about = f"{run.algorithm} on {run.dataset}"
-    try:
-        return [embedded(file, f"{about}: {file.stem}", REDUCED) for file in files]
-    except FklError as error:
-        return error
+    """Add the figures of runs by their folders; a run with an unreadable figure counts as broken."""
+    while new := [run for run in found.runs if run.folder not in pictures]:  # an older run may replace it
+        for run in new:
+            about = f"{run.algorithm} on {run.dataset}"
+            files = [run.folder / name for name in sorted(run.provenance["files"]) if name.endswith(".png")]
+            try:
+                pictures[run.folder] = [picture(file, f"{about}: {file.stem}", SMALL) for file in files]
+            except FklError as error:
+                found.leave_out(run, str(error))
 
 
 def run_views(runs: Iterable[FinishedRun], pictures: dict[Path, list[Picture]]) -> list[RunView]:

@@ -16,7 +16,9 @@ from fkl.config.digest import NOT_RESULTS
 from fkl.data.store import Store
 from fkl.papers.cells import EARLY, KEY, MISSING, Cell, published
 from fkl.papers.evidence import shares_table
-from fkl.report.page import HELPERS, MARKUP, PaperView, added_up, paper_view, table_view
+from fkl.report.html import TEMPLATES
+from fkl.report.markdown import inline
+from fkl.report.page import PaperView, added_up, paper_view, table_view
 from fkl.runs.finished_runs import Collected, FinishedRun, collect
 
 PAGE, CELLS = "index.html", "cells.csv"
@@ -58,12 +60,12 @@ def write_site(folder: Path, names: Sequence[str], outputs: Path, store: Store) 
         "runs": sorted(cited, key=lambda run: (run.dataset, run.algorithm, run.digest)),
         "commands": commands,
         "cells_file": CELLS,
+        "inline": inline,
         "details": "",
         "version": __version__,
         "now": datetime.now(UTC),
-        **HELPERS,
     }
-    page = MARKUP.get_template("site.html").render(words)
+    page = TEMPLATES.get_template("site.html").render(words)
     write_text(folder / PAGE, page)
     write_text(folder / CELLS, _table(flat, commands).to_csv(index=False, lineterminator="\n", float_format="%.10g"))
     answered = sum(bool(_runs(cell)) for cell in flat)

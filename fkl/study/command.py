@@ -9,6 +9,13 @@ from fkl.basics.files import whole_file, write_text
 from fkl.screen.messages import say
 from fkl.study.answer import Answer, lines
 from fkl.study.plan import Plan
+from fkl.study.registered import stamp
+
+FIGURES = {
+    "error-against-bytes": "Error of each method against the bytes that its clients send, a panel for each data set",
+    "differences": "Difference of the errors of each pair of methods with its interval, on each data set",
+}
+"""Figures of a study, and what they show."""
 
 
 def command(
@@ -81,9 +88,9 @@ def show(answer: Answer) -> None:
 
 def write(answer: Answer) -> list[Path]:
     """Write the page, tables, figure and LaTeX, and name the files."""
+    from fkl.report.html import TEMPLATES, picture
     from fkl.study import paper, tables
     from fkl.study.figure import draw, draw_differences
-    from fkl.study.page import page
 
     plan, folder = answer.plan, answer.plan.folder
     frame = tables.errors(answer.judged)
@@ -103,14 +110,26 @@ def write(answer: Answer) -> list[Path]:
     for path, text in zip(files, contents.values(), strict=True):
         write_text(path, text)
     differences = {style: draw_differences(answer, style) for style in ("screen", "paper")}
-    for name, figure in {"error-against-bytes": drawn["paper"], "differences": differences["paper"]}.items():
-        for suffix in {".png", ".pdf"} & {*figure}:
-            files.append(folder / f"{name}{suffix}")
-            with whole_file(files[-1]) as stream:
-                stream.write(figure[suffix])
+    pictures = {}
+    for name, styles in {"error-against-bytes": drawn, "differences": differences}.items():
+        for style, suffix in {"screen": ".png", "paper": ".pdf"}.items():
+            if suffix in styles[style]:
+                files.append(folder / f"{name}{suffix}")
+                with whole_file(files[-1]) as stream:
+                    stream.write(styles[style][suffix])
+        if ".png" in styles["screen"]:
+            pictures[name] = picture(folder / f"{name}.png", FIGURES[name])
     html = plan.file.with_suffix(".html")
-    pictures = [one.get(".png", b"") for one in (drawn["screen"], differences["screen"])]
-    write_text(html, page(answer, named, *pictures))
+    words = {
+        "answer": answer,
+        "plan": plan,
+        "sheets": named,
+        "marks": tables.ABOUT_MARKS,
+        "stamp": stamp(plan),
+        "pictures": pictures,
+        "source": lambda one: one.source(html.parent),
+    }
+    write_text(html, TEMPLATES.get_template("study.html").render(words))
     if (folder / "plan.yaml").resolve() != plan.file.resolve():
         shutil.copyfile(plan.file, folder / "plan.yaml")
     return [html, *files]

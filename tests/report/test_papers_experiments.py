@@ -59,6 +59,14 @@ def test_every_published_cell_has_a_job(paper: str) -> None:
     assert {cell.key[:3] for cell in published(paper) if cell.dataset not in UNOBTAINABLE} == known
 
 
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_data_sets_of_a_papers_experiments_are_declared(paper: str) -> None:
+    """A run on other data is none of the paper's, which is then not looked up."""
+    nodes = [job.config["dataset"] for name in experiments.experiments(paper) for job in jobs(name)]
+    each = {str(node): node for node in nodes}
+    assert {instantiate(node, "dataset").name for node in each.values()} == {*experiments.datasets(paper)}
+
+
 def _key(job: Job) -> tuple[str, str, str]:
     dataset = {key: value for key, value in job.config["dataset"].items()}
     label = get_class(job.config["algo"]["_target_"]).label

@@ -1,7 +1,6 @@
 """Parts of the page: verdicts, words, prose and pictures."""
 
 import base64
-import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_rgb
-from PIL import Image
 
+from fkl.basics.errors import FklError
 from fkl.config import experiments
 from fkl.papers import PAPERS, differences
 from fkl.papers.cells import (
@@ -35,8 +33,8 @@ from fkl.papers.cells import published as read_published
 from fkl.papers.evidence import Evidence, shares_table
 from fkl.papers.tables import layout, wide
 from fkl.report import markdown as prose
-from fkl.report.embedded_images import REDUCED, embedded
-from fkl.report.figures import COLOURS, spread_over
+from fkl.report.figures import spread_over
+from fkl.report.html import SMALL, picture
 from fkl.report.run_rows import in_words
 from fkl.screen.sheet import Sheet
 from fkl.screen.units import percent, typeset, word
@@ -317,19 +315,21 @@ def test_a_band_says_how_many_replicates_it_is_over() -> None:
 
 
 @pytest.mark.drawn
-def test_reduced_pictures_keep_the_colours_of_thin_lines(tmp_path: Path) -> None:
-    """The usual way to few colours makes blue and green one; a legend is then no use."""
+def test_a_picture_is_linked_where_it_lies(tmp_path: Path) -> None:
+    """By a relative address without signs that mean something in one; or as a whole, in a single page."""
+    file = tmp_path / "a run <1>" / "mse.png"
+    file.parent.mkdir()
     figure, axes = plt.subplots(figsize=(5.6, 4.2))
-    for height, colour in enumerate(COLOURS):
-        axes.plot([0, 1], [height, height], color=colour)
-    figure.savefig(tmp_path / "lines.png", dpi=150)
+    axes.plot([0, 1])
+    figure.savefig(file, dpi=150)
     plt.close(figure)
-    picture = embedded(tmp_path / "lines.png", "lines", REDUCED)
-    assert (picture.width, picture.height) == (300, 225)
-    pixels = np.array(Image.open(io.BytesIO(base64.b64decode(picture.uri.partition(",")[2]))).convert("RGB")) / 255
-    nearest = [np.abs(pixels - to_rgb(colour)).max(axis=-1).min() for colour in COLOURS]
-    assert max(nearest) < 0.15
-    assert len(picture.uri) < 20_000
+    one = picture(file, "lines", SMALL)
+    assert (one.width, one.height) == (300, 225)
+    assert one.source(tmp_path / "report") == "../a%20run%20%3C1%3E/mse.png"
+    assert base64.b64decode(one.source(None).partition(",")[2]) == file.read_bytes()
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(FklError, match=r"mse\.png: not a picture that can be shown"):
+        picture(file, "lines")
 
 
 def test_provenance_in_words() -> None:

@@ -133,13 +133,7 @@ def test_a_job_that_its_launcher_lost_is_said_and_the_search_goes_on(tmp_path, c
             None,
             f"hydra/sweeper=optuna: needs optuna, which comes with {install_hint('sweeps')}",
         ),
-        (("report",), "jinja2", "fkl.report.page", f"report: needs jinja2, which comes with {install_hint('report')}"),
-        (
-            ("report",),
-            "PIL",
-            "fkl.report.embedded_images",
-            f"report: needs PIL, which comes with {install_hint('report')}",
-        ),
+        (("report",), "jinja2", "fkl.report.html", f"report: needs jinja2, which comes with {install_hint('report')}"),
     ],
 )
 def test_an_extra_that_is_missing_is_named(fkl, tmp_path, monkeypatch, words, module, reader, said):

@@ -1,0 +1,71 @@
+"""Pages of fkl: their templates, and the pictures that they link."""
+
+import base64
+import os
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from fkl.basics.errors import FklError
+from fkl.runs.finished_runs import legible
+from fkl.screen import units
+
+FULL, SMALL = 1500, 300
+"""Largest width in CSS pixels of a figure, and of a run's."""
+PER_CSS_PIXEL = 2
+"""Screens of phones have two or three pixels per CSS pixel."""
+MOST_PIXELS = 50_000_000
+"""Ten times the size of the largest figure."""
+BEGINNING, END = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"IEND\xaeB`\x82"
+"""First and last bytes of a PNG."""
+
+TEMPLATES = Environment(
+    loader=PackageLoader("fkl.report"),
+    autoescape=True,
+    finalize=lambda value: value if hasattr(value, "__html__") else legible(str(value)),
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+TEMPLATES.globals |= {"typeset": units.typeset, "units": units}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A PNG file, its size in CSS pixels, and its description for readers who cannot see it."""
+
+    file: Path
+    width: int
+    height: int
+    alt: str
+
+    def source(self, page: Path | None) -> str:
+        """Its address for a page in this folder; the whole picture if there is none."""
+        if page is None:
+            return "data:image/png;base64," + base64.b64encode(self.file.read_bytes()).decode()
+        return quote(Path(os.path.relpath(self.file, page)).as_posix())
+
+
+def picture(file: Path, alt: str, widest: int = FULL) -> Picture:
+    """A PNG file as a picture, at most `widest` CSS pixels wide.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        If it is not a whole PNG, or too large to be shown.
+    """
+    data = file.read_bytes()
+    if not (data.startswith(BEGINNING) and data.endswith(END) and zlib.crc32(data[12:29]) == _number(data[29:33])):
+        raise FklError(f"{file.name}: not a picture that can be shown")
+    wide, high = _number(data[16:20]), _number(data[20:24])
+    if not 0 < wide * high <= MOST_PIXELS:
+        raise FklError(f"{file.name}: not a picture that can be shown ({wide} x {high} pixels)")
+    width = min(wide // PER_CSS_PIXEL, widest)
+    return Picture(file, width, round(high * width / wide), alt)
+
+
+def _number(data: bytes) -> int:
+    return int.from_bytes(data, "big")
