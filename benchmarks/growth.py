@@ -11,7 +11,6 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-from tabulate import tabulate
 
 from benchmarks.floor import random_stream
 from fkl.algorithms.decentralized.consensus import Dkla
@@ -27,6 +26,7 @@ from fkl.kernels import Dictionary
 from fkl.kernels.threads import at_most
 from fkl.network import Network
 from fkl.network.topology import connected
+from fkl.screen.sheet import Sheet
 
 STEPS = np.geomspace(1, 100, 5)
 RUNS = 3
@@ -148,7 +148,7 @@ def main() -> None:
             rows.append((name, letter, values[0], values[-1], *ends, *grown))
             print(*rows[-1], file=sys.stderr, flush=True)
         print(f"{name}: {', '.join(f'{letter} = {value}' for letter, value in usual.items())}\n")
-    print(tabulate(rows, HEADINGS, "pipe", disable_numparse=True))
+    Sheet.from_rows(HEADINGS, rows).show("markdown")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from literal import decentralized, omkl_gf, pof_mkl, raker
 from literal.common import frequencies
-from tabulate import tabulate
 
 from benchmarks import coke, graph_omkl
 from benchmarks import pof_mkl as bench_pof_mkl
@@ -20,6 +19,7 @@ from benchmarks.floor import random_stream, seconds
 from fkl.algorithms.decentralized.consensus import Dkla
 from fkl.basics.random_streams import Role, Streams
 from fkl.engines.base import make_world
+from fkl.screen.sheet import Sheet
 
 Timed = tuple[Case, Callable[[], float]]
 """A case, and the estimated seconds of its complete transcription."""
@@ -77,7 +77,8 @@ def main() -> None:
             figures = f"{np.median(ours):.3g}", f"{np.median(slow):.3g}", f"{np.median(slow / ours):.0f}"
             rows.append((case.name, case.shape, *figures))
             print(" ".join(rows[-1]), flush=True)
-    print(tabulate(rows, ("method", "case", "fkl, s", "literal, s", "literal / fkl"), tablefmt="github"))
+    headings = "method", "case", "fkl, s", "literal, s", "literal / fkl"
+    Sheet.from_rows(headings, rows, numbers=range(2, 5)).show("markdown")
 
 
 if __name__ == "__main__":

@@ -4,11 +4,11 @@ import sys
 
 import numpy as np
 from scipy import stats
-from tabulate import tabulate
 
 from fkl.config import load
 from fkl.config.compose import compose
 from fkl.runs.prepare import prepare
+from fkl.screen.sheet import Sheet
 from fkl.theory.answer import answered, played
 from fkl.theory.base import Verdict
 
@@ -95,7 +95,7 @@ def main() -> None:
             bounds.append([name, bound, ", ".join(told), slope, f"{exponent:g}" if slope else ""])
         identities += [[name, identity, ", ".join(told)] for identity, told in same.items()]
     for headings, rows in ((BOUNDS, bounds), (IDENTITIES, identities)):
-        print(tabulate(rows, headings, "pipe", disable_numparse=True), "\n")
+        print(Sheet.from_rows(headings, rows).markdown)
 
 
 if __name__ == "__main__":
