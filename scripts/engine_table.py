@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from fkl.config import Run, engine
 from fkl.config.choices import Choices
+from fkl.config.loading import Run, engine
 from fkl.conformance import scenario
 from fkl.engines.base import why_not_at_sites
 from fkl.engines.rounds import simulate

@@ -31,11 +31,11 @@ from fkl import conf_folder
 from fkl.basics.errors import FklError, key_prefix
 from fkl.basics.files import SEAL, write_arrays
 from fkl.basics.random_streams import Role, shared_generator
-from fkl.config import load
 from fkl.config.choices import read_mapping, read_text
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.data.encoder import Encoder
-from fkl.data.scale import Scale
+from fkl.data.problem import Scale
 from fkl.data.store import Store
 from fkl.data.table_file import TableFile
 from fkl.engines.checkpoint import Checkpoint
@@ -177,13 +177,13 @@ def _models() -> list[bytes]:
     learned = Learned(Linear(np.arange(2.0), number(1.0)), scale, np.ones(1, np.bool_))
     encoder = Encoder(("width", "colour"), {"colour": ("red", "blue")}, dates={})
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / model.FILE
+        file = Path(folder) / model.MODEL
         model.Model((learned,), encoder, model.About("pof_mkl", "file", ("here",), False)).save(file)
         return [file.read_bytes()]
 
 
 def _read_model(folder: Path, content: bytes) -> None:
-    read = model.load(_written(folder, model.FILE, content))
+    read = model.load(_written(folder, model.MODEL, content))
     with np.errstate(all="ignore"):
         read.predict(np.zeros((2, len(read.encoder.feature_names))))
 

@@ -29,9 +29,9 @@ import pandas as pd
 from recount import ledger_books_every_message
 
 from fkl.basics.errors import BadValue, BrokenPromiseError, FklError, plural
-from fkl.config import engine
 from fkl.config.choices import CONDITIONS, Choices
 from fkl.config.compose import compose
+from fkl.config.loading import engine
 from fkl.conformance.promises import PROMISES, Conformance, scenario, words_of_scenario
 from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from fkl import conf_folder
 from fkl.basics.random_streams import Role, shared_generator
-from fkl.config import instantiate
+from fkl.config.loading import instantiate
 from fkl.conformance import scenario
 from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare

@@ -10,8 +10,8 @@ import yaml
 from test_versions import ROOT, would_do
 
 from fkl.cli.commands import commands
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 STEPS = re.sub(r"\\\n", "", DOCKERFILE)

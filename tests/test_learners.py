@@ -9,8 +9,8 @@ import pytest
 
 import fkl
 from fkl.basics.errors import FklError
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.data.problem import Batch
 from fkl.engines.base import BY_ITSELF
 from fkl.engines.checkpoint import Checkpoint

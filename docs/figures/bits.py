@@ -12,8 +12,8 @@ from typing import Any
 from matplotlib.figure import Figure
 from PIL import Image
 
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare
 from fkl.wire.channel import UNITS

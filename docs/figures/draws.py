@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from fkl.basics.random_streams import Streams
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.engines.rounds import simulate
 from fkl.kernels.dictionary import DRAWS
 from fkl.runs.prepare import prepare

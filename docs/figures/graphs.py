@@ -10,8 +10,8 @@ from scipy.stats import t as student
 
 from fkl.algorithms.decentralized.coke import Coke
 from fkl.algorithms.decentralized.consensus import Cta, Dkla, LinkDkla, PushCta
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
 from fkl.network.topology import Failing, Gossip, Mobility

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 from fkl.conditions import wrap
 from fkl.conditions.late import LateLabels, LateUpdates
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.engines.base import Experiment
 from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare

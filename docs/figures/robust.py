@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from scipy.stats import t
 
 from fkl.basics.errors import FklError
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare
 

@@ -5,8 +5,8 @@ import sys
 import numpy as np
 from scipy import stats
 
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.runs.prepare import prepare
 from fkl.screen.sheet import Sheet
 from fkl.theory.answer import answered, played

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
 from fkl.basics.errors import FklError, require
 from fkl.basics.memory import require_memory
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
 from fkl.engines.base import make_world

@@ -11,8 +11,8 @@ from fkl.basics.errors import in_one_line, plural
 from fkl.basics.files import whole_file, writing
 from fkl.basics.memory import limited_to_free_memory
 from fkl.basics.random_streams import Role, shared_generator
-from fkl.config import Run, load
 from fkl.config.compose import compose
+from fkl.config.loading import Run, load
 from fkl.data.problem import Problem, Table
 from fkl.data.vertical import Vertical
 from fkl.screen.sheet import Sheet

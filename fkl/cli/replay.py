@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from fkl.basics.environment import variable
 from fkl.basics.errors import FklError, in_one_line
-from fkl.config import load
+from fkl.config.loading import load
 from fkl.engines.base import DivergedError
 from fkl.runs.finished_runs import CONFIG_FILE, FinishedRun, read_run
 from fkl.runs.folder import provenance

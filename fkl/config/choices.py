@@ -192,7 +192,7 @@ class Choices:
         """Whether there is a group with this name, or one that contains other groups."""
         if not _is_path(path):
             return False
-        return experiments.is_group(path) or any((folder / path).is_dir() for folder in self.folders)
+        return any((folder / path).is_dir() for folder in self.folders) or experiments.is_group(path)
 
     def read(self, path: str) -> Choice:
         """Read a choice.
@@ -202,11 +202,11 @@ class Choices:
         fkl.basics.errors.FklError
             If there is none with this name, or its file is not a configuration.
         """
-        if (node := experiments.choice(path)) is not None:
+        own, *others = [folder / f"{path}.yaml" for folder in self.folders] if _is_path(path) else [Path()]
+        if not own.is_file() and (node := experiments.choice(path)) is not None:
             config = dict(node)
             return Choice(path, "_global_", config.pop("defaults", []), config, is_paper_s=True)
-        files = [folder / f"{path}.yaml" for folder in self.folders] if _is_path(path) else []
-        found = next((file for file in files if file.is_file()), None)
+        found = next((file for file in (own, *others) if file.is_file()), None)
         if found is None:
             raise not_known(path, self.names(path.rpartition("/")[0]))
         text = read_text(found)

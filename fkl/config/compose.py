@@ -201,7 +201,7 @@ def compose(*words: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
     Returns
     -------
     dict
-        Plain data with unresolved interpolations; `fkl.config.load` checks it.
+        Plain data with unresolved interpolations; `fkl.config.loading.load` checks it.
 
     Raises
     ------

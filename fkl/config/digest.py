@@ -16,7 +16,6 @@ from typing import Any
 
 from fkl.config.choices import CONDITIONS
 from fkl.config.settings import Settings
-from fkl.data.table_layout import deciding
 
 NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective", "save_model", "figures", "logger")
 """Keys that change the place or speed of a run, but none of its numbers."""
@@ -29,6 +28,8 @@ def decisive(resolved: dict[str, Any], idle: Iterable[str] = ()) -> dict[str, An
     keys = {key: value for key, value in resolved.items() if key not in NOT_RESULTS}
     keys = {key: value for key, value in keys.items() if value is not None or key not in (*CONDITIONS, *WITHOUT_NULL)}
     if isinstance(keys.get("dataset"), dict) and isinstance(keys["dataset"].get("table"), dict):
+        from fkl.data.table_layout import deciding
+
         keys["dataset"] = deciding(keys["dataset"])
     network = keys.get("network")
     if isinstance(network, dict) and network.get("_target_") == "fkl.network.Network":  # null and 0 have no effect

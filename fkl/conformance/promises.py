@@ -24,8 +24,8 @@ from scipy.sparse import csr_array
 
 from fkl.basics.errors import BadValue, BrokenPromiseError
 from fkl.conditions.wrapped import WrappedStar
-from fkl.config import Run, load
 from fkl.config.compose import compose
+from fkl.config.loading import Run, load
 from fkl.conformance.identities import require_identities
 from fkl.conformance.isolated import require_absent_unchanged, require_parties_agree
 from fkl.conformance.models import require_model

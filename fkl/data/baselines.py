@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array
-from fkl.basics.large_arrays import empty
+from fkl.basics.memory import empty
 from fkl.data.problem import Problem
 
 if TYPE_CHECKING:

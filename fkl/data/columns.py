@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, shortened
-from fkl.data.encoder import BOOLEANS, codes
-from fkl.data.how_read import LIKE_NUMBER, Reading
+from fkl.data.encoder import BOOLEANS, LIKE_NUMBER, Reading, codes
 
 NAMES_SHOWN = 40
 LETTERS_SHOWN = 60

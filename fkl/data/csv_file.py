@@ -16,7 +16,7 @@ from fkl.basics.errors import FklError, plural
 from fkl.basics.memory import require_memory, shown_bytes
 from fkl.data import libsvm, own_file
 from fkl.data.columns import CellsOnDemand, Coded, Column, Columns, Place, WholeNumbers, checked_names, short
-from fkl.data.how_read import DECIMALS, DELIMITERS, Reading
+from fkl.data.encoder import DECIMALS, DELIMITERS, Reading
 from fkl.data.reading import exact_floats
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, in_one_line
-from fkl.basics.large_arrays import blocks, by_block
-from fkl.data.problem import Table
-from fkl.data.scale import Scale
+from fkl.basics.memory import blocks, by_block
+from fkl.data.problem import Scale, Table
 
 SCALINGS = ("unit_ball", "unit_box", "none")
 ALL = slice(None)

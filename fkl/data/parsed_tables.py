@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from fkl.basics.files import DAMAGE, CannotWriteError, read_sealed, write_sealed
 from fkl.data.columns import CellsOnDemand, Coded, Column, Columns, Place, WholeNumbers
-from fkl.data.how_read import Reading
+from fkl.data.encoder import Reading
 
 NAME = re.compile(r"[0-9a-f]{32}\.npz")
 LEAST, MOST = 1 << 20, 1 << 30
 """Bytes of a file that is worth keeping, and of a table that the cache has room for."""
-READER = ("columns", "csv_file", "encoder", "how_read", "libsvm", "own_file", "reading", "typed_file", "parsed_tables")
+READER = ("columns", "csv_file", "encoder", "libsvm", "own_file", "reading", "typed_file", "parsed_tables")
 """Modules on which the outcome depends."""
 
 

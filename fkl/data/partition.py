@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics import large_arrays
+from fkl.basics import memory
 from fkl.basics.errors import FklError, require
 from fkl.basics.keys import Keys, key
 from fkl.data.problem import Problem, Table
@@ -39,14 +39,14 @@ class Partition(Keys):
                 f"partition: the features of {table.where} are stored sparse, as partition=vertical takes only"
             )
         rows, present = self.dealt(table, rng)
-        site = large_arrays.zeros(len(rows), np.int64)
+        site = memory.zeros(len(rows), np.int64)
         if len(table.site_names) > 1:
             for k, (mine, seen) in enumerate(zip(rows, present, strict=True)):
                 site[k] = np.bincount(table.site[mine[seen]]).argmax()
         K, T = rows.shape
-        x, y = large_arrays.empty((T, K, table.x.shape[1])), large_arrays.empty((T, K))
-        here = large_arrays.empty((T, K), np.bool_)
-        for some in large_arrays.blocks(K, -(-large_arrays.ROWS // T)):
+        x, y = memory.empty((T, K, table.x.shape[1])), memory.empty((T, K))
+        here = memory.empty((T, K), np.bool_)
+        for some in memory.blocks(K, -(-memory.ROWS // T)):
             here[:, some] = used = present[some].T
             x[:, some] = np.where(used[:, :, None], table.x[rows[some].T], 0.0)
             y[:, some] = np.where(used, table.y[rows[some].T], 0.0)
@@ -90,7 +90,7 @@ class EqualShares(Partition):
         require(self.clients * rounds <= size, "clients", self.clients, allowed)
         _require_room(table, self.clients, rounds, "partition.clients or partition.rounds")
         rows = self.rows(table, rounds, rng)
-        used = large_arrays.empty(rows.shape, np.bool_)
+        used = memory.empty(rows.shape, np.bool_)
         used[...] = True
         return rows, used
 
@@ -113,7 +113,7 @@ class Iid(EqualShares):
     def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Blocks of the rows, which `rng` shuffles for ``shuffled`` only."""
         used = self.clients * rounds
-        rows = large_arrays.numbers(used if self.order == "consecutive" else len(table.y))
+        rows = memory.numbers(used if self.order == "consecutive" else len(table.y))
         if self.order == "shuffled":
             rng.shuffle(rows)
         return rows[:used].reshape(self.clients, rounds)
@@ -289,4 +289,4 @@ def _one_after_another(order: NDArray[np.int64], counts: NDArray[np.int64], roun
 def _require_room(table: Table, clients: int, rounds: int, keys: str) -> None:
     """Refuse streams that do not fit in memory: x and y with one place for each client and round, and presence."""
     needed = clients * rounds * (8 * (len(table.feature_names) + 2) + 1)
-    large_arrays.require_room(needed, f"the streams of {clients} clients over {rounds} rounds", keys)
+    memory.require_room(needed, f"the streams of {clients} clients over {rounds} rounds", keys)

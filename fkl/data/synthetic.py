@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics import large_arrays
+from fkl.basics import memory
 from fkl.basics.errors import require
 from fkl.basics.keys import Keys, key
 from fkl.basics.memory import require_memory
@@ -59,7 +59,7 @@ class Synthetic(Keys):
         """
         rows, sites = self.rows, self.sites
         needed = 8 * rows * (self.dimension + 2)
-        large_arrays.require_room(needed, f"the {rows} rows of {self.dimension} features", "dataset.rows")
+        memory.require_room(needed, f"the {rows} rows of {self.dimension} features", "dataset.rows")
         require_memory(sites * (16 * self.dimension + SITE_BYTES), f"the {sites} sites", "dataset.sites")
         values = 8 * min(rows, CHUNK_ROWS) * self.centres
         require_memory(values, f"the kernel values at {self.centres} centres", "dataset.centres")
@@ -67,8 +67,8 @@ class Synthetic(Keys):
         centres = rng.standard_normal((self.centres, self.dimension))
         directions = rng.standard_normal((self.sites, self.dimension))
         means = self.site_shift * directions / np.linalg.norm(directions, axis=1, keepdims=True)
-        site = large_arrays.by_block(lambda some: some * self.sites // self.rows, large_arrays.numbers(self.rows))
-        x, y = large_arrays.empty((self.rows, self.dimension)), large_arrays.empty(self.rows)
+        site = memory.by_block(lambda some: some * self.sites // self.rows, memory.numbers(self.rows))
+        x, y = memory.empty((self.rows, self.dimension)), memory.empty(self.rows)
         for start in range(0, self.rows, CHUNK_ROWS):
             here = slice(start, start + CHUNK_ROWS)
             x[here] = rng.standard_normal(x[here].shape) + means[site[here]]

@@ -22,8 +22,7 @@ from fkl.basics.memory import shown_bytes
 from fkl.data import csv_file, own_file, parsed_tables, typed_file
 from fkl.data.columns import Coded, Column, Columns, listed, short
 from fkl.data.csv_file import EXACT, require_rows
-from fkl.data.encoder import OTHER, WORDS_SHOWN, Cells, Encoder, days
-from fkl.data.how_read import DECIMALS, THOUSANDS, Reading
+from fkl.data.encoder import DECIMALS, OTHER, THOUSANDS, WORDS_SHOWN, Cells, Encoder, Reading, days
 from fkl.data.libsvm import LABEL
 from fkl.data.problem import Incomplete, Table
 from fkl.data.store import OPENERS, DataFile, Store

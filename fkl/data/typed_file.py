@@ -18,7 +18,7 @@ from fkl.basics.files import DAMAGE
 from fkl.basics.memory import limited_to_free_memory, shown_bytes
 from fkl.data import own_file
 from fkl.data.columns import Coded, Column, Columns, Place, checked_names, short
-from fkl.data.how_read import Reading
+from fkl.data.encoder import Reading
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from fkl.basics.errors import BadValue, require
 from fkl.basics.keys import Keys, key
 from fkl.data.encoder import Encoder
-from fkl.data.problem import COMPLETE, FOLDS, Incomplete, Table
-from fkl.data.scale import Scale
+from fkl.data.problem import COMPLETE, FOLDS, Incomplete, Scale, Table
 
 FEW_PARTIES = 8
 """Number of parties where the configuration gives none; with fewer features, there is one party a feature."""

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError
-from fkl.basics.large_arrays import by_block
+from fkl.basics.memory import by_block
 from fkl.basics.random_streams import Role, Streams
-from fkl.config import Run
+from fkl.config.loading import Run
 from fkl.contract.star import OnBatches
 from fkl.contract.world import Algorithm, Common, World, all_together
 from fkl.engines.checkpoint import CHECKPOINT, Checkpoint, Follower

@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics import large_arrays
+from fkl.basics import memory
 from fkl.basics.arrays import Array, parts, rebuilt
 from fkl.basics.errors import BadValue
 from fkl.conditions.wrapped import SumOnly
-from fkl.config import Run
+from fkl.config.loading import Run
 from fkl.contract.world import Common, Outcome, all_together
 from fkl.data.dealt_rows import is_judged
 from fkl.engines.base import Engine, Numba, why_not_a_part_at_a_time
@@ -83,7 +83,7 @@ class Stored:
     """What the clients of all parts hold, and what they have shown in this round, in large arrays."""
 
     def __init__(self, clients: int) -> None:
-        self.parts = [*large_arrays.blocks(clients, CLIENTS_A_PART)]
+        self.parts = [*memory.blocks(clients, CLIENTS_A_PART)]
         self._states: dict[int, Any] = {}
         self._held: dict[tuple[int, int], NDArray[np.uint8]] = {}
         self._shown: dict[str, NDArray[Any]] = {}
@@ -102,7 +102,7 @@ class Stored:
             key = len(arrays), place  # conditions have memory from the first round on
             if key not in self._held:  # the last part may have nearly twice as many clients as another
                 size = -(-array.nbytes // ALIGNED) * ALIGNED
-                self._held[key] = large_arrays.empty((len(self.parts) + 1, size), np.uint8)
+                self._held[key] = memory.empty((len(self.parts) + 1, size), np.uint8)
             held = self._held[key].reshape(-1)[number * self._held[key].shape[1] :]
             places.append(held[: array.nbytes].view(array.dtype).reshape(array.shape))
         # A method may return the array of one field as that of another
@@ -120,7 +120,7 @@ class Stored:
             if values is not None:
                 if name not in self._shown:
                     shape = (len(values), self.parts[-1].stop, *values.shape[2:])
-                    self._shown[name] = large_arrays.zeros(shape, values.dtype)
+                    self._shown[name] = memory.zeros(shape, values.dtype)
                 self._shown[name][:, some] = values
 
     def outcome(self) -> Outcome:
@@ -158,7 +158,7 @@ class Disk(Numba):
     @contextmanager
     def opened(self) -> Iterator[Engine]:
         """Put large arrays into files."""
-        with large_arrays.on_disk():
+        with memory.on_disk():
             yield self
 
     def channel(self, problem: Any, *given: Any) -> Channel:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fkl.basics.errors import FklError, in_one_line, requires_extra
 from fkl.conditions import OnMessages
-from fkl.config import Run
+from fkl.config.loading import Run
 from fkl.contract.world import Algorithm, World
 from fkl.data.dealt_rows import is_judged
 from fkl.engines.base import Engine, make_world

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fkl.basics import memory
 from fkl.basics.errors import TOO_LARGE, FklError
 from fkl.contract.world import World, Wrapped
-from fkl.data.scale import Scale
+from fkl.data.problem import Scale
 from fkl.engines.base import Alone, DivergedError, Experiment, NotFiniteError, make_world
 from fkl.engines.checkpoint import Checkpoint
 from fkl.kernels.functions import Function

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array
 from fkl.basics.files import CannotWriteError, DamagedError, read_sealed, write_sealed
-from fkl.basics.large_arrays import by_block, chosen, empty, spread, variance
+from fkl.basics.memory import by_block, chosen, empty, spread, variance
 from fkl.data.problem import Problem
 from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.dictionary import Dictionary

@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fkl.basics.errors import FklError
-from fkl.config import identity
+from fkl.config.digest import identity
 from fkl.config.experiments import datasets, experiments, variants
 from fkl.papers.cells import AS_STATED, Answer, Cell
 from fkl.papers.jobs import Job, jobs

@@ -10,8 +10,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, in_one_line, require
-from fkl.config import load as checked
 from fkl.config.compose import compose
+from fkl.config.loading import load as checked
 from fkl.runs.command import blocks
 from fkl.runs.finished_runs import FinishedRun, read_run
 from fkl.runs.model import Model

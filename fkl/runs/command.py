@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fkl.basics.errors import FklError, library_error, own_lines, plural, require
 from fkl.basics.files import CannotWriteError
-from fkl.config import Run, load
-from fkl.config.loading import OWN_TABLE
+from fkl.config.loading import OWN_TABLE, Run, load
 from fkl.data.baselines import CONSTANTS, not_beaten
 from fkl.engines.base import DivergedError
 from fkl.runs.metrics import MAIN, main_metric

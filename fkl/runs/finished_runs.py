@@ -17,7 +17,8 @@ import yaml
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, in_one_line, require
-from fkl.config import MOST_REPLICATES, NODES, identity
+from fkl.config.digest import identity
+from fkl.config.settings import MOST_REPLICATES, NODES
 from fkl.data.baselines import blown_up
 from fkl.runs.folder import DIVERGED, FAILED, LAST_FILE, damage, provenance, read_summary
 from fkl.screen.messages import warning

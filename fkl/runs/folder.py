@@ -33,10 +33,11 @@ from fkl.basics.files import (
     write_text,
     writing,
 )
-from fkl.config import Run
+from fkl.config.loading import Run
 from fkl.engines.checkpoint import CHECKPOINT
 from fkl.screen.messages import note
 
+MODEL = "model.npz"
 LAST_FILE = "provenance.json"
 FINISHED, FAILED, UNDER_WAY = "finished", "failed", "under way"
 """Values of `state` in provenance.json."""

@@ -11,8 +11,8 @@ import numpy as np
 
 from fkl.basics.errors import key_prefix, plural
 from fkl.basics.memory import limited_to_free_memory, peak_bytes
-from fkl.config import Run, engine, load
 from fkl.config.compose import compose
+from fkl.config.loading import Run, engine, load
 from fkl.engines.base import Experiment, make_world
 from fkl.engines.rounds import rehearse
 from fkl.kernels.threads import at_most

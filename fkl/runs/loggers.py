@@ -20,7 +20,8 @@ import yaml
 from fkl.basics.errors import FklError, requires_extra, with_own_line
 from fkl.basics.files import CannotWriteError, writing
 from fkl.basics.keys import Keys, key
-from fkl.config import Run, decisive
+from fkl.config.digest import decisive
+from fkl.config.loading import Run
 from fkl.engines.base import Experiment
 from fkl.engines.rounds import Chunk
 from fkl.runs.folder import read_summary

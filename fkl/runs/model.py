@@ -16,18 +16,17 @@ from fkl import __version__
 from fkl.basics.errors import BadValue, FklError, in_one_line, require
 from fkl.basics.files import DamagedError, read_arrays, sha256_of, whole_file, write_arrays
 from fkl.data.encoder import Encoder
-from fkl.data.scale import Scale
+from fkl.data.problem import Scale
 from fkl.engines.base import Experiment
 from fkl.engines.rounds import Learned
 from fkl.kernels.functions import KINDS, Classes, Function, Gaussian
-from fkl.runs.folder import FINISHED, provenance
+from fkl.runs.folder import FINISHED, MODEL, provenance
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 FAR = 10.0
 """Scaled samples with a larger feature are far outside: those that were learned from lie in [-1, 1]."""
-FILE = "model.npz"
 FORMAT = 2
 """Version of the file's format; files with another version are refused."""
 CLIENT = "client"
@@ -370,14 +369,14 @@ def load(path: str | Path) -> Model:
         If there is none, or it has changed since it was written.
     """
     folder = Path(path)
-    file = folder / FILE if folder.is_dir() else folder
+    file = folder / MODEL if folder.is_dir() else folder
     if not folder.exists():
         raise FklError(f"{folder}: not the folder of a run (it does not exist)")
     if folder.is_dir():
         told = provenance(folder)
         if told.get("state") != FINISHED:
             raise FklError(f"{folder}: not the folder of a finished run")
-        digest = told["files"].get(FILE) if isinstance(told.get("files"), dict) else None
+        digest = told["files"].get(MODEL) if isinstance(told.get("files"), dict) else None
         if digest is None:
             raise FklError(f"{folder}: a run without a model; the same command with save_model=true adds it")
     try:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from numba.core import event
@@ -13,7 +13,7 @@ from tqdm import tqdm
 from fkl.basics.errors import in_one_line, key_prefix, plural, require
 from fkl.basics.files import writing
 from fkl.basics.memory import limited_to_free_memory
-from fkl.config import Run, engine
+from fkl.config.loading import Run, engine
 from fkl.contract.world import Wrapped
 from fkl.data.baselines import not_beaten
 from fkl.data.problem import COMPLETE
@@ -22,6 +22,7 @@ from fkl.engines.rounds import simulate
 from fkl.kernels.dictionary import AroundMedian
 from fkl.runs.folder import (
     DIVERGED,
+    MODEL,
     add_file,
     complete,
     finished,
@@ -35,11 +36,12 @@ from fkl.runs.folder import (
     write_failed,
 )
 from fkl.runs.loggers import Loggers
-from fkl.runs.model import FILE as MODEL
-from fkl.runs.model import Model
 from fkl.runs.prepare import prepare
 from fkl.runs.tables import LOSSES, Tables, summary_columns
 from fkl.screen.messages import say, warning
+
+if TYPE_CHECKING:
+    from fkl.runs.model import Model
 
 SAMPLES = 1000
 """Samples that tell whether a feature hides the others."""
@@ -158,6 +160,8 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
     elif above := not_beaten(summary):
         warnings.append(above)
     if run.settings.save_model and len(tables.learned) == run.settings.replicates:
+        from fkl.runs.model import Model
+
         model = Model.from_experiment(experiment, run.dataset, tables.learned)
         model.save(folder / MODEL)
         warnings = [*absent_clients(experiment, model), *warnings]
@@ -190,7 +194,7 @@ def _hidden_by_one_feature(experiment: Experiment) -> list[str]:
     ]
 
 
-def absent_clients(experiment: Experiment, model: Model) -> Iterator[str]:
+def absent_clients(experiment: Experiment, model: "Model") -> Iterator[str]:
     """Warning about functions of clients that were absent at the end, while the others continued to learn."""
     if not model.personal:
         return
@@ -228,6 +232,8 @@ def add_model(run: Run, progress: bool = True) -> None:
         chunks = simulate(experiment, *how, keep_functions=True)
         learned = [one for chunk in chunks for one in chunk.learned]
     if len(learned) == settings.replicates:
+        from fkl.runs.model import Model
+
         model = Model.from_experiment(experiment, run.dataset, learned)
         add_file(run, MODEL, model.save)
         for text in absent_clients(experiment, model):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from fkl.basics.errors import BadValue, FklError, require
 from fkl.basics.random_streams import Role, shared_generator
 from fkl.conditions import wrap
-from fkl.config import Run, engine
+from fkl.config.loading import Run, engine
 from fkl.config.settings import STOP_WHEN
 from fkl.contract.world import Algorithm, World
 from fkl.engines.base import BY_ITSELF, Alone, Experiment, Numba, pooled_task, why_not

@@ -16,7 +16,8 @@ from filelock import FileLock
 
 from fkl.basics.errors import requires_extra
 from fkl.basics.keys import Keys, key
-from fkl.config import Run, decisive
+from fkl.config.digest import decisive
+from fkl.config.loading import Run
 from fkl.runs.folder import created
 from fkl.runs.loggers import group, requires_library
 

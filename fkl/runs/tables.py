@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fkl.basics.files import whole_file, write_arrays, writing
-from fkl.basics.large_arrays import blocks
+from fkl.basics.memory import blocks
 from fkl.contract.world import Wrapped
 from fkl.engines.base import DivergedError, Experiment
 from fkl.engines.rounds import Chunk, Learned, simulate

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
-from fkl.config import Run
+from fkl.config.loading import Run
 from fkl.contract.lone_party import LoneClient
 from fkl.contract.star import Samples, Star
 from fkl.contract.world import Held, World
 from fkl.data.baselines import baselines
-from fkl.data.problem import Problem, Table
-from fkl.data.scale import Scale
+from fkl.data.problem import Problem, Scale, Table
 from fkl.kernels.functions import Function
 from fkl.sites.configuration import Ends, Known, method_of
 from fkl.tasks import task_of

@@ -15,12 +15,11 @@ from fkl.basics.errors import FklError, key_prefix, require
 from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.conditions import wrap
 from fkl.conditions.privacy import Noise
-from fkl.config import Run, load
+from fkl.config.loading import Run, load
 from fkl.contract.world import Common
 from fkl.data.normalise import normalise
 from fkl.data.partition import Sites
-from fkl.data.problem import Table
-from fkl.data.scale import Scale
+from fkl.data.problem import Scale, Table
 from fkl.data.store import Store
 from fkl.data.table_file import TableFile
 from fkl.engines.base import why_not_at_sites

@@ -9,7 +9,7 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
-from fkl.data.scale import Scale
+from fkl.data.problem import Scale
 from fkl.sites.configuration import Known
 from fkl.sites.tables import Traffic
 from fkl.wire.packets import Packet, unpacked

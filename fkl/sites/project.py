@@ -7,10 +7,10 @@ import yaml
 from fkl import __version__
 from fkl.basics.errors import FklError, key_prefix, require, requires_extra
 from fkl.basics.files import is_temporary, require_files_in, write_text, writing
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.contract.lone_party import LoneServer
-from fkl.data.scale import Scale
+from fkl.data.problem import Scale
 from fkl.sites.configuration import Known, method_of, require_fits
 from fkl.sites.masks import LEAST_OF_SUM
 

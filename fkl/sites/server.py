@@ -24,7 +24,7 @@ from fkl.basics.files import write_sealed
 from fkl.basics.plain_data import NotPlainError
 from fkl.conditions import accountant
 from fkl.conditions.privacy import Central
-from fkl.config import Run
+from fkl.config.loading import Run
 from fkl.contract.lone_party import LoneServer
 from fkl.sites.clients import kind_of
 from fkl.sites.configuration import Ends, Known, common_scale, method_of, noise_of, require_site, run_of

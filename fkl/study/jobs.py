@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
 from fkl.basics.files import CannotWriteError, write_text
-from fkl.config import Run, digest
+from fkl.config import digest
+from fkl.config.loading import Run
 from fkl.data.baselines import blown_up
 from fkl.data.dealt_rows import in_part, one_in
 from fkl.engines.base import worse_than_zero

@@ -11,9 +11,9 @@ from typing import Any
 from hydra.utils import get_class
 
 from fkl.basics.errors import BadValue, FklError, did_you_mean, require
-from fkl.config import Run, load
 from fkl.config.choices import GROUPS, read_mapping, read_text, tuned_keys
 from fkl.config.compose import compose, keys_of, quoted, read_words
+from fkl.config.loading import Run, load
 from fkl.config.settings import Settings
 from fkl.engines.base import why_not
 from fkl.study.power import LOOKS, PILOT

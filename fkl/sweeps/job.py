@@ -22,7 +22,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fkl.basics.errors import FklError, library_error, plural, printable, require, with_own_line
 from fkl.basics.files import require_files_in, write_text, writing
-from fkl.config import Run, load
+from fkl.config.loading import Run, load
 from fkl.engines.base import DivergedError
 from fkl.runs.command import objective, other_warnings, verdict, write_traceback
 from fkl.screen.messages import say, warning

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from tqdm import tqdm
 
 from fkl.basics.errors import plural
-from fkl.config import Run, load
 from fkl.config.choices import Choices
 from fkl.config.compose import compose
+from fkl.config.loading import Run, load
 from fkl.runs.forecast import Forecast, forecast
 from fkl.screen.units import bytes_of, seconds
 from fkl.sweeps.count import count_jobs, each_job

@@ -12,7 +12,7 @@ from fkl.basics.arrays import Array
 from fkl.basics.errors import key_prefix, require
 from fkl.basics.keys import Keys, key
 from fkl.basics.random_streams import Role, Streams, shared_generator
-from fkl.config import Run
+from fkl.config.loading import Run
 from fkl.contract.world import Algorithm, World
 from fkl.data.baselines import constants, in_units
 from fkl.data.problem import FOLDS, Batch, Problem, Table

@@ -12,13 +12,12 @@ from fkl.basics.arrays import Array
 from fkl.basics.errors import BrokenPromiseError, FklError
 from fkl.basics.memory import nbytes, require_memory
 from fkl.basics.random_streams import Role, Streams, shared_generator
-from fkl.config import Run
+from fkl.config.loading import Run
 from fkl.contract.star import Fitted
 from fkl.contract.world import Algorithm, World
 from fkl.data.baselines import constants
 from fkl.data.encoder import Encoder
-from fkl.data.problem import Batch, PerReplicate
-from fkl.data.scale import Scale
+from fkl.data.problem import Batch, PerReplicate, Scale
 from fkl.screen.messages import showing
 from fkl.tasks.batch import PARTS, SHARES, drawn_batch, sample_counts, with_mirrored_tests
 from fkl.tasks.task import (

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array, traced
 from fkl.basics.errors import require
-from fkl.basics.large_arrays import blocks, chosen, empty, zeros
-from fkl.basics.large_arrays import variance as variance_of
-from fkl.config import Run
+from fkl.basics.memory import blocks, chosen, empty, zeros
+from fkl.basics.memory import variance as variance_of
+from fkl.config.loading import Run
 from fkl.contract.world import Algorithm, Outcome, World
 from fkl.data.baselines import baselines, in_units
 from fkl.data.problem import Problem

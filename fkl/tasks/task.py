@@ -25,15 +25,14 @@ from fkl.basics.errors import (
     require,
     with_own_line,
 )
-from fkl.basics.large_arrays import blocks, by_block, empty
+from fkl.basics.memory import blocks, by_block, empty
 from fkl.basics.random_streams import Role, Streams, shared_generator
-from fkl.config import Run
+from fkl.config.loading import Run
 from fkl.contract.world import Algorithm, World
 from fkl.data.dealt_rows import is_judged
 from fkl.data.encoder import WORDS_SHOWN, Encoder
 from fkl.data.normalise import normalise
-from fkl.data.problem import Table
-from fkl.data.scale import Scale
+from fkl.data.problem import Scale, Table
 from fkl.data.store import Store
 from fkl.kernels import Dictionary
 from fkl.network import Topology

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import BrokenPromiseError, FklError, require
 from fkl.basics.random_streams import Role, Streams, shared_generator
-from fkl.config import Run
+from fkl.config.loading import Run
 from fkl.contract.parties import Scored, draw_split_and_generator
 from fkl.contract.world import Algorithm, World
 from fkl.data.baselines import constants, in_units

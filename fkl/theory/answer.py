@@ -9,7 +9,7 @@ import numpy as np
 from fkl.basics.environment import variable
 from fkl.basics.errors import FklError, plural
 from fkl.conditions.wrapped import OnMessages
-from fkl.config import Run, load
+from fkl.config.loading import Run, load
 from fkl.conformance.identities import Identity, identities
 from fkl.engines.base import Experiment, Numba, make_world
 from fkl.engines.rounds import within_memory

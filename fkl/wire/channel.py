@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array, known_everywhere, namespace
 from fkl.basics.errors import BrokenPromiseError, FklError
-from fkl.basics.large_arrays import zeros
+from fkl.basics.memory import zeros
 from fkl.basics.random_streams import Role, Streams
 from fkl.network.settings import CostModel, Network, Times
 from fkl.network.topology import Awake, Links, Neighbours, Topology

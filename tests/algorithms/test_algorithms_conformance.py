@@ -9,8 +9,8 @@ from conftest import ALGORITHMS, LOCAL_BATCHES, words_of
 from methods_played import conformance
 from recount import ledger_books_every_message
 
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.conformance import PROMISES, BrokenPromiseError, Conformance
 
 Promise = Callable[[Conformance], None]

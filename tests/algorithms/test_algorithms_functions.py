@@ -13,8 +13,8 @@ from sklearn.datasets import load_iris
 
 from fkl import conf_folder
 from fkl.algorithms.vertical.dsg import Dsg
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.conformance import small
 from fkl.conformance.models import comparisons
 from fkl.engines.base import Experiment

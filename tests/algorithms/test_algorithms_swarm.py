@@ -5,8 +5,8 @@ import pytest
 from swarm import command, drawn, failed, reduced, swarm
 
 from fkl.basics.errors import BrokenPromiseError, FklError
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.conformance.promises import words_of_scenario
 
 

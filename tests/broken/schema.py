@@ -11,8 +11,8 @@ import yaml
 from conftest import SMALL, small
 
 from fkl import conf_folder
-from fkl.config import Paths, Settings
 from fkl.config.choices import CONDITIONS
+from fkl.config.settings import Paths, Settings
 from fkl.network import Network
 
 GROUPS = ("algo", "dataset", "partition", "kernels", "topology", *CONDITIONS)

@@ -9,8 +9,8 @@ import pytest
 from conftest import ALGORITHMS, LOCAL_TRAINING
 from recount import ledger_books_every_message
 
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.conformance import Conformance, scenario
 from fkl.engines.base import Experiment, make_world
 from fkl.engines.rounds import simulate

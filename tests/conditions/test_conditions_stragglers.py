@@ -9,8 +9,9 @@ from recount import ledger_books_every_message
 
 from fkl.basics.errors import BadValue, FklError
 from fkl.basics.random_streams import Streams
-from fkl.config import decisive, load
 from fkl.config.compose import compose
+from fkl.config.digest import decisive
+from fkl.config.loading import load
 from fkl.conformance import Conformance, scenario
 from fkl.engines.base import Experiment, make_world
 from fkl.engines.rounds import simulate

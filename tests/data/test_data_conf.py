@@ -8,10 +8,9 @@ from hydra.utils import get_class, instantiate
 from omegaconf import OmegaConf
 from published_files import DATA, need_data
 
-from fkl.config import load
 from fkl.config.choices import comments
 from fkl.config.compose import compose, keys_of
-from fkl.config.loading import resolved
+from fkl.config.loading import load, resolved
 from fkl.data.table_layout import options
 from fkl.tasks import task as samples
 

@@ -20,7 +20,7 @@ from fkl.basics.errors import BadValue, FklError
 from fkl.basics.memory import peak_bytes
 from fkl.data import csv_file, own_file
 from fkl.data.csv_file import PER_CELL, PER_ROW
-from fkl.data.how_read import DELIMITERS, HOLES, Reading
+from fkl.data.encoder import DELIMITERS, HOLES, Reading
 from fkl.data.store import Store
 from fkl.data.table_file import TableFile
 

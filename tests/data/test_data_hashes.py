@@ -8,8 +8,9 @@ import pytest
 import yaml
 from published_files import real
 
-from fkl.config import identity, load
 from fkl.config.compose import compose
+from fkl.config.digest import identity
+from fkl.config.loading import load
 from fkl.data import registry
 from fkl.data.problem import Table
 

@@ -10,8 +10,8 @@ import pytest
 import fkl
 from fkl.basics.errors import FklError
 from fkl.basics.random_streams import Streams
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.contract.parties import draw_split_and_generator
 from fkl.data.vertical import Vertical
 from fkl.runs.prepare import prepare

@@ -11,8 +11,8 @@ from published_files import DATA, real
 from scipy.io import loadmat
 
 from fkl.basics.errors import FklError
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.data import registry
 from fkl.data.store import DataFile, Store
 from fkl.runs.prepare import prepare

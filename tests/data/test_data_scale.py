@@ -13,8 +13,7 @@ from fkl.basics.errors import FklError
 from fkl.data.encoder import Encoder
 from fkl.data.normalise import SCALINGS, normalise
 from fkl.data.partition import Iid
-from fkl.data.problem import Batch, Table
-from fkl.data.scale import Scale
+from fkl.data.problem import Batch, Scale, Table
 from fkl.data.vertical import FeatureGroups
 
 CELLS = st.floats(-1e6, 1e6, allow_subnormal=False).map(lambda value: round(value, 3))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fkl.basics.errors import FklError
-from fkl.config import instantiate
+from fkl.config.loading import instantiate
 from fkl.data.store import Store
 from fkl.data.table_layout import FIELDS, expanded
 

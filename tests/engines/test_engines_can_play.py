@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 import pytest
 
 from fkl.basics.errors import BadValue
-from fkl.config import ENGINES, Run, engine, load
 from fkl.config.compose import compose
+from fkl.config.loading import Run, engine, load
+from fkl.config.settings import ENGINES
 from fkl.contract.star import Federated
 
 

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 from fkl.algorithms.federated.pof_mkl import PofMkl
-from fkl.basics import large_arrays
+from fkl.basics import memory
 from fkl.basics.errors import BadValue
 from fkl.basics.files import CannotWriteError
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.engines import disk
 from fkl.runs.forecast import forecast
 from fkl.runs.play import execute
@@ -43,8 +43,8 @@ CASES["pof_mkl-ten-thousand"] = TEN_THOUSAND
 def in_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Put every array into a file, in parts of one tile; the folder of these files."""
     monkeypatch.setattr(disk, "CLIENTS_A_PART", 256)
-    monkeypatch.setattr(large_arrays, "LEAST_BYTES", 1)
-    monkeypatch.setattr(large_arrays, "ROWS", 100)
+    monkeypatch.setattr(memory, "LEAST_BYTES", 1)
+    monkeypatch.setattr(memory, "ROWS", 100)
     (folder := tmp_path / "files").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     return folder
@@ -115,17 +115,17 @@ def test_a_full_disk_is_refused_before_it_is_written(in_files: Path, monkeypatch
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
-    with pytest.raises(CannotWriteError, match="cannot be written"), large_arrays.on_disk():
-        large_arrays.empty(10)
+    with pytest.raises(CannotWriteError, match="cannot be written"), memory.on_disk():
+        memory.empty(10)
 
 
 @pytest.mark.parametrize("n", [1, 99, 100, 250])
 def test_work_by_blocks_is_numpys(n: int, in_files: Path) -> None:
     values, which = np.random.default_rng(n).random((n, 3)), np.random.default_rng(n).random((n, 3)) < 0.6
-    with large_arrays.on_disk():
-        np.testing.assert_array_equal(large_arrays.numbers(n), np.arange(n))
-        np.testing.assert_array_equal(large_arrays.by_block(np.sqrt, values), np.sqrt(values))
-        np.testing.assert_array_equal(large_arrays.chosen(values, which), values[which])
-        np.testing.assert_array_equal(large_arrays.spread(values[which], which), np.where(which, values, 0))
-        np.testing.assert_array_equal(large_arrays.variance(values), values.var(axis=0))
+    with memory.on_disk():
+        np.testing.assert_array_equal(memory.numbers(n), np.arange(n))
+        np.testing.assert_array_equal(memory.by_block(np.sqrt, values), np.sqrt(values))
+        np.testing.assert_array_equal(memory.chosen(values, which), values[which])
+        np.testing.assert_array_equal(memory.spread(values[which], which), np.where(which, values, 0))
+        np.testing.assert_array_equal(memory.variance(values), values.var(axis=0))
         assert not [*in_files.iterdir()]

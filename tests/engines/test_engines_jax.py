@@ -13,8 +13,8 @@ from conftest import ALGORITHMS, LOCAL_BATCHES, LOCAL_TRAINING, Answer
 
 from fkl.basics.errors import BadValue, install_hint
 from fkl.basics.random_streams import Streams
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.engines.base import DivergedError
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.rounds import Chunk, simulate

@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 
 from fkl import conf_folder
 from fkl.basics.errors import BadValue
-from fkl.config import load
+from fkl.config.loading import load
 from fkl.kernels.dictionary import AroundMedian
 from fkl.runs.prepare import prepare
 from fkl.tasks.batch import BatchTask

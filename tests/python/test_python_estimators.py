@@ -17,8 +17,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import fkl
 from fkl.basics.errors import FklError
-from fkl.config import Run, load
 from fkl.config.compose import compose
+from fkl.config.loading import Run, load
 from fkl.engines.base import make_world
 from fkl.estimators import OmklGfRegressor, OmkrRegressor, RakerRegressor, RffRidgeRegressor, online, ridge
 from fkl.kernels import Dictionary

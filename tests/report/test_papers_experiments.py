@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from hydra.utils import get_class
 
-from fkl.config import decisive, experiments, identity, instantiate
+from fkl.config import experiments
 from fkl.config.compose import compose
-from fkl.config.loading import resolved
+from fkl.config.digest import decisive, identity
+from fkl.config.loading import instantiate, resolved
 from fkl.papers import PAPERS
 from fkl.papers import our_runs as found
 from fkl.papers.cells import AS_STATED, published

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from fkl.basics.errors import FklError
-from fkl.config import NODES
+from fkl.config.settings import NODES
 from fkl.papers import PAPERS, declared, paper_module
 from fkl.papers.fdskl.chosen import DATASETS, FOLDERS
 from fkl.runs.finished_runs import FinishedRun

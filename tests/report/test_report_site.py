@@ -16,8 +16,9 @@ from tinyhtml5.parser import HTMLParser
 
 from fkl import cli
 from fkl.cli.replay import found, replay
-from fkl.config import identity, load
 from fkl.config.compose import compose
+from fkl.config.digest import identity
+from fkl.config.loading import load
 
 RUNS = ("+graph_omkl/data=airfoil", "+experiment=graph_omkl/exact", "+graph_omkl/exact=poly_2,rbf_1")
 

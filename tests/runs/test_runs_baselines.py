@@ -15,8 +15,7 @@ from sklearn.metrics import r2_score
 
 from fkl.contract.world import Outcome
 from fkl.data.baselines import baselines, constant_error, explained, not_beaten
-from fkl.data.problem import Problem
-from fkl.data.scale import Scale
+from fkl.data.problem import Problem, Scale
 from fkl.tasks.stream import StreamJudge
 
 UNIT = 7.0

@@ -16,9 +16,8 @@ from conftest import Answer
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from fkl.basics.errors import FklError, key_prefix
-from fkl.config import build
 from fkl.config.compose import compose
-from fkl.config.loading import resolved
+from fkl.config.loading import build, resolved
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 SEED = 7
@@ -54,7 +53,7 @@ def parsed(value: str) -> Any:
 
 
 def refusal(key: Key, value: str) -> str:
-    """What `fkl.config.load` says of a value; empty where it takes it."""
+    """What `fkl.config.loading.load` says of a value; empty where it takes it."""
     group = key.name.rpartition(".")[0]
     try:
         with key_prefix(group or "top"):

@@ -20,7 +20,7 @@ from fkl.algorithms.online.learners import Omkr, Raker
 from fkl.algorithms.vertical.dsg import Dsg
 from fkl.conditions.compression import Uniform
 from fkl.conditions.wrapped import wrap
-from fkl.config import load
+from fkl.config.loading import load
 from fkl.data.problem import Problem
 from fkl.engines.base import blame, worse_than_zero
 from fkl.engines.rounds import simulate

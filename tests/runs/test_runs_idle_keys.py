@@ -6,7 +6,7 @@ from hydra import compose, initialize_config_dir
 
 from fkl import conf_folder
 from fkl.basics.errors import BadValue
-from fkl.config import Run, load
+from fkl.config.loading import Run, load
 from fkl.contract.world import FEATURE_KEYS
 
 

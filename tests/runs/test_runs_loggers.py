@@ -17,8 +17,8 @@ import pytest
 from conftest import SMALL, small
 
 from fkl.basics.errors import install_hint
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.engines import rounds as loop
 from fkl.runs import loggers
 from fkl.runs.tables import TIMING_COLUMNS
@@ -465,8 +465,9 @@ def test_a_file_that_is_not_the_run_s_log_stays_as_it_is(fkl, tmp_path):
             "logger.x._target_=pathlib.Path: must be the import path of a dataclass",
         ),
         (
-            ("+logger.x._target_=fkl.config.Paths",),
-            "logger.x._target_=fkl.config.Paths: must be a class for logger.x: this one has no begin, round, end, fail",
+            ("+logger.x._target_=fkl.config.settings.Paths",),
+            "logger.x._target_=fkl.config.settings.Paths: must be a class for logger.x: this one has no begin, round,"
+            " end, fail",
         ),
     ],
 )

@@ -20,8 +20,8 @@ from conftest import Answer, words_of
 from fkl.basics.errors import FklError
 from fkl.conformance import scenario
 from fkl.data.encoder import Encoder
+from fkl.data.problem import Scale
 from fkl.data.registry import dataset
-from fkl.data.scale import Scale
 from fkl.data.store import Store
 from fkl.engines.rounds import Learned, simulate
 from fkl.kernels.functions import KINDS, Classes, Function, Gaussian, Linear, Network, OnFeatures, OnPoints, Trees

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from conftest import ALGORITHMS, SMALL, small
 
-from fkl.config import Run
+from fkl.config.loading import Run
 from fkl.conformance import scenario
 from fkl.runs.forecast import OF_PICTURES, Forecast, first_rounds, plan
 from fkl.runs.prepare import prepare

@@ -9,8 +9,9 @@ import pytest
 
 import fkl
 from fkl.basics.errors import FklError
-from fkl.config import digest, load
+from fkl.config import digest
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.conformance import scenario
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.rounds import simulate

@@ -12,8 +12,8 @@ from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.supercore.task_identity import TaskIdentity
 
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.conformance.played import Played, play_together
 from fkl.contract.lone_party import shown_arrays
 from fkl.engines.base import make_world

@@ -22,8 +22,8 @@ from fkl.basics.errors import FklError
 from fkl.basics.plain_data import NotPlainError
 from fkl.basics.random_streams import Role, Streams
 from fkl.conditions import accountant
-from fkl.config import load
 from fkl.config.compose import compose
+from fkl.config.loading import load
 from fkl.runs.model import load as load_model
 from fkl.sites.configuration import OfSites, run_of
 from fkl.sites.masks import residues

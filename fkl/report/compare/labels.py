@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from fkl.config import NOT_RESULTS, WITHOUT_NULL
+from fkl.config.digest import NOT_RESULTS, WITHOUT_NULL
 from fkl.data.table_layout import for_display
 from fkl.runs.finished_runs import EndedRun
 
