@@ -61,6 +61,8 @@ def resolved(config: dict[str, Any]) -> dict[str, Any]:
     fkl.basics.errors.FklError
         If one cannot be replaced, is too large, or a value is missing; names the key.
     """
+    if OmegaConf.is_config(config):  # Hydra's own
+        config = dict(OmegaConf.to_container(config))  # type: ignore[arg-type]
     written = str(config)
     if not _is_open(written):
         return deepcopy(config)  # in a tenth of the time
