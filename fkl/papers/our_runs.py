@@ -137,19 +137,22 @@ def find(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[Found]:
 
 def of_a_paper(run: EndedRun, papers: Iterable[str]) -> bool:
     """Whether a run belongs to an experiment of these papers, with any number of replicates."""
+    method = str(run.config["algo"].get("_target_"))
     return any(
-        _identity(run.config, FREE) in _jobs_by_identity(tuple(experiments(paper)), FREE)
+        _identity(run.config, FREE) in _jobs_by_identity(tuple(experiments(paper)), FREE, method)
         for paper in papers
         if run.dataset in datasets(paper)  # else nothing needs to be composed
     )
 
 
 @cache
-def _jobs_by_identity(names: tuple[str, ...], free: tuple[str, ...]) -> dict[str, tuple[str, Job]]:
-    """The jobs of some experiments by identity."""
+def _jobs_by_identity(names: tuple[str, ...], free: tuple[str, ...], method: str = "") -> dict[str, tuple[str, Job]]:
+    """The jobs of some experiments by identity; of one method if its class is given, whose module alone is imported."""
     wanted: dict[str, tuple[str, Job]] = {}
     for name in names:
         for job in jobs(name):
+            if method and job.config["algo"]["_target_"] != method:
+                continue
             wanted.setdefault(_identity(job.config, free), (name, job))
     return wanted
 
