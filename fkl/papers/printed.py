@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fkl.papers.equivalence import AGREES, CANNOT_TELL
 from fkl.papers.published import AS_STATED, KEY, TIMES, Layout
 from fkl.papers.verdicts import OTHER, SPREAD, UNCLEAR, Cell, Judged, Mark
-from fkl.report.compare.statistics import half_width
 from fkl.screen.sheet import BEST, Column, Sheet
 from fkl.screen.sheet import Cell as Shown
 from fkl.screen.units import number as with_digits
 from fkl.screen.units import word
+from fkl.statistics.equivalence import AGREES, CANNOT_TELL
+from fkl.statistics.intervals import half_width
 
 DEFAULT: Layout = (("dataset", "algorithm", "setting"), ("metric",))
 """Layout of a table that the paper does not print as one."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fkl.papers import equivalence
-from fkl.papers.equivalence import Equivalence
+from fkl.statistics import equivalence
+from fkl.statistics.equivalence import Equivalence
 
 COLUMNS = ["dataset", "algorithm", "setting", "metric", "unit", "published", "ours", "spread", "n"]
 COLUMNS += ["difference_percent", "verdict", "within_percent", "why", "reading", "switch", "rounding"]
@@ -18,7 +18,7 @@ COLUMNS += ["of", "published_n", "follows_from", "published_spread"]
 """Columns of a table of published cells.
 
 verdict, within_percent, why
-    From `fkl.papers.equivalence`; all points of a curve have the curve's verdict.
+    From `fkl.statistics.equivalence`; all points of a curve have the curve's verdict.
 of, published_n
     Number of replicates, where n counts those with a value, and number of runs in the printed mean.
 follows_from

@@ -9,12 +9,12 @@ from fkl.basics.environment import variable
 from fkl.basics.errors import plural
 from fkl.data import registry
 from fkl.data.store import Store
-from fkl.papers.equivalence import AGREES
 from fkl.papers.printed import Grid, PrintedCell
 from fkl.papers.published import AS_STATED
 from fkl.papers.verdicts import COUNTED, DIFFERENT, EARLY, MISSING, TIME, Judged
 from fkl.screen.messages import say
 from fkl.screen.sheet import Sheet
+from fkl.statistics.equivalence import AGREES
 
 COLOURS = {"near": "green", "close": "yellow", "inside": "cyan", "far": "red"}
 """Colours of marks, by the names of `fkl.papers.verdicts.Mark`."""

@@ -1,7 +1,7 @@
 """Agreement with a paper: by its text, by one reading for all of it, by some reading, and by chance.
 
-A cell is a printed number, or a curve: the points of one run. `fkl.papers.equivalence` decides whether each reading of
-a cell agrees; here the cells of a paper are counted.
+A cell is a printed number, or a curve: the points of one run. `fkl.statistics.equivalence` decides whether each
+reading of a cell agrees; here the cells of a paper are counted.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,8 +12,9 @@ from typing import Any
 import pandas as pd
 
 from fkl.config import experiments
-from fkl.papers.equivalence import AGREES, CANNOT_TELL, DIFFERS, LEVEL
 from fkl.papers.published import AS_STATED, KEY, NOT_RUN, ONE_CURVE, PREVIEW, TIMES, tested
+from fkl.statistics.equivalence import AGREES, CANNOT_TELL, DIFFERS
+from fkl.statistics.intervals import LEVEL
 
 
 @dataclass(frozen=True)

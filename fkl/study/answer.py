@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fkl.basics.errors import plural
-from fkl.study.differences import OF_TRAINING
+from fkl.statistics.differences import OF_TRAINING
+from fkl.statistics.intervals import wilson
+from fkl.statistics.power import LOOKS
+from fkl.statistics.verdicts import BETTER, BEYOND, LEAST_DATA_SETS, Verdict, over_data_sets
 from fkl.study.jobs import are_drawn, judged_jobs
 from fkl.study.plan import Plan
-from fkl.study.power import LOOKS, wilson
 from fkl.study.registered import deviations
 from fkl.study.results import Judged, judged
-from fkl.study.verdicts import BETTER, BEYOND, LEAST_DATA_SETS, Verdict, over_data_sets
 
 CLAIMS = {
     "rows": "other rows of this source",

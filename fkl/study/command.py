@@ -7,6 +7,7 @@ from pathlib import Path
 from fkl.basics.errors import FklError, requires_extra
 from fkl.basics.files import whole_file, write_text
 from fkl.screen.messages import say
+from fkl.statistics.verdicts import as_table
 from fkl.study.answer import Answer, lines
 from fkl.study.plan import Plan
 
@@ -92,7 +93,7 @@ def write(answer: Answer) -> list[Path]:
     for name, sheet in named.items():
         contents |= tables.written(sheet, name)
     contents["results.csv"] = frame.to_csv(index=False)  # numbers without units
-    contents["differences.csv"] = tables.differences(answer).to_csv(index=False)
+    contents["differences.csv"] = as_table(answer.verdicts).to_csv(index=False)
     contents["trials.csv"] = tables.trials(plan).to_csv(index=False)
     contents["methods.tex"] = paper.methods_paragraph(answer) + "\n"
     contents["references.bib"] = paper.bibliography(plan)

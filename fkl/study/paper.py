@@ -7,8 +7,8 @@ from pathlib import Path
 from fkl.config.compose import read_words
 from fkl.data.dealt_rows import BLOCK
 from fkl.screen.sheet import escaped
+from fkl.statistics.differences import OF_TRAINING, ROW_BLOCKS, Difference
 from fkl.study.answer import CLAIMS, Answer, factors_of, looks_of
-from fkl.study.differences import OF_TRAINING, ROW_BLOCKS, Difference
 from fkl.study.jobs import MOST_WAVES, are_drawn, draws_blocks, last_wave
 from fkl.study.plan import Part, Plan
 

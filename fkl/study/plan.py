@@ -16,7 +16,8 @@ from fkl.config.choices import GROUPS, read_mapping, read_text, tuned_keys
 from fkl.config.compose import compose, keys_of, quoted, read_words
 from fkl.config.settings import Settings
 from fkl.engines.base import why_not
-from fkl.study.power import LOOKS, PILOT
+from fkl.statistics.differences import MOST_SEEDS
+from fkl.statistics.power import LOOKS, PILOT
 from fkl.study.space import Range
 
 KEYS = (
@@ -26,8 +27,6 @@ KEYS = (
 CLAIMS = ("rows", "seeds", "clients", "time")
 BESIDE = ("alone", "pooled", "mean")
 TRIALS_PER_KEY, LEAST_TRIALS = 12, 24
-MOST_SEEDS = 20
-"""Maximum number of seeds for a claim about rows that seeds share; more would give false alarms."""
 SETTINGS = {one.name for one in fields(Settings)}
 OURS = ("rows", "seed", "replicates", "engine", "out", "objective", "paths.outputs", "figures", "save_model")
 """Keys of runs that the study sets."""

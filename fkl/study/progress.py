@@ -10,10 +10,10 @@ from fkl.runs.forecast import Forecast, forecast
 from fkl.runs.prepare import prepare
 from fkl.runs.tables import summary_columns
 from fkl.screen.units import bytes_of, seconds
+from fkl.statistics.power import more_seeds_will_not_tell, seeds_needed, upper_limit
 from fkl.study.answer import Answer
 from fkl.study.jobs import MOST_WAVES, Job, are_drawn, draws_blocks, portions_of
 from fkl.study.plan import Part, Plan
-from fkl.study.power import more_seeds_will_not_tell, seeds_needed, upper_limit
 from fkl.study.results import stages
 from fkl.study.search import quiet
 

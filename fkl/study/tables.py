@@ -8,18 +8,18 @@ import numpy as np
 import pandas as pd
 
 from fkl.basics.files import read_arrays
-from fkl.report.compare.statistics import half_width
 from fkl.runs.finished_runs import read_run
 from fkl.runs.folder import provenance
 from fkl.runs.tables import LOSSES
 from fkl.screen.sheet import BEST, Cell, Column, Sheet
 from fkl.screen.units import bytes_of, number, seconds, with_spread
+from fkl.statistics.intervals import half_width
+from fkl.statistics.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict
 from fkl.study.answer import Answer
 from fkl.study.jobs import Job, last_wave, slug
 from fkl.study.plan import Plan
 from fkl.study.registered import stamp
 from fkl.study.results import Judged
-from fkl.study.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict
 
 MARKS = {EQUAL: " =", BEYOND: " ††", BETTER: " †", CANNOT_TELL: ""}
 """Marks of verdicts in the triangle of tests."""
@@ -169,20 +169,6 @@ def triangle(methods: Sequence[str], verdicts: Sequence[Verdict]) -> pd.DataFram
             {"": method, **{other: _cell_of_test(method, one) for other, one in said.items() if one is not None}}
         )
     return pd.DataFrame(rows[1:]).fillna("")
-
-
-def differences(answer: Answer) -> pd.DataFrame:
-    """One row per data set and pair: percentage by which a's error is above b's, its interval, and the verdict."""
-    rows = []
-    for name, verdicts in answer.verdicts.items():
-        for one in verdicts:
-            low, high = one.difference.interval(1 - one.level)
-            percent = 100 * np.expm1([one.difference.m, low, high])
-            named = dict(zip(("percent", "low", "high"), percent.tolist(), strict=True))
-            said = "no verdict" if one.why_not else one.outcome
-            tests = {"level": one.level, "p": one.difference.p, "p_adjusted": one.p, "verdict": said}
-            rows.append({"data set": name, "a": one.a, "b": one.b, **named, **tests, "better": one.better})
-    return pd.DataFrame(rows)
 
 
 def _cell_of_test(method: str, verdict: Verdict) -> str:

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fkl.report.compare.cells import Cell
-from fkl.report.compare.pairs import average_ranks, nemenyi, paired_tests, why_no_diagram
+from fkl.report.compare.courses import pareto_front
+from fkl.report.compare.pairs import average_ranks, nemenyi, verdicts, why_no_diagram
 from fkl.report.compare.pivot import Pivot
-from fkl.report.compare.statistics import half_width, holm, pareto_front, ranks, signed_ranks, student_interval
+from fkl.statistics.intervals import half_width, holm, signed_ranks, student_interval
+from fkl.statistics.verdicts import as_table
 
 POINTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12)
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12).map(np.array)
@@ -38,11 +40,6 @@ def test_pareto_front_against_brute_force(points: list[tuple[int, int]]) -> None
 
     expected = [not any(beats(other, point) for other in points) for point in points]
     assert pareto_front(*np.array(points, np.float64).T).tolist() == expected
-
-
-def test_ranks_with_ties() -> None:
-    error = np.array([[0.1, 0.3, 0.2, 0.3], [1.0, 1.0, 1.0, 0.5]])
-    np.testing.assert_array_equal(ranks(error), [[1, 3.5, 2, 3.5], [3, 3, 3, 1]])
 
 
 def test_holm_by_hand() -> None:
@@ -119,39 +116,34 @@ def test_failures_as_worst_ranks_make_no_false_alarms() -> None:
     assert worst < 0.025
 
 
-def test_pairs_are_tested_as_scipy_does() -> None:
-    """All pairs of a data set, Wilcoxon's p of each, and Holm's correction over them."""
+def test_pairs_have_a_studys_verdicts() -> None:
+    """Student's p of each pair, and Holm's correction over all of them."""
     random = np.random.default_rng(1)
     values = {
         (name, "air"): list(np.exp(random.normal(shift, 1, 12))) for name, shift in (("a", 0), ("b", 1), ("c", 3))
     }
-    tests, notes = paired_tests(pivot_of(values))
+    found, notes = verdicts(pivot_of(values))
     assert notes == []
-    apart = [
-        np.log(values[worse, "air"]) - np.log(values[better, "air"])
-        for better, worse in zip(tests["better"], tests["worse"], strict=True)
-    ]
-    expected = [stats.wilcoxon(one).pvalue for one in apart]
-    assert tests["p"].tolist() == pytest.approx(expected)
-    assert {frozenset(pair) for pair in zip(tests["better"], tests["worse"], strict=True)} == {
-        frozenset(pair) for pair in combinations("abc", 2)
-    }
-    assert tests["p_holm"].tolist() == pytest.approx(holm(np.array(expected)).tolist())
-    assert tests["difference"].tolist() == pytest.approx([100 * np.expm1(one.mean()) for one in apart])
-    assert set(tests["scale"]) == {"%"} and (tests["low"] < tests["difference"]).all()
+    apart = {pair: np.subtract(*(np.log(values[name, "air"]) for name in pair)) for pair in combinations("abc", 2)}
+    expected = np.array([stats.ttest_1samp(one, 0).pvalue for one in apart.values()])
+    assert [(one.a, one.b) for one in found["air"]] == [*apart]
+    assert [one.difference.p for one in found["air"]] == pytest.approx(expected.tolist())
+    assert [one.p for one in found["air"]] == pytest.approx(holm(expected).tolist())
+    table = as_table(found)
+    assert table["percent"].tolist() == pytest.approx([100 * np.expm1(one.mean()) for one in apart.values()])
+    assert (table["low"] < table["percent"]).all() and set(table["better"]) == {"a", "b"}
 
 
-def test_errors_that_may_be_negative_are_compared_by_their_differences() -> None:
-    values = {("a", "air"): [-1.0, 2.0, 3.0], ("b", "air"): [1.0, 4.0, 6.0]}
-    [row] = paired_tests(pivot_of(values))[0].to_dict("records")
-    assert (row["better"], row["difference"], row["scale"]) == ("a", pytest.approx(7 / 3), "mse")
+def test_what_has_no_ratio_or_no_spread_has_no_verdict() -> None:
+    found, notes = verdicts(pivot_of({("a", "air"): [-1.0, 2.0, 3.0], ("b", "air"): [1.0, 4.0, 6.0]}))
+    assert (found, [note.partition(": an error of -1")[0] for note in notes]) == ({}, ["air: not compared in pairs"])
+    assert "one replicate tells no spread" in verdicts(pivot_of({("a", "air"): [1.0], ("b", "air"): [2.0]}))[1][0]
+    assert verdicts(pivot_of({("a", "air"): [0.1], ("b", "air"): [0.2]}, larger=True))[0] == {}
 
 
-def test_what_no_chance_decides_is_not_tested() -> None:
-    fixed = pivot_of({("a", "air"): [1.0] * 9, ("b", "air"): [2.0] * 9})
-    tests, notes = paired_tests(fixed)
-    assert np.isnan(tests["p"]).all() and set(tests["verdict"]) == {"not tested"}
-    assert notes == ["air: 1 of 1 pairs are not tested: their differences do not vary."]
+def test_what_no_chance_decides_is_not_told() -> None:
+    [fixed] = verdicts(pivot_of({("a", "air"): [1.0] * 9, ("b", "air"): [2.0] * 9}))[0]["air"]
+    assert np.isnan(fixed.p) and fixed.outcome == "cannot tell"
     assert signed_ranks(np.zeros(4)) == (0, 1)
 
 

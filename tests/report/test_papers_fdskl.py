@@ -15,7 +15,7 @@ from fkl.papers.fdskl import COMPUTE, WITH_LINKS
 from fkl.papers.fdskl import __file__ as fdskl
 from fkl.papers.fdskl.errors import refusal, statement
 from fkl.papers.published import COLUMNS, published
-from fkl.report.compare.statistics import student_interval
+from fkl.statistics.intervals import student_interval
 
 ROWS, FEATURES = 1400, 68
 """Enough for the recorded batches."""

@@ -11,12 +11,12 @@ import numpy as np
 from scipy import stats
 
 from fkl.basics.arrays import Array
+from fkl.statistics.intervals import LEVEL
 
 MARGIN = 0.10
 """Share of the printed number: the largest difference of numbers that agree."""
-LEVEL = 0.05
 DRAWS = 2000
-"""Level of the test of the largest deviation of a curve's points."""
+"""Curves drawn for the test of the largest deviation of a curve's points."""
 MOST_REPLICATES = 1 << 20
 """Upper end of the search for a sufficient number of replicates."""
 
