@@ -116,6 +116,14 @@ class Verdict:
         return BETTER if beyond_chance else CANNOT_TELL
 
     @property
+    def brief(self) -> str:
+        """The verdict in a few words: who is better by how much, or that both are tied."""
+        if self.outcome in (BETTER, BEYOND):
+            by = "ranks" if self.difference.failed else self.interval
+            return f"{self.better} is better than {self.worse} by {by}"
+        return self.why_not or f"{self.a} and {self.b} are {EQUAL if self.outcome == EQUAL else 'tied'}"
+
+    @property
     def decided_by_one_data_set(self) -> bool:
         """Whether only Student's p is small, and that of the signed ranks is much larger."""
         one = self.difference
@@ -282,6 +290,8 @@ def about_best(verdicts: Sequence[Verdict], methods: Collection[str] = ()) -> st
     methods = methods or dict.fromkeys(name for one in verdicts for name in (one.a, one.b))
     failed = {name: k for of in verdicts for name, k in _failures(of).items()}
     inner = [one for one in verdicts if one.a in methods and one.b in methods]
+    if not inner:
+        return "; ".join(one.brief for one in verdicts)
     compared = [name for name in methods if any(name in (one.a, one.b) for one in inner)]
     best = min(compared, key=lambda name: (failed[name], sum(one.worse == name for one in inner)))
     others = {one.a if one.b == best else one.b: one for one in verdicts if best in (one.a, one.b)}
@@ -292,9 +302,11 @@ def about_best(verdicts: Sequence[Verdict], methods: Collection[str] = ()) -> st
         name + " (practically equal)" * (one.outcome == EQUAL) for name, one in open_.items() if not failed[name]
     ]:
         said[0] += f", tied with {_listed(ties)}"
-    for how, better in (("better than", True), ("worse than", False)):
-        if some := {name: one for name, one in told.items() if (one.better == best) == better}:
-            said.append(f"{how} {_by_how_much(some)}")
+    if worse := {name: one for name, one in told.items() if one.better != best}:
+        said[0] = f"{best} is the best of {plural(len(compared), 'method')}{said[0].removeprefix(f'{best} is best')}"
+        said[0] += f", but worse than {_by_how_much(worse)}"
+    if better := {name: one for name, one in told.items() if one.better == best}:
+        said.append(f"better than {_by_how_much(better)}")
     said += [
         f"no verdict against {name}, which failed in {failed[name]} of {one.difference.runs}"
         for name, one in open_.items()

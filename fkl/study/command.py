@@ -8,7 +8,7 @@ from fkl.basics.errors import FklError, requires_extra
 from fkl.basics.files import whole_file, write_text
 from fkl.screen.messages import say
 from fkl.statistics.verdicts import as_table
-from fkl.study.answer import Answer, lines
+from fkl.study.answer import Answer, lines, pairs
 from fkl.study.plan import Plan
 
 
@@ -38,8 +38,7 @@ def command(
 
     plan = Plan.read(file)
     if status:
-        say(*progress.status(plan), "")
-        show(Answer.of(plan))
+        say(*progress.status(Answer.of(plan)))
         return
     progress.check(plan)
     if dry_run:
@@ -68,16 +67,17 @@ def command(
 
 
 def show(answer: Answer) -> None:
-    """Print the answer, then the table of errors."""
+    """Print the answer, the table of errors, and the pairs."""
     from fkl.study.tables import errors, results
 
     say(*lines(answer))
     frame = errors(answer.judged)
     if len(frame):
-        table = results(frame, "Error with half of its 95 % interval over seeds; below mean: below the mean target's.")
+        table = results(frame)
         say("")
         table.show()
         say(table.about)
+    say("", *pairs(answer))
 
 
 def write(answer: Answer) -> list[Path]:

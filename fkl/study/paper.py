@@ -94,7 +94,7 @@ def methods_paragraph(answer: Answer) -> str:
     if looks := looks_of(answer):
         said.append(f"{looks[0].upper()}{escaped(looks[1:])}.")
     else:
-        said.append("P values are corrected by Holm~\\cite{holm1979} for the pairs of a data set.")
+        said.append("P values are corrected by Holm~\\cite{holm1979} for the pairs of a data set, intervals are not.")
     margin = f"{100 * plan.margin:g}"
     said.append(
         f"Two methods are called practically equal where the 90\\,\\% interval lies within {margin}\\,\\%."
@@ -168,6 +168,8 @@ def document(answer: Answer, tables: Iterable[str], captions: dict[str, str]) ->
 \input{{methods.tex}}
 
 \section*{{Results}}
+The tables have errors and costs, tests of every two methods, ranges, and the setup.
+Figure~\ref{{fig:study}} shows errors and bytes.
 {notes}
 {inputs}
 \begin{{figure}}

@@ -71,19 +71,22 @@ def _first(judged: Judged, method: str, columns: Sequence[str]) -> float:
     return next((value for value in values if not np.isnan(value)), np.nan)
 
 
-def results(frame: pd.DataFrame, caption: str = "") -> Sheet:
+def results(frame: pd.DataFrame, stamp: str = "") -> Sheet:
     """The table of errors: the error with half of its interval, and costs; the data set once, as a subheading."""
+    caption = "Error with half of its 95 % interval over seeds (Student's t); sent: by all clients"
     columns = {
         "method": Column("method"),
         "error": Column("error", True),
         "in units": Column("in units", True, 1),
         "sent": Column("sent", True),
-        "below mean": Column("below mean", True, 2),
+        "below mean": Column("below mean target", True, 2),
         "R2": Column("R²", True, 3),
         "time": Column("time", True, 4),
         "received": Column("received", True, 5),
     }
-    if not frame["rmse_in_units"].notna().any():
+    if frame["rmse_in_units"].notna().any():
+        caption += "; in units: the root of the mean squared error, in the target's units"
+    else:
         del columns["in units"]
     rows: list[list[Cell]] = []
     groups: dict[int, str] = {}
@@ -101,18 +104,19 @@ def results(frame: pd.DataFrame, caption: str = "") -> Sheet:
                 "error": error,
                 "in units": Cell(_known(row["rmse_in_units"], number)),
                 "sent": Cell(_known(row["uplink_bytes"], bytes_of)),
-                "below mean": Cell(_known(row["below_mean_percent"], "{:.0f} %".format)),
-                "R2": Cell(_known(row["r2"], "{:.2f}".format)),
+                "below mean": Cell(_known(np.round(row["below_mean_percent"]), "{:.0f} %".format)),
+                "R2": Cell(_known(np.round(row["r2"], 2), "{:.2f}".format)),
                 "time": Cell(_known(row["seconds"], seconds)),
                 "received": Cell(_known(row["downlink_bytes"], bytes_of)),
             }
             rows.append([cells[key] for key in columns])
+    caption = f"{caption}. {stamp}".strip()
     return Sheet([*columns.values()], rows, "Errors and costs", caption, groups=groups, frame=frame)
 
 
 def _known(value: float, words: Callable[[float], str]) -> str:
     """A number as text; empty if there is none."""
-    return "" if np.isnan(value) else words(value).replace("-", "−")
+    return "" if np.isnan(value) else words(value + 0.0).replace("-", "−")
 
 
 def searched(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
@@ -135,9 +139,13 @@ def searched(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
 
 
 def setup(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
-    """One row per data set and method: features D of each of N kernels, clients K, rounds T, rows, trials and seeds."""
+    """Features D of each of N kernels, clients K, rounds T, rows, trials and seeds, by data set and method.
+
+    A data set has one row if these are the same for all methods.
+    """
     rows = []
     for one in judged:
+        same = []
         for method in plan.all_methods:
             ended = [note for note in one.notes[method.name] if note is not None and note["error"] is not None]
             if not ended:
@@ -145,7 +153,7 @@ def setup(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
             folder, seeds = plan.folder / "runs" / ended[0]["folder"], [*filter(None, one.notes[method.name])]
             told, config = provenance(folder), read_run(folder, ("config.yaml",)).config
             kernels = config.get("kernels") or {}
-            rows.append({
+            same.append({
                 "data set": one.dataset.name,
                 "method": method.name,
                 "D": str(kernels.get("D", "")),
@@ -156,6 +164,8 @@ def setup(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
                 "trials": str(plan.trials_each),
                 "seeds": str(len(seeds)),
             })  # fmt: skip
+        alike = len(same) > 1 and all(row | {"method": ""} == same[0] | {"method": ""} for row in same)
+        rows += [same[0] | {"method": f"all {len(same)}"}] if alike else same
     return pd.DataFrame(rows)
 
 
@@ -194,8 +204,7 @@ def _sheet(table: pd.DataFrame, title: str, caption: str, numbers: bool = False)
 def all_tables(answer: Answer, frame: pd.DataFrame) -> dict[str, Sheet]:
     """Every table of a study, by file name."""
     plan, judged = answer.plan, answer.judged
-    of_results = "Error with half of its 95 % interval over seeds (Student's t), and costs."
-    found = {"results": results(frame, f"{of_results} {stamp(plan)}".strip())}
+    found = {"results": results(frame, stamp(plan))}
     plain = [slug(one.dataset.name) for one in judged]
     for place, one in enumerate(judged):
         verdicts = answer.verdicts.get(one.dataset.name, [])

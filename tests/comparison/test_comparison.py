@@ -385,9 +385,7 @@ def test_every_table_of_one_seed_says_that_it_is_one_split(runs: Callable, fkl: 
     compare().write("made")
     for name in ("pivot", "tests", "ranks"):
         for suffix in (".md", ".tex"):
-            assert "of the random features alone" in Path("made", name + suffix).read_text(), (
-                name + suffix
-            )
+            assert "of the random features alone" in Path("made", name + suffix).read_text(), name + suffix
 
 
 def test_replicates_with_splits_of_their_own_are_not_called_one_split(runs: Callable, fkl: Callable) -> None:

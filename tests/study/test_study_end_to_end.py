@@ -17,6 +17,7 @@ from fkl.basics.errors import FklError
 from fkl.basics.files import read_arrays
 from fkl.data.dealt_rows import in_part
 from fkl.runs.tables import LOSSES
+from fkl.statistics.verdicts import as_table
 from fkl.study import jobs
 from fkl.study.answer import Answer
 from fkl.study.command import command
@@ -27,7 +28,7 @@ from fkl.study.play import play
 from fkl.study.progress import check
 from fkl.study.registered import deviations, register, require_unchanged
 from fkl.study.results import stages
-from fkl.study.tables import differences, errors, results, setup
+from fkl.study.tables import errors, results, setup
 
 SMALL = """
 question: Which one?
@@ -400,7 +401,7 @@ def test_a_data_set_ends_at_the_first_look_that_decides_all_its_pairs(tmp_path: 
         )
     assert ended == {"same": 10, "idle": 5}
     assert (verdict.level, verdict.outcome) == (0.005, "better by more than the margin")
-    row = differences(answer).iloc[0]
+    row = as_table(answer.verdicts).iloc[0]
     assert row["percent"] == pytest.approx(100 * np.expm1(verdict.difference.m))
     assert row["low"] < row["percent"] < row["high"] < 0
     assert row["better"] == "A"

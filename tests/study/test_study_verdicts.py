@@ -206,8 +206,8 @@ def test_the_best_method_is_told_with_what_it_is_tied_with_and_what_it_beats() -
     pairs |= {(name, "D"): difference(-0.1, 0.01) for name in "ABC"} | {("A", "A (alone)"): difference(0.06, 0.01)}
     said = about_best(of_data_set(pairs), "ABCD")
     assert said == (
-        "A is best, tied with B (practically equal) and C; better than D by 10.5 % [9.4, 11.6];"
-        " worse than A (alone) by 6.2 % [5.1, 7.3]"
+        "A is the best of 4 methods, tied with B (practically equal) and C, but worse than A (alone) by"
+        " 6.2 % [5.1, 7.3]; better than D by 10.5 % [9.4, 11.6]"
     )
     many = {(a, b): difference((ord(a) - ord(b)) / 10, 0.01) for a, b in combinations("ABCDE", 2)}
     assert about_best(of_data_set(many)) == "A is best; better than 4 others by 10.5 to 49.2 %"
