@@ -338,7 +338,7 @@ class Sheet:
         return max(map(cell_len, [*self.columns[column].heading.split(), *lines]), default=0)
 
     def _unwrapped(self, column: int) -> int:
-        """Letters of a column of which only the heading and long texts are wrapped."""
+        """Letters of a column if only its heading and long texts are wrapped."""
         return max(self._longest(column), min(self._longest(column, wrapped=False), LONGEST_TEXT))
 
     def _fitting(self, room: float, letter: float, gap: float) -> list[int]:

@@ -13,6 +13,11 @@ MOST_EXACT = 50
 """Largest number of differences for an exact p, from all combinations of signs."""
 
 
+def quantile(level: float, nu: float) -> float:
+    """Quantile of Student's t; of the normal distribution for infinite degrees of freedom."""
+    return float(ndtri(level) if np.isinf(nu) else stdtrit(nu, level))
+
+
 def half_width(values: Array) -> float:
     """Half of Student's interval of a mean, at `CONFIDENCE`.
 
@@ -31,7 +36,7 @@ def half_width(values: Array) -> float:
     2.4841
     """
     n = len(values)
-    return float(stdtrit(n - 1, (1 + CONFIDENCE) / 2) * np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else np.nan
+    return float(quantile((1 + CONFIDENCE) / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else np.nan
 
 
 def student_interval(values: Array) -> tuple[float, float]:

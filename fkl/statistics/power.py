@@ -1,11 +1,11 @@
 """Seeds needed for an effect, detectable effects, and times of looks."""
 
 import numpy as np
-from scipy.special import nctdtr, ndtri, stdtrit
+from scipy.special import nctdtr, stdtrit
 from scipy.stats import chi2
 
 from fkl.statistics.differences import Difference, satterthwaite
-from fkl.statistics.intervals import LEVEL
+from fkl.statistics.intervals import LEVEL, quantile
 
 POWER = 0.8
 PILOT = 5
@@ -89,9 +89,7 @@ def least_effect(
         of_seeds = (V - of_rows) * n / units
         V = of_rows + of_seeds
         nu = satterthwaite(of_rows, difference.blocks or np.inf, of_seeds, units)
-    quantiles = (1 - level / 2, power)
-    reach = sum(ndtri(q) if np.isinf(nu) else stdtrit(nu, q) for q in quantiles)
-    return float(reach * np.sqrt(V))
+    return float((quantile(1 - level / 2, nu) + quantile(power, nu)) * np.sqrt(V))
 
 
 def more_seeds_will_not_tell(difference: Difference, effect: float) -> bool:

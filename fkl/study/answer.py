@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fkl.basics.errors import plural
-from fkl.statistics.differences import OF_TRAINING
 from fkl.statistics.intervals import wilson
 from fkl.statistics.power import LOOKS
-from fkl.statistics.verdicts import ADJUSTED, LEAST_DATA_SETS, Verdict, about_best, over_data_sets
-from fkl.study.jobs import are_drawn, judged_jobs
+from fkl.statistics.verdicts import ADJUSTED, CANNOT_TELL, LEAST_DATA_SETS, Verdict, about_best, over_data_sets
+from fkl.study.jobs import judged_jobs
 from fkl.study.plan import Plan
 from fkl.study.registered import deviations
 from fkl.study.results import Judged, judged
@@ -72,7 +71,11 @@ class Answer:
 
     def brief(self, dataset: str) -> str:
         """The best method of a data set and what it is tied with; empty if nothing is judged."""
-        return self._said(self.verdicts.get(dataset, [])).partition("; ")[0]
+        verdicts = self.verdicts.get(dataset, [])
+        if not self.plan.planned:
+            return self._said(verdicts).partition("; ")[0]
+        decided = sum(one.outcome != CANNOT_TELL for one in verdicts)
+        return f"{decided} of {plural(len(verdicts), 'pair')} decided" if verdicts else ""
 
     def _said(self, verdicts: Sequence[Verdict]) -> str:
         if self.plan.planned:
@@ -94,39 +97,33 @@ class Answer:
             said.append("One search for all seeds: verdicts are about the values it found, not about methods.")
         said += [f"Deviation from the registered plan: {one}." for one in deviations(self.plan)]
         for one in self.judged:
+            said += [f"{one.dataset.name}: {why}." for why in one.refused]
+            for method in self.plan.all_methods:
+                ends = one.at_the_end(method)
+                said += [f"{method.name} on {one.dataset.name}: {end} of its range, widened twice." for end in ends]
+        return [*said, *self.failures]
+
+    @property
+    def failures(self) -> list[str]:
+        """A line for each method, data set and reason of failed judged runs."""
+        said = []
+        for one in self.judged:
             for method in one.notes:
                 for reason, number in one.failures(method).items():
                     low, high = wilson(number, one.seeds)
                     rate = f"{number} of {one.seeds} seeds [{100 * low:.0f} %, {100 * high:.0f} %]"
                     said.append(f"{method} failed on {one.dataset.name} in {rate}: {reason}.")
-            said += [f"{one.dataset.name}: {why}." for why in one.refused]
-            for method_ in self.plan.all_methods:
-                for end in one.at_the_end(method_):
-                    said.append(f"{method_.name} on {one.dataset.name}: {end} of its range, widened twice.")
         return said
 
     @property
     def unit(self) -> str:
-        """The unit of replication, and the correction of verdicts, in a sentence for captions."""
-        plan, claim = self.plan, CLAIMS[self.plan.claim]
-        portions = [one.dataset.name for one in self.judged if one.portions]
-        how = {
-            "rows": f"seeds share rows: variance {OF_TRAINING:g} V(blocks of rows) + V(seeds)",
-            "seeds": "Student's t over seeds",
-            "clients": "variance over clients, each counted once, plus V(seeds)",
-            "time": "Student's t over 10 blocks of rounds",
-        }[plan.claim]
-        if factors := factors_of(self):
-            how += f", where the first is {factors}"
-        if drawn := [one.dataset.name for one in self.judged if are_drawn(plan, one.dataset)]:
-            how += f"; on {', '.join(drawn)} each seed draws rows of its own"
-        if portions:
-            how += f"; on {', '.join(portions)} each seed has a portion of the rows that no other has"
-        how += f"; {looks}" if (looks := looks_of(self)) else ""
-        over = f", and for those over {LEAST_DATA_SETS} or more data sets" if self.over else ""
+        """The claim, the seeds, and the correction of verdicts, for captions; methods.tex has the test."""
+        plan = self.plan
         search = "one search for all" if plan.once else "each with its own search"
+        looks = f"; {looks_of(self)}" * bool(plan.looks)
+        over = f", and for those over {LEAST_DATA_SETS} or more data sets" if self.over else ""
         level = f"Level: five per cent for the pairs of each data set{over}, not for all. {self.adjusted}."
-        return f"Claim: {claim}. {plan.seeds} seeds, {search}; {how}. {level}"
+        return f"Claim: {CLAIMS[plan.claim]}. {plan.seeds} seeds, {search}{looks}. {level}"
 
     @property
     def adjusted(self) -> str:

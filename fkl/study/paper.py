@@ -156,6 +156,8 @@ def document(answer: Answer, tables: Iterable[str], captions: dict[str, str]) ->
     return rf"""\documentclass{{article}}
 \usepackage[T1]{{fontenc}}
 \usepackage{{booktabs,graphicx,textcomp}}
+\renewcommand{{\topfraction}}{{0.9}} \renewcommand{{\textfraction}}{{0.1}} \renewcommand{{\floatpagefraction}}{{0.8}}
+\setcounter{{topnumber}}{{4}} \setcounter{{totalnumber}}{{6}}
 \title{{{title}}}
 \author{{}}
 \date{{}}

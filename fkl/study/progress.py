@@ -1,8 +1,5 @@
 """Progress and forecast of a study: `fkl study --status` and `--dry-run`."""
 
-from collections import Counter
-from collections.abc import Sequence
-
 import numpy as np
 
 from fkl.basics.errors import FklError, plural, require
@@ -57,7 +54,7 @@ def dry_run(plan: Plan) -> list[str]:
     judged = f", {pairs * plan.seeds - runs} of them done" * (runs < pairs * plan.seeds)
     lines = [
         f"{plan.file.name}: {pairs * (seeds * plan.trials_each + plan.seeds):,} runs",
-        f"  searches  {pairs * seeds} of {plan.trials_each} trials{done}: {methods} methods on"
+        f"  searches  {pairs * seeds}, each of {plan.trials_each} trials{done}: {methods} methods on"
         f" {plural(len(plan.datasets), 'data set')}, " + ("one each" if plan.once else f"anew in {seeds} seeds"),
         f"  judged    {pairs * plan.seeds} runs{judged}: {plan.seeds} seeds each",
     ]
@@ -146,20 +143,10 @@ def status(answer: Answer) -> list[str]:
         lines.append(f"  {dataset.name}  {words}")
     if len(lines) > MOST_LINES:
         lines = [*lines[:MOST_LINES], f"  ... and {len(lines) - MOST_LINES} data sets more"]
-    reasons = failures(judged)
+    reasons = answer.failures
     if len(reasons) > MOST_REASONS:
         reasons = [*reasons[:MOST_REASONS], f"... and {len(reasons) - MOST_REASONS} other failures"]
     left = sum(job.note is None for job in judged)
     more = f"{left} of {len(judged)} judged runs are left: fkl study {plan.file}"
     ended = f"all {len(judged)} judged runs have ended; the whole answer: fkl study {plan.file}"
     return [f"{plan.file.name}: {more if left else ended}", *lines, *reasons]
-
-
-def failures(jobs: Sequence[Job]) -> list[str]:
-    """One line for each reason of failed judged runs."""
-    noted = [(job, note) for job in jobs if (note := job.note) is not None and note["state"] == "failed"]
-    reasons = Counter((job.dataset.name, job.method.name, note["reason"]) for job, note in noted)
-    return [
-        f"{method} on {dataset} failed in {plural(number, 'seed')}: {reason}"
-        for (dataset, method, reason), number in reasons.most_common()
-    ]

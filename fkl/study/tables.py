@@ -1,8 +1,8 @@
 """The tables of a study: errors and costs, its setup, and the tests as a triangle."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from fkl.runs.tables import LOSSES
 from fkl.screen.sheet import BEST, Cell, Column, Sheet
 from fkl.screen.units import bytes_of, number, seconds, with_spread
 from fkl.statistics.intervals import half_width
-from fkl.statistics.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict
+from fkl.statistics.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict, percent
 from fkl.study.answer import Answer
 from fkl.study.jobs import Job, last_wave, slug
 from fkl.study.plan import Plan
@@ -183,12 +183,11 @@ def triangle(methods: Sequence[str], verdicts: Sequence[Verdict]) -> pd.DataFram
 
 def _cell_of_test(method: str, verdict: Verdict) -> str:
     """Difference of a method's error from the other's, and a mark for its verdict."""
-    one = verdict.difference
-    mark = MARKS[verdict.outcome]
-    if one.failed:
+    of, mark = verdict.difference, MARKS[verdict.outcome]
+    if of.failed:
         return f"ranks{mark}"
-    side = 1 if verdict.a == method else -1
-    return f"{100 * math.expm1(side * one.m):+.1f} %{mark}".replace("-", "−")
+    apart = percent(of.m if verdict.a == method else -of.m)
+    return f"{'' if apart.startswith('−') else '+'}{apart} %{mark}"
 
 
 def _sheet(table: pd.DataFrame, title: str, caption: str, numbers: bool = False) -> Sheet:
@@ -225,23 +224,14 @@ def all_tables(answer: Answer, frame: pd.DataFrame) -> dict[str, Sheet]:
 def trials(plan: Plan) -> pd.DataFrame:
     """Every trial of every search: data set, method, seed, wave, values, error, state."""
     rows = []
-    for dataset in plan.datasets:
-        for method in plan.all_methods:
-            for wave in range(last_wave(plan, dataset, method) + 1):
-                for number_ in plan.searches:
-                    note = Job(plan, dataset, method, number_, wave).note
-                    for at, trial in enumerate(note["trials"] if note else []):
-                        values = "; ".join(f"{key}={value}" for key, value in trial["values"].items())
-                        about = {
-                            "data set": dataset.name,
-                            "method": method.name,
-                            "seed": number_,
-                            "wave": wave,
-                            "trial": at,
-                        }
-                        rows.append(
-                            {**about, "values": values, **{key: trial[key] for key in ("error", "state", "reason")}}
-                        )
+    for dataset, method in product(plan.datasets, plan.all_methods):
+        for wave, seed in product(range(last_wave(plan, dataset, method) + 1), plan.searches):
+            note = Job(plan, dataset, method, seed, wave).note
+            for at, trial in enumerate(note["trials"] if note else []):
+                about = {"data set": dataset.name, "method": method.name, "seed": seed, "wave": wave, "trial": at}
+                values = "; ".join(f"{key}={value}" for key, value in trial["values"].items())
+                told = {key: trial[key] for key in ("error", "state", "reason")}
+                rows.append({**about, "values": values, **told})
     return pd.DataFrame(rows)
 
 
