@@ -401,7 +401,9 @@ class Sheet:
         if of > 1:
             stop = "" if caption.endswith(".") else "."
             caption, label = f"{caption}{stop} Part {k + 1} of {of}.", f"{label}-{k + 1}"
-        wrapped = {at for at in columns if not self.columns[at].number and self._widest(at) > LONGEST_TEXT}
+        wrapped = {
+            at for at in columns if not self.columns[at].number and self._longest(at, wrapped=False) > LONGEST_TEXT
+        }
         styles = ["r" if self.columns[at].number else f"p{{{WRAPPED}pt}}" if at in wrapped else "l" for at in columns]
         body = []
         for row in rows:
@@ -436,9 +438,6 @@ class Sheet:
             r"\end{table}",
             "",
         ])  # fmt: skip
-
-    def _widest(self, column: int) -> int:
-        return max((len(row[column].text) for row in self.rows), default=0)
 
     def _heading(self, column: int) -> str:
         """A heading, with a line for each word if it is wider than the cells."""

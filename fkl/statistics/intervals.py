@@ -28,7 +28,7 @@ def half_width(values: Array) -> float:
     Returns
     -------
     float
-        NaN for fewer than two values.
+        NaN for fewer than two values, or if one is not finite.
 
     Examples
     --------
@@ -36,7 +36,9 @@ def half_width(values: Array) -> float:
     2.4841
     """
     n = len(values)
-    return float(quantile((1 + CONFIDENCE) / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else np.nan
+    if n < 2 or not np.isfinite(values).all():
+        return np.nan
+    return float(quantile((1 + CONFIDENCE) / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n))
 
 
 def student_interval(values: Array) -> tuple[float, float]:

@@ -52,7 +52,7 @@ def errors(judged: Sequence[Judged]) -> pd.DataFrame:
                 "method": method,
                 "error": mean,
                 "sd": float(values.std(ddof=1)) if whole and len(values) > 1 else np.nan,
-                "half": half_width(values) if whole else np.nan,
+                "half": half_width(values),
                 "failed": int(np.isinf(values).sum()),
                 "of": len(ended),
                 "r2": one.mean(method, "r2"),

@@ -71,7 +71,7 @@ class Pivot:
     @cached_property
     def halves(self) -> NDArray[np.float64]:
         """Half of the interval of each mean; NaN for one value, and if one diverged."""
-        return self._of_each(lambda values: half_width(values) if np.isfinite(values).all() else np.nan)
+        return self._of_each(half_width)
 
     @cached_property
     def places(self) -> NDArray[np.float64]:
