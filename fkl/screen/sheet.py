@@ -19,7 +19,6 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from fkl.basics.files import write_text
 from fkl.screen.messages import console, styled
 from fkl.screen.units import percent, typeset, word
 
@@ -301,6 +300,8 @@ class Sheet:
 
     def write(self, path: Path, latex: str = "") -> list[Path]:
         """Write `path`.csv, .md and .tex, and name them; with this LaTeX instead of its own, if given."""
+        from fkl.basics.files import write_text  # which imports numpy
+
         texts = self.texts | ({".tex": latex} if latex else {})
         files = [path.with_suffix(suffix) for suffix in texts]
         for file, text in zip(files, texts.values(), strict=True):
@@ -366,10 +367,10 @@ class Sheet:
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
         snug = [self._longest(at, wrapped=False) for at in columns]
         headed = [max(wide, cell_len(self.columns[at].heading)) for wide, at in zip(snug, columns, strict=True)]
-        fitting = next((widths for widths in (headed, snug) if sum(widths) + GAP * (len(widths) - 1) <= room), None)
+        tight = sum(headed) + GAP * len(columns) > room >= sum(snug) + GAP * (len(columns) - 1)  # it fits, if exactly
         for place, at in enumerate(columns):
             side = "right" if self.columns[at].number else "left"
-            wide = {"width": fitting[place]} if fitting else {"min_width": self._longest(at)}
+            wide = {"width": snug[place]} if tight else {"min_width": self._longest(at)}
             table.add_column(Text(self.columns[at].heading), justify=side, overflow="fold", **wide)  # type: ignore[arg-type]
         look = _for_screen()
         for number, row in enumerate(self._written(look)):
