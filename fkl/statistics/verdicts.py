@@ -296,22 +296,22 @@ def about_best(verdicts: Sequence[Verdict], methods: Collection[str] = ()) -> st
     best = min(compared, key=lambda name: (failed[name], sum(one.worse == name for one in inner)))
     others = {one.a if one.b == best else one.b: one for one in verdicts if best in (one.a, one.b)}
     told = {name: one for name, one in others.items() if one.outcome in (BETTER, BEYOND)}
-    said = [f"{best} is best"]
-    open_ = {name: one for name, one in others.items() if name not in told and not one.why_not}
-    if ties := [
-        name + " (practically equal)" * (one.outcome == EQUAL) for name, one in open_.items() if not failed[name]
-    ]:
-        said[0] += f", tied with {_listed(ties)}"
-    if worse := {name: one for name, one in told.items() if one.better != best}:
-        said[0] = f"{best} is the best of {plural(len(compared), 'method')}{said[0].removeprefix(f'{best} is best')}"
-        said[0] += f", but worse than {_by_how_much(worse)}"
-    if better := {name: one for name, one in told.items() if one.better == best}:
-        said.append(f"better than {_by_how_much(better)}")
-    said += [
-        f"no verdict against {name}, which failed in {failed[name]} of {one.difference.runs}"
-        for name, one in open_.items()
-        if failed[name]
+    better = {name: one for name, one in told.items() if one.better == best}
+    worse = {name: one for name, one in told.items() if one.better != best}
+    undecided = {name: one for name, one in others.items() if name not in told and not one.why_not}
+    ties = [
+        name + " (practically equal)" * (one.outcome == EQUAL) for name, one in undecided.items() if not failed[name]
     ]
+    of = f" the best of {plural(len(compared), 'method')}" if worse or len(compared) < len(methods) else " best"
+    said = [
+        f"{best} is{of}"
+        + (f", tied with {_listed(ties)}" if ties else "")
+        + (f", but worse than {_by_how_much(worse)}" if worse else "")
+    ]
+    said += [f"better than {_by_how_much(better)}"] if better else []
+    for name, one in undecided.items():
+        if failed[name]:
+            said.append(f"no verdict against {name}, which failed in {failed[name]} of {one.difference.runs}")
     return "; ".join([*said, *(one.why_not for one in others.values() if one.why_not)])
 
 

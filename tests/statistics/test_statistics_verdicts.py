@@ -203,6 +203,7 @@ def test_the_best_method_is_told_with_what_it_is_tied_with_and_what_it_beats() -
     pairs = {("A", "B"): difference(-0.004, 0.01), ("A", "C"): difference(-0.01, 0.04), ("B", "C"): difference(0, 0.04)}
     verdicts = of_data_set(pairs)
     assert about_best(verdicts) == "A is best, tied with B (practically equal) and C"
+    assert about_best(verdicts, "ABCD").startswith("A is the best of 3 methods, tied"), "D is not compared"
     pairs |= {(name, "D"): difference(-0.1, 0.01) for name in "ABC"} | {("A", "A (alone)"): difference(0.06, 0.01)}
     said = about_best(of_data_set(pairs), "ABCD")
     assert said == (
