@@ -12,6 +12,7 @@ import fkl
 ROOT = Path(fkl.__file__).parent
 LAYERS = {
     "basics": ("fkl", "fkl.basics", "fkl.screen"),
+    "statistics": ("fkl.statistics",),
     "data": ("fkl.data",),
     "config": ("fkl.config",),
     "kernels": ("fkl.kernels",),

@@ -67,7 +67,17 @@ def _without_points(value: Any) -> Any:
 
 
 PACKAGE = Path(__file__).parents[1]
-SHOWS_OR_STARTS = ("cli", "conformance", "papers", "report", "screen", "study", "sweeps", "basics/errors.py")
+SHOWS_OR_STARTS = (
+    "cli",
+    "conformance",
+    "papers",
+    "report",
+    "screen",
+    "statistics",
+    "study",
+    "sweeps",
+    "basics/errors.py",
+)
 """Packages and files of fkl that decide no number of a run."""
 SUFFIXES = (".py", *EXTENSION_SUFFIXES)
 INSTALLED = {"site-packages", "dist-packages"}

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fkl.papers import equivalence
-from fkl.papers.equivalence import AGREES, CANNOT_TELL, DIFFERS, Equivalence
-from fkl.report.compare.statistics import half_width
 from fkl.screen.units import RAISED, word
 from fkl.screen.units import number as with_digits
+from fkl.statistics import equivalence
+from fkl.statistics.equivalence import AGREES, CANNOT_TELL, DIFFERS, Equivalence
+from fkl.statistics.intervals import half_width
 
 KEY = ["dataset", "algorithm", "setting", "metric"]
 """What identifies a cell of a table."""
@@ -29,7 +29,7 @@ COLUMNS += ["of", "published_n", "follows_from", "published_spread"]
 """Columns of a table of published cells, for programs.
 
 verdict, within_percent, why
-    From `fkl.papers.equivalence`; all points of a curve have the curve's verdict.
+    From `fkl.statistics.equivalence`; all points of a curve have the curve's verdict.
 of, published_n
     Number of replicates, where n counts those with a value, and number of runs in the printed mean.
 follows_from

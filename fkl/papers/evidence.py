@@ -1,7 +1,7 @@
 """Agreement with a paper: by its text, by one reading for all of it, by some reading, and by chance.
 
-A claim is a printed number, or a curve: the points of one run. `fkl.papers.equivalence` decides whether each reading of
-a claim agrees; here the claims of a paper are counted.
+A claim is a printed number, or a curve: the points of one run. `fkl.statistics.equivalence` decides whether each
+reading of a claim agrees; here the claims of a paper are counted.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +13,8 @@ import pandas as pd
 
 from fkl.config import experiments
 from fkl.papers.cells import AS_STATED, DIFFERENT, ONE, OTHER, OUTCOMES, SPREAD, UNCLEAR, Cell, Mark, tested
-from fkl.papers.equivalence import AGREES, DIFFERS, LEVEL
+from fkl.statistics.equivalence import AGREES, DIFFERS
+from fkl.statistics.intervals import LEVEL
 
 Claim = list[Cell]
 """A printed number alone, or all points of a curve, which share their verdicts and count once."""

@@ -31,11 +31,11 @@ from fkl.papers.cells import (
     setting_in_words,
     unit_in_words,
 )
-from fkl.papers.equivalence import AGREES
 from fkl.papers.evidence import Evidence
 from fkl.screen.messages import say
 from fkl.screen.sheet import BEST, Column, Sheet
 from fkl.screen.sheet import Cell as Shown
+from fkl.statistics.equivalence import AGREES
 
 Layout = tuple[Sequence[str], Sequence[str]]
 """Columns of `KEY` that form the rows of a printed table, and those that form its columns."""

@@ -19,7 +19,6 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from fkl.basics.files import write_text
 from fkl.screen.messages import console, styled
 from fkl.screen.units import percent, typeset, word
 
@@ -41,7 +40,7 @@ GAP = 3
 """Blanks between columns in a terminal."""
 LINE = 345.0
 """Width in points of a line in LaTeX's article."""
-LETTER, LATEX_GAP = 4.5, 6.0
+LETTER, LATEX_GAP = 4.05, 6.0
 """Points of a letter at \\footnotesize, on average, and between two columns."""
 LONGEST_TEXT, WRAPPED = 28, 110
 """Longest text of a column in LaTeX, in letters; longer ones are wrapped in this width in points."""
@@ -243,7 +242,7 @@ class Sheet:
         for at, columns in enumerate(self._parts(out.width)):
             if at:
                 out.print()
-            out.print(self._for_terminal(columns))
+            out.print(self._for_terminal(columns, out.width))
 
     def text(self, format: str) -> str:
         """The table for a pipe: markdown, csv or json."""
@@ -329,6 +328,8 @@ class Sheet:
 
     def write(self, path: Path, latex: str = "") -> list[Path]:
         """Write `path`.csv, .md and .tex, and name them; with this LaTeX instead of its own, if given."""
+        from fkl.basics.files import write_text  # which imports numpy
+
         texts = self.texts | ({".tex": latex} if latex else {})
         files = [path.with_suffix(suffix) for suffix in texts]
         for file, text in zip(files, texts.values(), strict=True):
@@ -358,16 +359,21 @@ class Sheet:
     def _written(self, look: Look) -> list[list[str]]:
         return [[cell.written(look) for cell in row] for row in self.rows]
 
-    def _longest(self, column: int) -> int:
-        """Letters of the widest cell, or where text can be wrapped, of the widest word."""
+    def _longest(self, column: int, wrapped: bool = True) -> int:
+        """Letters of the widest cell, or where text can be wrapped, of the widest word; its heading is wrapped."""
         cells = [Text.from_ansi(row[column]).plain for row in self._plain]
-        lines = [one for cell in cells for one in (cell.splitlines() if self.columns[column].number else cell.split())]
+        whole = not wrapped or self.columns[column].number
+        lines = [one for cell in cells for one in (cell.splitlines() if whole else cell.split())]
         return max(map(cell_len, [*self.columns[column].heading.split(), *lines]), default=0)
 
+    def _unwrapped(self, column: int) -> int:
+        """Letters of a column if only its heading and long texts are wrapped."""
+        return max(self._longest(column), min(self._longest(column, wrapped=False), LONGEST_TEXT))
+
     def _fitting(self, room: float, letter: float, gap: float) -> list[int]:
-        """Columns without those that are dropped by their priority to fit this room."""
+        """Columns without those that are dropped by their priority to fit this room, before any text is wrapped."""
         kept = [*range(len(self.columns))]
-        wide = {at: letter * min(self._longest(at), room / letter) + gap for at in kept}
+        wide = {at: letter * self._unwrapped(at) + gap for at in kept}
         while sum(wide[at] for at in kept) > room + gap and (most := max(self.columns[at].priority for at in kept)):
             kept.remove(next(at for at in reversed(kept) if self.columns[at].priority == most))
         return kept
@@ -385,12 +391,15 @@ class Sheet:
             used += width
         yield part
 
-    def _for_terminal(self, columns: Sequence[int]) -> Table:
+    def _for_terminal(self, columns: Sequence[int], room: int) -> Table:
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-        for at in columns:
+        snug = [self._longest(at, wrapped=False) for at in columns]
+        headed = [max(wide, cell_len(self.columns[at].heading)) for wide, at in zip(snug, columns, strict=True)]
+        tight = sum(headed) + GAP * len(columns) > room >= sum(snug) + GAP * (len(columns) - 1)  # it fits, if exactly
+        for place, at in enumerate(columns):
             side = "right" if self.columns[at].number else "left"
-            heading, least = Text(self.columns[at].heading), self._longest(at)
-            table.add_column(heading, justify=side, overflow="fold", min_width=least)  # type: ignore[arg-type]
+            wide = {"width": snug[place]} if tight else {"min_width": self._longest(at)}
+            table.add_column(Text(self.columns[at].heading), justify=side, overflow="fold", **wide)  # type: ignore[arg-type]
         look = _for_screen()
         for number, row in enumerate(self._written(look)):
             if number in self.groups:
@@ -421,7 +430,9 @@ class Sheet:
         if of > 1:
             stop = "" if caption.endswith(".") else "."
             caption, label = f"{caption}{stop} Part {k + 1} of {of}.", f"{label}-{k + 1}"
-        wrapped = {at for at in columns if not self.columns[at].number and self._widest(at) > LONGEST_TEXT}
+        wrapped = {
+            at for at in columns if not self.columns[at].number and self._longest(at, wrapped=False) > LONGEST_TEXT
+        }
         styles = ["r" if self.columns[at].number else f"p{{{WRAPPED}pt}}" if at in wrapped else "l" for at in columns]
         body = []
         for row in rows:
@@ -456,9 +467,6 @@ class Sheet:
             r"\end{table}",
             "",
         ])  # fmt: skip
-
-    def _widest(self, column: int) -> int:
-        return max((len(row[column].text) for row in self.rows), default=0)
 
     def _heading(self, column: int) -> str:
         """A heading, with a line for each word if it is wider than the cells."""

@@ -1,18 +1,19 @@
 """Answer of a study: one sentence per data set or over all of them, and the notes that a reader needs."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fkl.basics.errors import plural
-from fkl.study.differences import OF_TRAINING
-from fkl.study.jobs import are_drawn, judged_jobs
+from fkl.statistics.intervals import wilson
+from fkl.statistics.power import LOOKS
+from fkl.statistics.verdicts import ADJUSTED, CANNOT_TELL, LEAST_DATA_SETS, Verdict, about_best, over_data_sets
+from fkl.study.jobs import judged_jobs
 from fkl.study.plan import Plan
-from fkl.study.power import LOOKS, wilson
 from fkl.study.registered import deviations
 from fkl.study.results import Judged, judged
-from fkl.study.verdicts import BETTER, BEYOND, LEAST_DATA_SETS, Verdict, over_data_sets
 
+MOST_PAIRS = 20
+"""Maximum number of pairs in a terminal."""
 CLAIMS = {
     "rows": "other rows of this source",
     "seeds": "these rows, with other seeds",
@@ -60,20 +61,26 @@ class Answer:
 
     @property
     def sentences(self) -> list[str]:
-        """The answer: planned pairs, or the first method against the others and against itself alone and pooled."""
-        plan = self.plan
-        said = []
-        for a, b in plan.pairs if plan.planned else [pair for pair in plan.pairs if pair[0] == plan.methods[0].name]:
-            over = next((one for one in self.over if (one.a, one.b) == (a, b)), None)
-            each = {name: one for name, some in self.verdicts.items() for one in some if (one.a, one.b) == (a, b)}
-            if over is not None:
-                said.append(f"Over {plural(over.difference.n, 'data set')}, {over.words}.")
-            elif len(each) == 1:
-                [(name, one)] = each.items()
-                said.append(f"On {name}, {one.words}.")
-            elif each:
-                said.append(f"{a} against {b}: {_on_each(a, each)}.")
-        return said or ["No two methods have been judged yet."]
+        """The answer: of all data sets and of each, the best method, what it is tied with, and what it beats.
+
+        If the study plans its pairs, the verdicts of these.
+        """
+        over = [f"Over {plural(self.over[0].difference.n, 'data set')}, {self._said(self.over)}."] if self.over else []
+        each = [f"On {name}, {self._said(some)}." for name, some in self.verdicts.items()]
+        return [*over, *each] or ["No two methods have been judged yet."]
+
+    def brief(self, dataset: str) -> str:
+        """The best method of a data set and what it is tied with; empty if nothing is judged."""
+        verdicts = self.verdicts.get(dataset, [])
+        if not self.plan.planned:
+            return self._said(verdicts).partition("; ")[0]
+        decided = sum(one.outcome != CANNOT_TELL for one in verdicts)
+        return f"{decided} of {plural(len(verdicts), 'pair')} decided" if verdicts else ""
+
+    def _said(self, verdicts: Sequence[Verdict]) -> str:
+        if self.plan.planned:
+            return "; ".join(one.brief for one in verdicts)
+        return about_best(verdicts, [method.name for method in self.plan.methods])
 
     @property
     def details(self) -> list[tuple[str, list[str]]]:
@@ -90,39 +97,39 @@ class Answer:
             said.append("One search for all seeds: verdicts are about the values it found, not about methods.")
         said += [f"Deviation from the registered plan: {one}." for one in deviations(self.plan)]
         for one in self.judged:
+            said += [f"{one.dataset.name}: {why}." for why in one.refused]
+            for method in self.plan.all_methods:
+                ends = one.at_the_end(method)
+                said += [f"{method.name} on {one.dataset.name}: {end} of its range, widened twice." for end in ends]
+        return [*said, *self.failures]
+
+    @property
+    def failures(self) -> list[str]:
+        """A line for each method, data set and reason of failed judged runs."""
+        said = []
+        for one in self.judged:
             for method in one.notes:
                 for reason, number in one.failures(method).items():
                     low, high = wilson(number, one.seeds)
                     rate = f"{number} of {one.seeds} seeds [{100 * low:.0f} %, {100 * high:.0f} %]"
                     said.append(f"{method} failed on {one.dataset.name} in {rate}: {reason}.")
-            said += [f"{one.dataset.name}: {why}." for why in one.refused]
-            for method_ in self.plan.all_methods:
-                for end in one.at_the_end(method_):
-                    said.append(f"{method_.name} on {one.dataset.name}: {end} of its range, widened twice.")
         return said
 
     @property
     def unit(self) -> str:
-        """The unit of replication, and the correction of verdicts, in a sentence for captions."""
-        plan, claim = self.plan, CLAIMS[self.plan.claim]
-        portions = [one.dataset.name for one in self.judged if one.portions]
-        how = {
-            "rows": f"seeds share rows: variance {OF_TRAINING:g} V(blocks of rows) + V(seeds)",
-            "seeds": "Student's t over seeds",
-            "clients": "variance over clients, each counted once, plus V(seeds)",
-            "time": "Student's t over 10 blocks of rounds",
-        }[plan.claim]
-        if factors := factors_of(self):
-            how += f", where the first is {factors}"
-        if drawn := [one.dataset.name for one in self.judged if are_drawn(plan, one.dataset)]:
-            how += f"; on {', '.join(drawn)} each seed draws rows of its own"
-        if portions:
-            how += f"; on {', '.join(portions)} each seed has a portion of the rows that no other has"
-        how += f"; {looks}" if (looks := looks_of(self)) else ""
-        many = f"five per cent for the pairs of each data set ({'Bonferroni' if plan.looks else 'Holm'})"
-        over = f", and for those over {LEAST_DATA_SETS} or more data sets" if self.over else ""
+        """The claim, the seeds, and the correction of verdicts, for captions; methods.tex has the test."""
+        plan = self.plan
         search = "one search for all" if plan.once else "each with its own search"
-        return f"Claim: {claim}. {plan.seeds} seeds, {search}; {how}. Level: {many}{over}, not for all."
+        looks = f"; {looks_of(self)}" * bool(plan.looks)
+        over = f", and for those over {LEAST_DATA_SETS} or more data sets" if self.over else ""
+        level = f"Level: five per cent for the pairs of each data set{over}, not for all. {self.adjusted}."
+        return f"Claim: {CLAIMS[plan.claim]}. {plan.seeds} seeds, {search}{looks}. {level}"
+
+    @property
+    def adjusted(self) -> str:
+        """The margin, and what is adjusted for the number of pairs."""
+        how = ADJUSTED.replace("Holm", "Bonferroni") if self.plan.looks else ADJUSTED
+        return f"The margin is {100 * self.plan.margin:g} %; {how}"
 
 
 def looks_of(answer: Answer) -> str:
@@ -142,43 +149,23 @@ def factors_of(answer: Answer) -> str:
     for name, verdicts in answer.verdicts.items():
         if factors := [one.difference.factor for one in verdicts if one.difference.blocks]:
             ends = dict.fromkeys(f"{end:.1f}" for end in (min(factors), max(factors)))
-            said.append(f"{' to '.join(ends)} times that over independent rows on {name}")
-    return ", ".join(said)
+            said.append(f"{' to '.join(ends)} ({name})")
+    return f"{', '.join(said)} times that over independent rows" if said else ""
 
 
-def _on_each(method: str, verdicts: Mapping[str, Verdict]) -> str:
-    """Results of a method on a few data sets: equal verdicts together, each with its interval."""
-    on: dict[str, list[str]] = {}
-    for name, one in verdicts.items():
-        on.setdefault(outcome_of(method, one), []).append(f"{name} ({interval_of(method, one)})")
-    return "; ".join(f"{outcome} on {', '.join(names)}" for outcome, names in on.items())
-
-
-def outcome_of(method: str, verdict: Verdict) -> str:
-    """The verdict about one of its methods: better, worse, practically equal, cannot tell, or no verdict."""
-    if verdict.why_not:
-        return "no verdict"
-    if verdict.outcome not in (BETTER, BEYOND):
-        return verdict.outcome
-    by = " by more than the margin" * (verdict.outcome == BEYOND)
-    return ("better" if verdict.better == method else "worse") + by
-
-
-def interval_of(method: str, verdict: Verdict) -> str:
-    """Percentage by which a method's error is above the other's, with its interval; negative if it is smaller."""
-    one = verdict.difference
-    if one.failed:
-        return f"by ranks, p {verdict.p:.2g}"
-    side = 1 if verdict.a == method else -1
-    low, high = sorted(100 * math.expm1(side * end) for end in one.interval(1 - verdict.level))
-    return f"error {100 * math.expm1(side * one.m):+.1f} % [{low:+.1f}, {high:+.1f}]".replace("-", "−")
-
-
-def lines(answer: Answer) -> Sequence[str]:
-    """Output on the terminal."""
+def lines(answer: Answer) -> list[str]:
+    """The question and its answer, for a terminal."""
     question = answer.plan.question
-    said = [question, *(f"  {one}" for one in answer.sentences)] if question else answer.sentences
-    pairs = sum(map(len, answer.verdicts.values()))
-    for name, some in answer.details if pairs > 1 else []:
-        said += ["", f"{name}, claim: {CLAIMS[answer.plan.claim]}", *(f"  {one}" for one in some)]
-    return [*said, *([""] if answer.notes else []), *answer.notes]
+    return [question, *(f"  {one}" for one in answer.sentences)] if question else answer.sentences
+
+
+def pairs(answer: Answer) -> list[str]:
+    """The verdicts of all pairs and the notes, for a terminal; of many pairs, the names of their files."""
+    number = sum(map(len, answer.verdicts.values()))
+    said = [f"Every two methods. Claim: {CLAIMS[answer.plan.claim]}. {answer.adjusted}."]
+    if number > MOST_PAIRS:
+        said = [f"Every two methods: {number} pairs are in differences.csv and on the page."]
+    else:
+        for name, some in answer.details:
+            said += [f"{name}:", *(f"  {one}" for one in some)]
+    return [*(said if number else []), *([""] if answer.notes else []), *answer.notes]

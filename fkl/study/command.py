@@ -7,7 +7,8 @@ from pathlib import Path
 from fkl.basics.errors import FklError, requires_extra
 from fkl.basics.files import whole_file, write_text
 from fkl.screen.messages import say
-from fkl.study.answer import Answer, lines
+from fkl.statistics.verdicts import as_table
+from fkl.study.answer import Answer, lines, pairs
 from fkl.study.plan import Plan
 from fkl.study.registered import stamp
 
@@ -44,8 +45,7 @@ def command(
 
     plan = Plan.read(file)
     if status:
-        say(*progress.status(plan), "")
-        show(Answer.of(plan))
+        say(*progress.status(Answer.of(plan)))
         return
     progress.check(plan)
     if dry_run:
@@ -74,16 +74,17 @@ def command(
 
 
 def show(answer: Answer) -> None:
-    """Print the answer, then the table of errors."""
+    """Print the answer, the table of errors, and the pairs."""
     from fkl.study.tables import errors, results
 
     say(*lines(answer))
     frame = errors(answer.judged)
     if len(frame):
-        table = results(frame, "Error with half of its 95 % interval over seeds; below mean: below the mean target's.")
+        table = results(frame)
         say("")
         table.show()
         say(table.about)
+    say("", *pairs(answer))
 
 
 def write(answer: Answer) -> list[Path]:
@@ -99,7 +100,7 @@ def write(answer: Answer) -> list[Path]:
     for name, sheet in named.items():
         contents |= tables.written(sheet, name)
     contents["results.csv"] = frame.to_csv(index=False)  # numbers without units
-    contents["differences.csv"] = tables.differences(answer).to_csv(index=False)
+    contents["differences.csv"] = as_table(answer.verdicts).to_csv(index=False)
     contents["trials.csv"] = tables.trials(plan).to_csv(index=False)
     contents["methods.tex"] = paper.methods_paragraph(answer) + "\n"
     contents["references.bib"] = paper.bibliography(plan)

@@ -8,10 +8,10 @@ import numpy as np
 from fkl.report.colours import looks_of
 from fkl.report.figures import AT_POINT, Bytes, Plain, baseline, canvas, rendered, share_costs, spread, styled
 from fkl.runs.metrics import WORDS
+from fkl.statistics.verdicts import Verdict
 from fkl.study.answer import Answer
 from fkl.study.results import Judged
 from fkl.study.tables import BASELINES, SENT
-from fkl.study.verdicts import Verdict
 
 ACROSS = 2
 """Panels per row."""

@@ -304,6 +304,7 @@ def _always_read(plan: Plan, dataset: Part) -> tuple[NDArray[np.int64], int | ND
     return group, np.bincount(group[read[0]], minlength=group.max() + 1)
 
 
+@cache
 def sizes_of_half(plan: Plan, dataset: Part) -> tuple[str, ...]:
     """Words that give a run on a portion the same clients and rounds as one on half of the rows."""
     words = words_to_try(plan, dataset)

@@ -7,8 +7,8 @@ from pathlib import Path
 from fkl.config.compose import read_words
 from fkl.data.dealt_rows import BLOCK
 from fkl.screen.sheet import escaped
+from fkl.statistics.differences import OF_TRAINING, ROW_BLOCKS, Difference
 from fkl.study.answer import CLAIMS, Answer, factors_of, looks_of
-from fkl.study.differences import OF_TRAINING, ROW_BLOCKS, Difference
 from fkl.study.jobs import MOST_WAVES, are_drawn, draws_blocks, last_wave
 from fkl.study.plan import Part, Plan
 
@@ -94,7 +94,7 @@ def methods_paragraph(answer: Answer) -> str:
     if looks := looks_of(answer):
         said.append(f"{looks[0].upper()}{escaped(looks[1:])}.")
     else:
-        said.append("P values are corrected by Holm~\\cite{holm1979} for the pairs of a data set.")
+        said.append("P values are corrected by Holm~\\cite{holm1979} for the pairs of a data set, intervals are not.")
     margin = f"{100 * plan.margin:g}"
     said.append(
         f"Two methods are called practically equal where the 90\\,\\% interval lies within {margin}\\,\\%."
@@ -156,6 +156,8 @@ def document(answer: Answer, tables: Iterable[str], captions: dict[str, str]) ->
     return rf"""\documentclass{{article}}
 \usepackage[T1]{{fontenc}}
 \usepackage{{booktabs,graphicx,textcomp}}
+\renewcommand{{\topfraction}}{{0.9}} \renewcommand{{\textfraction}}{{0.1}} \renewcommand{{\floatpagefraction}}{{0.8}}
+\setcounter{{topnumber}}{{4}} \setcounter{{totalnumber}}{{6}}
 \title{{{title}}}
 \author{{}}
 \date{{}}
@@ -168,6 +170,8 @@ def document(answer: Answer, tables: Iterable[str], captions: dict[str, str]) ->
 \input{{methods.tex}}
 
 \section*{{Results}}
+The tables have errors and costs, tests of every two methods, ranges, and the setup.
+Figure~\ref{{fig:study}} shows errors and bytes.
 {notes}
 {inputs}
 \begin{{figure}}

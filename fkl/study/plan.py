@@ -16,7 +16,8 @@ from fkl.config.compose import compose, keys_of, quoted, read_words
 from fkl.config.loading import Run, load
 from fkl.config.settings import Settings
 from fkl.engines.base import why_not
-from fkl.study.power import LOOKS, PILOT
+from fkl.statistics.differences import MOST_SEEDS
+from fkl.statistics.power import LOOKS, PILOT
 from fkl.study.space import Range
 
 KEYS = (
@@ -26,8 +27,6 @@ KEYS = (
 CLAIMS = ("rows", "seeds", "clients", "time")
 BESIDE = ("alone", "pooled", "mean")
 TRIALS_PER_KEY, LEAST_TRIALS = 12, 24
-MOST_SEEDS = 20
-"""Maximum number of seeds for a claim about rows that seeds share; more would give false alarms."""
 SETTINGS = {one.name for one in fields(Settings)}
 OURS = ("rows", "seed", "replicates", "engine", "out", "objective", "paths.outputs", "figures", "save_model")
 """Keys of runs that the study sets."""
@@ -142,7 +141,7 @@ class Plan:
             folders = (file.parent / str(own),)
             require(folders[0].is_dir(), "config_dir", own, f"a folder beside {file.name}")
         parts: dict[str, Any] = {
-            name: tuple(_part(entry, name.removesuffix("s"), prefix, folders) for entry in _listed(given, name))
+            name: _parts(_listed(given, name), prefix, folders)
             for name, prefix in (("methods", "algo"), ("datasets", "dataset"))
         }
         for name, some in parts.items():
@@ -204,7 +203,7 @@ class Plan:
         """A method played by each client alone, and by one learner with all samples."""
         asked = [learners for learners in self.beside if learners != "mean"]
         return [
-            Part(f"{method.name}, {learners}", (*method.words, f"learners={learners}"))
+            Part(_with(method.name, learners), (*method.words, f"learners={learners}"))
             for learners in asked
             if why_not(learners, class_of(method, self.folders)) is None
         ]
@@ -306,15 +305,50 @@ def _planned(entries: Any, names: list[str]) -> tuple[tuple[str, str], ...]:
     return tuple((str(a), str(b)) for a, b in entries)
 
 
-def _part(entry: object, kind: str, group: str, folders: Sequence[Path]) -> Part:
-    """A method or data set: a name, or keys.
+def _parts(entries: list[Any], group: str, folders: Sequence[Path]) -> tuple[Part, ...]:
+    """Methods or data sets, of a name or keys each, with the names given to them or short ones.
+
+    A short name is that of the choice, with other keys in parentheses; of data sets, only those that distinguish them.
+    """
+    entries = [{group: entry} if isinstance(entry, str) else entry for entry in entries]
+    parts = [_part(entry, group) for entry in entries]
+    if group == "algo":
+        names = [str(getattr(class_of(part, folders), "label", part.name)) for part in parts]
+    else:
+        names = [
+            _name_of_file(str(entry["path"])) if "path" in entry else part.name
+            for entry, part in zip(entries, parts, strict=True)
+        ]
+    found = []
+    for entry, part, name in zip(entries, parts, names, strict=True):
+        others = [other for other, its in zip(parts, names, strict=True) if its == name and other != part]
+        common = set.intersection(*({*other.words} for other in [part, *others])) if group == "dataset" else set()
+        for word in part.words:
+            key, _, value = word.partition("=")
+            if word not in common and key != group and (key not in GROUPS or value != "null"):
+                name = _with(name, value if key in GROUPS else f"{key.rpartition('.')[2]}={value}")
+        found.append(replace(part, name=str(entry.get("name", name))))
+    return tuple(found)
+
+
+def _name_of_file(path: str) -> str:
+    """The name of a file without its ending; of files like ``sites/*.csv``, that of their folder."""
+    return Path(path).parent.name if "*" in path else Path(path).stem
+
+
+def _with(name: str, word: str) -> str:
+    """A name with one more word in parentheses."""
+    return f"{name[:-1]} {word})" if name.endswith(")") else f"{name} ({word})"
+
+
+def _part(entry: Any, group: str) -> Part:
+    """A method or data set by the name of its choice.
 
     Keys that are neither a setting nor a group belong to the method or data set.
     """
-    if isinstance(entry, str):
-        entry = {group: entry}
     if not isinstance(entry, dict) or group not in entry:
-        raise BadValue(f"{kind}s", entry, f"a name, or keys such as {{{group}: NAME, KEY: VALUE}}")
+        kind = {"algo": "methods", "dataset": "datasets"}[group]
+        raise BadValue(kind, entry, f"a name, or keys such as {{{group}: NAME, KEY: VALUE}}")
     words = []
     for key, value in entry.items():
         name = str(key)
@@ -323,14 +357,8 @@ def _part(entry: object, kind: str, group: str, folders: Sequence[Path]) -> Part
         if "." not in name and name not in GROUPS and name not in SETTINGS:
             name = f"{group}.{name}"
         words.append(f"{name}={_as_word(value)}")
-    part = Part("", tuple(sorted(words, key=lambda word: "." in word.partition("=")[0])))  # choices first
-    if "name" in entry:
-        return replace(part, name=str(entry["name"]))
-    label = getattr(class_of(part, folders), "label", entry[group]) if group == "algo" else entry[group]
-    more = [word.removeprefix(f"{group}.") for word in part.words if not word.startswith(f"{group}=")]
-    split = [(word, *word.partition("=")[::2]) for word in more]
-    more = [value if key in GROUPS else word for word, key, value in split if (key in GROUPS, value) != (True, "null")]
-    return replace(part, name=", ".join([str(label), *more]))
+    choices_first = sorted(words, key=lambda word: "." in word.partition("=")[0])
+    return Part(str(entry[group]), tuple(choices_first))
 
 
 def _as_word(value: object) -> str:

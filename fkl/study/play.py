@@ -4,6 +4,7 @@ import csv
 import io
 import os
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from copy import deepcopy
@@ -22,6 +23,7 @@ from fkl.basics.files import write_text, writing
 from fkl.config.choices import read_text
 from fkl.config.compose import quoted
 from fkl.screen.messages import say
+from fkl.screen.units import seconds
 from fkl.study.jobs import Job, judged_jobs
 from fkl.study.plan import Plan
 from fkl.study.registered import note_judgement
@@ -31,8 +33,8 @@ from fkl.sweeps.launchers import Launcher
 
 JOBS = "jobs.csv"
 COLUMNS = ("dataset", "method", "seed", "state", "metric", "error", "values", "reason", "seconds", "folder")
-POLL_S = 0.5
-"""Seconds between two checks for finished jobs."""
+POLL_S, LINE_S = 0.5, 60.0
+"""Seconds between two checks for finished jobs, and between two lines of progress in a log."""
 
 
 class StudyLoader(JobLoader):
@@ -95,10 +97,10 @@ def play(plan: Plan, hydra_words: Sequence[str] = ()) -> None:
         for dataset in plan.datasets:
             for about, jobs in stages(plan, dataset):
                 left = [job for job in jobs if job.note is None]
-                done = len(jobs) - len(left)
-                say(f"{dataset.name}: {len(jobs)} {about}" + (f", {done} done already" if done else ""))
                 if left:
-                    with _progress(left):
+                    done = len(jobs) - len(left)
+                    say(f"{dataset.name}: {len(jobs)} {about}" + (f", {done} done already" if done else ""))
+                    with _progress(left, f"{dataset.name}: {about}"):
                         for ended in launcher.launch([_as_overrides(job) for job in left], initial_job_idx=0):
                             with redirect_stderr(io.StringIO()):  # Hydra prints a line before it raises the error
                                 _ = ended.return_value
@@ -149,14 +151,20 @@ def _alone(plan: Plan) -> Iterator[None]:
 
 
 @contextmanager
-def _progress(jobs: Sequence[Job]) -> Iterator[None]:
-    """Show the number of finished jobs, wherever they run."""
-    ended = threading.Event()
+def _progress(jobs: Sequence[Job], about: str) -> Iterator[None]:
+    """Show the number of finished jobs, wherever they run: by a bar, or in a log by a line every minute."""
+    ended, begin = threading.Event(), time.monotonic()
     with tqdm(total=len(jobs), unit="job", leave=False, disable=None) as bar:
 
         def look() -> None:
+            told = begin
             while not ended.wait(POLL_S):
-                bar.update(sum(job.file.exists() for job in jobs) - bar.n)
+                done, now = sum(job.file.exists() for job in jobs), time.monotonic()
+                bar.update(done - bar.n)
+                if bar.disable and now - told >= LINE_S:
+                    rest = f", {seconds((now - begin) * (len(jobs) - done) / done)} left" if done else ""
+                    say(f"{about}: {done} of {len(jobs)} done after {seconds(now - begin)}{rest}")
+                    told = now
 
         watcher = threading.Thread(target=look, daemon=True)
         watcher.start()

@@ -1,8 +1,5 @@
 """Progress and forecast of a study: `fkl study --status` and `--dry-run`."""
 
-from collections import Counter
-from collections.abc import Sequence
-
 import numpy as np
 
 from fkl.basics.errors import FklError, plural, require
@@ -10,14 +7,16 @@ from fkl.runs.forecast import Forecast, forecast
 from fkl.runs.prepare import prepare
 from fkl.runs.tables import summary_columns
 from fkl.screen.units import bytes_of, seconds
+from fkl.statistics.power import more_seeds_will_not_tell, seeds_needed, upper_limit
 from fkl.study.answer import Answer
 from fkl.study.jobs import MOST_WAVES, Job, are_drawn, draws_blocks, portions_of
 from fkl.study.plan import Part, Plan
-from fkl.study.power import more_seeds_will_not_tell, seeds_needed, upper_limit
 from fkl.study.results import stages
 from fkl.study.search import quiet
 
 EFFECTS = (0.02, 0.05, 0.10)
+MOST_LINES, MOST_REASONS = 8, 3
+"""Maximum numbers of data sets and of failures in a status."""
 MANY = 1000
 """Seeds that are never played."""
 
@@ -33,6 +32,8 @@ def check(plan: Plan) -> None:
     for dataset in plan.datasets:
         for method in plan.all_methods:
             for job in (Job(plan, dataset, method, 0, 0), Job(plan, dataset, method, 0)):
+                if job.note is not None:  # it has ended
+                    continue
                 try:
                     with quiet():
                         experiment = prepare(plan.run((*job.words, *plan.middles(dataset, method))))
@@ -44,25 +45,48 @@ def check(plan: Plan) -> None:
 
 
 def dry_run(plan: Plan) -> list[str]:
-    """Lines with the forecast of a study: its runs, hours and disk, and its search space."""
-    found = [_forecast(plan, dataset, method) for dataset in plan.datasets for method in plan.all_methods]
-    searches, judged = len(plan.searches), plan.seeds
-    trials = searches * plan.trials_each
-    pairs = len(plan.all_methods) * len(plan.datasets)
-    total = sum(one.seconds * (trials + judged) for one in found)
+    """Lines with the forecast of a study: its runs, hours and disk, without those that have ended; and its ranges."""
+    methods, seeds = len(plan.all_methods), len(plan.searches)
+    pairs = methods * len(plan.datasets)
+    left = {(dataset, method): jobs for dataset in plan.datasets for method, jobs in _left(plan, dataset).items()}
+    searches, runs = (sum(jobs) for jobs in zip(*left.values(), strict=True))
+    done = f", {pairs * seeds - searches} of them done" * (searches < pairs * seeds)
+    judged = f", {pairs * plan.seeds - runs} of them done" * (runs < pairs * plan.seeds)
     lines = [
-        f"{plan.file.name}: {pairs * (trials + judged):,} runs",
-        f"  searches  {pairs * searches} of {plan.trials_each} trials: {len(plan.all_methods)} methods on"
-        f" {plural(len(plan.datasets), 'data set')}, " + ("one each" if plan.once else f"anew in {searches} seeds"),
-        f"  judged    {pairs * judged} runs, {plan.seeds} seeds each",
-        f"  time      about {seconds(total)} one after another, {MOST_WAVES} times that where ranges are too narrow",
-        f"  disk      about {bytes_of(sum(one.disk * judged for one in found))}",
-        *(f"  rows      {dataset.name}: {_rows(plan, dataset)}" for dataset in plan.datasets),
-    ]  # fmt: skip
+        f"{plan.file.name}: {pairs * (seeds * plan.trials_each + plan.seeds):,} runs",
+        f"  searches  {pairs * seeds}, each of {plan.trials_each} trials{done}: {methods} methods on"
+        f" {plural(len(plan.datasets), 'data set')}, " + ("one each" if plan.once else f"anew in {seeds} seeds"),
+        f"  judged    {pairs * plan.seeds} runs{judged}: {plan.seeds} seeds each",
+    ]
+    if not searches + runs:
+        return [*lines, "  left      nothing: all runs have ended"]
+    told = {one: _forecast(plan, *one) for one, jobs in left.items() if any(jobs)}
+    total = sum(one.seconds * (left[of][0] * plan.trials_each + left[of][1]) for of, one in told.items())
+    lines += [
+        f"  time      about {seconds(total)} one after another{' for the rest' * (len(told) < pairs or bool(done))},"
+        f" {MOST_WAVES} times that where ranges are too narrow",
+        f"  disk      about {bytes_of(sum(one.disk * left[of][1] for of, one in told.items()))}",
+    ]
+    by_words: dict[str, list[str]] = {}
+    for dataset in plan.datasets:
+        by_words.setdefault(_rows(plan, dataset), []).append(dataset.name)
+    lines += [f"  rows      {', '.join(names)}: {words}" for words, names in by_words.items()]
     for method in plan.methods:
         spaces = plan.spaces(plan.datasets[0], method)
         lines.append(f"  ranges    {method.name}: {', '.join(f'{key} {one}' for key, one in spaces.items()) or 'none'}")
     return lines
+
+
+def _left(plan: Plan, dataset: Part) -> dict[Part, tuple[int, int]]:
+    """Searches and judged runs of each method that have not ended; none if the data set ended at an early look."""
+    if all(job.note for _, jobs in stages(plan, dataset) for job in jobs):
+        return dict.fromkeys(plan.all_methods, (0, 0))
+    left = {}
+    for method in plan.all_methods:
+        searches = [Job(plan, dataset, method, number, 0) for number in plan.searches]
+        runs = [Job(plan, dataset, method, seed) for seed in range(plan.seeds)]
+        left[method] = sum(job.note is None for job in searches), sum(job.note is None for job in runs)
+    return left
 
 
 def _forecast(plan: Plan, dataset: Part, method: Part) -> Forecast:
@@ -104,29 +128,25 @@ def seeds_wanted(answer: Answer) -> list[str]:
     return [f"{unit}, by a pilot of {answer.plan.seeds}:", *lines, "The pilot's runs are not judged."]
 
 
-def status(plan: Plan) -> list[str]:
-    """Lines with the finished jobs."""
-    lines, judged = [], []
+def status(answer: Answer) -> list[str]:
+    """A line for each data set: how far it is, or its best method; and failures. It fits a screen of 24 lines."""
+    plan, lines, judged = answer.plan, [], []
     for dataset in plan.datasets:
-        parts = []
-        for about, jobs in stages(plan, dataset):
-            notes = [job.note for job in jobs]
-            judged += [job for job in jobs if job.wave is None]
-            ended = [note for note in notes if note is not None]
-            failed = sum(note.get("state") == "failed" for note in ended)
-            parts.append(f"{len(ended)} of {len(jobs)} {about}" + (f" ({failed} failed)" if failed else ""))
-        lines.append(f"{dataset.name}: {', '.join(parts)}")
+        jobs = [job for _, some in stages(plan, dataset) for job in some]
+        runs = [job for job in jobs if job.wave is None]
+        judged += runs
+        words = answer.brief(dataset.name)
+        if any(job.note is None for job in jobs):
+            searches = [job for job in jobs if job.wave is not None]
+            done = [f"{sum(job.note is not None for job in some)} of {len(some)}" for some in (searches, runs)]
+            words = f"{done[0]} searches, {done[1]} judged runs" + f"; by now {words}" * bool(words)
+        lines.append(f"  {dataset.name}  {words}")
+    if len(lines) > MOST_LINES:
+        lines = [*lines[:MOST_LINES], f"  ... and {len(lines) - MOST_LINES} data sets more"]
+    reasons = answer.failures
+    if len(reasons) > MOST_REASONS:
+        reasons = [*reasons[:MOST_REASONS], f"... and {len(reasons) - MOST_REASONS} other failures"]
     left = sum(job.note is None for job in judged)
     more = f"{left} of {len(judged)} judged runs are left: fkl study {plan.file}"
-    lines.append(more if left else "all runs have ended")
-    return [*lines, *failures(judged)]
-
-
-def failures(jobs: Sequence[Job]) -> list[str]:
-    """One line for each reason of failed judged runs."""
-    noted = [(job, note) for job in jobs if (note := job.note) is not None and note["state"] == "failed"]
-    reasons = Counter((job.dataset.name, job.method.name, note["reason"]) for job, note in noted)
-    return [
-        f"{method} on {dataset} failed in {plural(number, 'seed')}: {reason}"
-        for (dataset, method, reason), number in reasons.most_common()
-    ]
+    ended = f"all {len(judged)} judged runs have ended; the whole answer: fkl study {plan.file}"
+    return [f"{plan.file.name}: {more if left else ended}", *lines, *reasons]

@@ -16,10 +16,10 @@ from fkl.basics.files import read_arrays
 from fkl.runs.finished_runs import read_run
 from fkl.runs.folder import damage
 from fkl.runs.tables import LOSSES
-from fkl.study.differences import Difference, from_clients, from_rows, from_seeds, from_time
+from fkl.statistics.differences import Difference, from_clients, from_rows, from_seeds, from_time
+from fkl.statistics.verdicts import CANNOT_TELL, Pair, Verdict, of_data_set
 from fkl.study.jobs import MOST_WAVES, Job, are_drawn, ends_of, judged_jobs, last_wave, portions_of
 from fkl.study.plan import Part, Plan
-from fkl.study.verdicts import CANNOT_TELL, Pair, Verdict, of_data_set
 
 
 @dataclass

@@ -1,25 +1,25 @@
 """The tables of a study: errors and costs, its setup, and the tests as a triangle."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
 
 from fkl.basics.files import read_arrays
-from fkl.report.compare.statistics import half_width
 from fkl.runs.finished_runs import read_run
 from fkl.runs.folder import provenance
 from fkl.runs.tables import LOSSES
 from fkl.screen.sheet import BEST, Cell, Column, Sheet
 from fkl.screen.units import bytes_of, number, seconds, with_spread
+from fkl.statistics.intervals import half_width
+from fkl.statistics.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict, percent
 from fkl.study.answer import Answer
 from fkl.study.jobs import Job, last_wave, slug
 from fkl.study.plan import Plan
 from fkl.study.registered import stamp
 from fkl.study.results import Judged
-from fkl.study.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict
 
 MARKS = {EQUAL: " =", BEYOND: " ††", BETTER: " †", CANNOT_TELL: ""}
 """Marks of verdicts in the triangle of tests."""
@@ -52,7 +52,7 @@ def errors(judged: Sequence[Judged]) -> pd.DataFrame:
                 "method": method,
                 "error": mean,
                 "sd": float(values.std(ddof=1)) if whole and len(values) > 1 else np.nan,
-                "half": half_width(values) if whole else np.nan,
+                "half": half_width(values),
                 "failed": int(np.isinf(values).sum()),
                 "of": len(ended),
                 "r2": one.mean(method, "r2"),
@@ -71,19 +71,22 @@ def _first(judged: Judged, method: str, columns: Sequence[str]) -> float:
     return next((value for value in values if not np.isnan(value)), np.nan)
 
 
-def results(frame: pd.DataFrame, caption: str = "") -> Sheet:
+def results(frame: pd.DataFrame, stamp: str = "") -> Sheet:
     """The table of errors: the error with half of its interval, and costs; the data set once, as a subheading."""
+    caption = "Error with half of its 95 % interval over seeds (Student's t); sent: by all clients"
     columns = {
         "method": Column("method"),
         "error": Column("error", True),
         "in units": Column("in units", True, 1),
         "sent": Column("sent", True),
-        "below mean": Column("below mean", True, 2),
+        "below mean": Column("below mean target", True, 2),
         "R2": Column("R²", True, 3),
         "time": Column("time", True, 4),
         "received": Column("received", True, 5),
     }
-    if not frame["rmse_in_units"].notna().any():
+    if frame["rmse_in_units"].notna().any():
+        caption += "; in units: the root of the mean squared error, in the target's units"
+    else:
         del columns["in units"]
     rows: list[list[Cell]] = []
     groups: dict[int, str] = {}
@@ -101,18 +104,19 @@ def results(frame: pd.DataFrame, caption: str = "") -> Sheet:
                 "error": error,
                 "in units": Cell(_known(row["rmse_in_units"], number)),
                 "sent": Cell(_known(row["uplink_bytes"], bytes_of)),
-                "below mean": Cell(_known(row["below_mean_percent"], "{:.0f} %".format)),
-                "R2": Cell(_known(row["r2"], "{:.2f}".format)),
+                "below mean": Cell(_known(np.round(row["below_mean_percent"]), "{:.0f} %".format)),
+                "R2": Cell(_known(np.round(row["r2"], 2), "{:.2f}".format)),
                 "time": Cell(_known(row["seconds"], seconds)),
                 "received": Cell(_known(row["downlink_bytes"], bytes_of)),
             }
             rows.append([cells[key] for key in columns])
+    caption = f"{caption}. {stamp}".strip()
     return Sheet([*columns.values()], rows, "Errors and costs", caption, groups=groups, frame=frame)
 
 
 def _known(value: float, words: Callable[[float], str]) -> str:
     """A number as text; empty if there is none."""
-    return "" if np.isnan(value) else words(value).replace("-", "−")
+    return "" if np.isnan(value) else words(value + 0.0).replace("-", "−")
 
 
 def searched(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
@@ -135,9 +139,13 @@ def searched(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
 
 
 def setup(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
-    """One row per data set and method: features D of each of N kernels, clients K, rounds T, rows, trials and seeds."""
+    """Features D of each of N kernels, clients K, rounds T, rows, trials and seeds, by data set and method.
+
+    A data set has one row if these are the same for all methods.
+    """
     rows = []
     for one in judged:
+        same = []
         for method in plan.all_methods:
             ended = [note for note in one.notes[method.name] if note is not None and note["error"] is not None]
             if not ended:
@@ -145,7 +153,7 @@ def setup(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
             folder, seeds = plan.folder / "runs" / ended[0]["folder"], [*filter(None, one.notes[method.name])]
             told, config = provenance(folder), read_run(folder, ("config.yaml",)).config
             kernels = config.get("kernels") or {}
-            rows.append({
+            same.append({
                 "data set": one.dataset.name,
                 "method": method.name,
                 "D": str(kernels.get("D", "")),
@@ -156,6 +164,8 @@ def setup(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
                 "trials": str(plan.trials_each),
                 "seeds": str(len(seeds)),
             })  # fmt: skip
+        alike = len(same) > 1 and all(row | {"method": ""} == same[0] | {"method": ""} for row in same)
+        rows += [same[0] | {"method": f"all {len(same)}"}] if alike else same
     return pd.DataFrame(rows)
 
 
@@ -171,28 +181,13 @@ def triangle(methods: Sequence[str], verdicts: Sequence[Verdict]) -> pd.DataFram
     return pd.DataFrame(rows[1:]).fillna("")
 
 
-def differences(answer: Answer) -> pd.DataFrame:
-    """One row per data set and pair: percentage by which a's error is above b's, its interval, and the verdict."""
-    rows = []
-    for name, verdicts in answer.verdicts.items():
-        for one in verdicts:
-            low, high = one.difference.interval(1 - one.level)
-            percent = 100 * np.expm1([one.difference.m, low, high])
-            named = dict(zip(("percent", "low", "high"), percent.tolist(), strict=True))
-            said = "no verdict" if one.why_not else one.outcome
-            tests = {"level": one.level, "p": one.difference.p, "p_adjusted": one.p, "verdict": said}
-            rows.append({"data set": name, "a": one.a, "b": one.b, **named, **tests, "better": one.better})
-    return pd.DataFrame(rows)
-
-
 def _cell_of_test(method: str, verdict: Verdict) -> str:
     """Difference of a method's error from the other's, and a mark for its verdict."""
-    one = verdict.difference
-    mark = MARKS[verdict.outcome]
-    if one.failed:
+    of, mark = verdict.difference, MARKS[verdict.outcome]
+    if of.failed:
         return f"ranks{mark}"
-    side = 1 if verdict.a == method else -1
-    return f"{100 * math.expm1(side * one.m):+.1f} %{mark}".replace("-", "−")
+    apart = percent(of.m if verdict.a == method else -of.m)
+    return f"{'' if apart.startswith('−') else '+'}{apart} %{mark}"
 
 
 def _sheet(table: pd.DataFrame, title: str, caption: str, numbers: bool = False) -> Sheet:
@@ -208,8 +203,7 @@ def _sheet(table: pd.DataFrame, title: str, caption: str, numbers: bool = False)
 def all_tables(answer: Answer, frame: pd.DataFrame) -> dict[str, Sheet]:
     """Every table of a study, by file name."""
     plan, judged = answer.plan, answer.judged
-    of_results = "Error with half of its 95 % interval over seeds (Student's t), and costs."
-    found = {"results": results(frame, f"{of_results} {stamp(plan)}".strip())}
+    found = {"results": results(frame, stamp(plan))}
     plain = [slug(one.dataset.name) for one in judged]
     for place, one in enumerate(judged):
         verdicts = answer.verdicts.get(one.dataset.name, [])
@@ -230,23 +224,14 @@ def all_tables(answer: Answer, frame: pd.DataFrame) -> dict[str, Sheet]:
 def trials(plan: Plan) -> pd.DataFrame:
     """Every trial of every search: data set, method, seed, wave, values, error, state."""
     rows = []
-    for dataset in plan.datasets:
-        for method in plan.all_methods:
-            for wave in range(last_wave(plan, dataset, method) + 1):
-                for number_ in plan.searches:
-                    note = Job(plan, dataset, method, number_, wave).note
-                    for at, trial in enumerate(note["trials"] if note else []):
-                        values = "; ".join(f"{key}={value}" for key, value in trial["values"].items())
-                        about = {
-                            "data set": dataset.name,
-                            "method": method.name,
-                            "seed": number_,
-                            "wave": wave,
-                            "trial": at,
-                        }
-                        rows.append(
-                            {**about, "values": values, **{key: trial[key] for key in ("error", "state", "reason")}}
-                        )
+    for dataset, method in product(plan.datasets, plan.all_methods):
+        for wave, seed in product(range(last_wave(plan, dataset, method) + 1), plan.searches):
+            note = Job(plan, dataset, method, seed, wave).note
+            for at, trial in enumerate(note["trials"] if note else []):
+                about = {"data set": dataset.name, "method": method.name, "seed": seed, "wave": wave, "trial": at}
+                values = "; ".join(f"{key}={value}" for key, value in trial["values"].items())
+                told = {key: trial[key] for key in ("error", "state", "reason")}
+                rows.append({**about, "values": values, **told})
     return pd.DataFrame(rows)
 
 

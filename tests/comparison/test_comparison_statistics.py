@@ -1,7 +1,6 @@
 """Statistics of a comparison against SciPy, by hand, and against what must hold whatever the numbers."""
 
-from collections.abc import Callable
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -11,12 +10,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fkl.report.compare.cells import Cell
-from fkl.report.compare.pairs import average_ranks, nemenyi, paired_tests, why_no_diagram
+from fkl.report.compare.courses import pareto_front
+from fkl.report.compare.pairs import average_ranks, nemenyi, verdicts, why_no_diagram
 from fkl.report.compare.pivot import Pivot
-from fkl.report.compare.statistics import half_width, holm, pareto_front, ranks, signed_ranks, student_interval
+from fkl.statistics.intervals import holm
+from fkl.statistics.verdicts import as_table
 
 POINTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12)
-P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12).map(np.array)
 
 
 def pivot_of(values: dict[tuple[str, str], list[float]], larger: bool = False, seed: int = 0) -> Pivot:
@@ -40,119 +40,34 @@ def test_pareto_front_against_brute_force(points: list[tuple[int, int]]) -> None
     assert pareto_front(*np.array(points, np.float64).T).tolist() == expected
 
 
-def test_ranks_with_ties() -> None:
-    error = np.array([[0.1, 0.3, 0.2, 0.3], [1.0, 1.0, 1.0, 0.5]])
-    np.testing.assert_array_equal(ranks(error), [[1, 3.5, 2, 3.5], [3, 3, 3, 1]])
-
-
-def test_holm_by_hand() -> None:
-    """The example of Holm (1979) in words: the least times n, the next times n - 1, never less than the one before."""
-    assert holm(np.array([0.01, 0.04, 0.03, 0.005])).tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm(np.array([0.6, np.nan, 0.9]))[[0, 2]].tolist() == [1.0, 1.0]
-    assert holm(np.array([0.02, np.nan]))[0] == 0.02, "what was not tested counts for nothing"
-
-
-@given(P_VALUES)
-def test_holm_lies_between_no_correction_and_bonferronis(p: np.ndarray) -> None:
-    corrected = holm(p)
-    assert (corrected >= p).all()
-    assert (corrected <= np.minimum(len(p) * p, 1) + 1e-15).all()
-    assert (np.diff(corrected[np.argsort(p, kind="stable")]) >= 0).all()
-
-
-@given(P_VALUES, st.randoms())
-def test_holm_does_not_depend_on_the_order(p: np.ndarray, random: "object") -> None:
-    order = np.array(random.sample(range(len(p)), len(p)))  # type: ignore[attr-defined]
-    assert holm(p[order]).tolist() == holm(p)[order].tolist()
-
-
-def test_intervals_are_scipys() -> None:
-    values = np.random.default_rng(0).normal(size=9)
-    expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
-    assert student_interval(values) == pytest.approx([expected.low, expected.high])
-    assert half_width(values) == pytest.approx((expected.high - expected.low) / 2)
-    assert np.isnan(half_width(values[:1]))
-
-
-@given(st.lists(st.integers(-4, 4), min_size=2, max_size=9).map(lambda some: np.array(some, float)))
-def test_signed_ranks_are_exact_with_ties(difference: np.ndarray) -> None:
-    """P is the share of all signs whose sum of ranks is as far from 0: counted one by one."""
-    favour, p = signed_ranks(difference)
-    moved = difference[difference != 0]
-    if np.ptp(difference) == 0:
-        assert p == 1 if not difference.any() else np.isnan(p)
-        return
-    rank = stats.rankdata(np.abs(moved))
-    sums = np.array([np.dot(signs, rank) for signs in product((-1, 1), repeat=len(moved))])
-    assert favour == np.sign(moved) @ rank
-    assert p == pytest.approx(np.mean(np.abs(sums) >= abs(favour)))
-
-
-def test_signed_ranks_are_scipys_and_take_infinite_differences_as_the_largest() -> None:
-    difference = np.random.default_rng(2).normal(0.5, 1, 12)
-    assert signed_ranks(difference)[1] == pytest.approx(stats.wilcoxon(difference, method="exact").pvalue)
-    many = np.random.default_rng(2).normal(0.2, 1, 300)
-    assert signed_ranks(many)[1] == pytest.approx(stats.wilcoxon(many, correction=False).pvalue)
-    failed, large = difference.copy(), difference.copy()
-    failed[3], large[3] = np.inf, 1e9
-    assert signed_ranks(failed) == signed_ranks(large)
-
-
-def _false_alarms(count: int, seeds: int, fails: Callable[[np.ndarray, np.random.Generator], np.ndarray]) -> float:
-    """Rate of "A is better" at 5 % where a failure, told by `fails` of A's errors and B's, is infinitely bad."""
-    random = np.random.default_rng(0)
-    alarms = 0
-    for _ in range(count):
-        a, b = errors = random.normal(size=(2, seeds))
-        a[fails(errors, random)[0]], b[fails(errors, random)[1]] = np.inf, np.inf
-        with np.errstate(invalid="ignore"):
-            favour, p = signed_ranks(np.nan_to_num(b - a, posinf=np.inf, neginf=-np.inf))
-        alarms += favour > 0 and p < 0.05
-    return alarms / count
-
-
-def test_failures_as_worst_ranks_make_no_false_alarms() -> None:
-    """Rows 13 and 14 of comparing.md: both fail at 30 %, or A fails where it would have been bad."""
-    both = _false_alarms(4000, 12, lambda errors, random: random.random(errors.shape) < 0.3)
-    assert 2 * both < 0.06
-    worst = _false_alarms(2000, 20, lambda errors, _: np.stack([errors[0] > 0.84, np.zeros(20, bool)]))
-    assert worst < 0.025
-
-
-def test_pairs_are_tested_as_scipy_does() -> None:
-    """All pairs of a data set, Wilcoxon's p of each, and Holm's correction over them."""
+def test_pairs_have_a_studys_verdicts() -> None:
+    """Student's p of each pair, and Holm's correction over all of them."""
     random = np.random.default_rng(1)
     values = {
         (name, "air"): list(np.exp(random.normal(shift, 1, 12))) for name, shift in (("a", 0), ("b", 1), ("c", 3))
     }
-    tests, notes = paired_tests(pivot_of(values))
+    found, notes = verdicts(pivot_of(values))
     assert notes == []
-    apart = [
-        np.log(values[worse, "air"]) - np.log(values[better, "air"])
-        for better, worse in zip(tests["better"], tests["worse"], strict=True)
-    ]
-    expected = [stats.wilcoxon(one).pvalue for one in apart]
-    assert tests["p"].tolist() == pytest.approx(expected)
-    assert {frozenset(pair) for pair in zip(tests["better"], tests["worse"], strict=True)} == {
-        frozenset(pair) for pair in combinations("abc", 2)
-    }
-    assert tests["p_holm"].tolist() == pytest.approx(holm(np.array(expected)).tolist())
-    assert tests["difference"].tolist() == pytest.approx([100 * np.expm1(one.mean()) for one in apart])
-    assert set(tests["scale"]) == {"%"} and (tests["low"] < tests["difference"]).all()
+    apart = {pair: np.subtract(*(np.log(values[name, "air"]) for name in pair)) for pair in combinations("abc", 2)}
+    expected = np.array([stats.ttest_1samp(one, 0).pvalue for one in apart.values()])
+    assert [(one.a, one.b) for one in found["air"]] == [*apart]
+    assert [one.difference.p for one in found["air"]] == pytest.approx(expected.tolist())
+    assert [one.p for one in found["air"]] == pytest.approx(holm(expected).tolist())
+    table = as_table(found)
+    assert table["percent"].tolist() == pytest.approx([100 * np.expm1(one.mean()) for one in apart.values()])
+    assert (table["low"] < table["percent"]).all() and set(table["better"]) == {"a", "b"}
 
 
-def test_errors_that_may_be_negative_are_compared_by_their_differences() -> None:
-    values = {("a", "air"): [-1.0, 2.0, 3.0], ("b", "air"): [1.0, 4.0, 6.0]}
-    [row] = paired_tests(pivot_of(values))[0].to_dict("records")
-    assert (row["better"], row["difference"], row["scale"]) == ("a", pytest.approx(7 / 3), "mse")
+def test_what_has_no_ratio_or_no_spread_has_no_verdict() -> None:
+    found, notes = verdicts(pivot_of({("a", "air"): [-1.0, 2.0, 3.0], ("b", "air"): [1.0, 4.0, 6.0]}))
+    assert (found, [note.partition(": an error of -1")[0] for note in notes]) == ({}, ["air: not compared in pairs"])
+    assert "one replicate tells no spread" in verdicts(pivot_of({("a", "air"): [1.0], ("b", "air"): [2.0]}))[1][0]
+    assert verdicts(pivot_of({("a", "air"): [0.1], ("b", "air"): [0.2]}, larger=True))[0] == {}
 
 
-def test_what_no_chance_decides_is_not_tested() -> None:
-    fixed = pivot_of({("a", "air"): [1.0] * 9, ("b", "air"): [2.0] * 9})
-    tests, notes = paired_tests(fixed)
-    assert np.isnan(tests["p"]).all() and set(tests["verdict"]) == {"not tested"}
-    assert notes == ["air: 1 of 1 pairs are not tested: their differences do not vary."]
-    assert signed_ranks(np.zeros(4)) == (0, 1)
+def test_what_no_chance_decides_is_not_told() -> None:
+    [fixed] = verdicts(pivot_of({("a", "air"): [1.0] * 9, ("b", "air"): [2.0] * 9}))[0]["air"]
+    assert np.isnan(fixed.p) and fixed.outcome == "cannot tell"
 
 
 def test_ranks_and_nemenyi() -> None:

@@ -14,7 +14,7 @@ from fkl.papers import our_runs as found
 from fkl.papers.cells import COLUMNS, published
 from fkl.papers.fdskl import COMPUTE, WITH_LINKS
 from fkl.papers.fdskl.errors import refusal, statement
-from fkl.report.compare.statistics import student_interval
+from fkl.statistics.intervals import student_interval
 
 ROWS, FEATURES = 1400, 68
 """Enough for the recorded batches."""

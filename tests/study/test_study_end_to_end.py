@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
@@ -17,17 +18,18 @@ from fkl.basics.errors import FklError
 from fkl.basics.files import read_arrays
 from fkl.data.dealt_rows import in_part
 from fkl.runs.tables import LOSSES
+from fkl.statistics.verdicts import as_table
 from fkl.study import jobs
 from fkl.study.answer import Answer
 from fkl.study.command import command
 from fkl.study.jobs import Job, judged_jobs
 from fkl.study.paper import methods_paragraph
 from fkl.study.plan import Plan
-from fkl.study.play import play
+from fkl.study.play import _progress, play
 from fkl.study.progress import check
 from fkl.study.registered import deviations, register, require_unchanged
 from fkl.study.results import stages
-from fkl.study.tables import differences, errors, results, setup
+from fkl.study.tables import errors, results, setup
 
 SMALL = """
 question: Which one?
@@ -400,8 +402,39 @@ def test_a_data_set_ends_at_the_first_look_that_decides_all_its_pairs(tmp_path: 
         )
     assert ended == {"same": 10, "idle": 5}
     assert (verdict.level, verdict.outcome) == (0.005, "better by more than the margin")
-    row = differences(answer).iloc[0]
+    row = as_table(answer.verdicts).iloc[0]
     assert row["percent"] == pytest.approx(100 * np.expm1(verdict.difference.m))
     assert row["low"] < row["percent"] < row["high"] < 0
     assert row["better"] == "A"
     assert "diabetes after 5" in answer.unit
+
+
+def test_status_fits_a_screen_and_a_dry_run_counts_what_is_done(
+    done: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = copied(done, tmp_path)
+    study(plan.file, status=True)
+    status = capsys.readouterr().out.splitlines()
+    assert status[0].startswith("small.yaml: all 6 judged runs have ended")
+    assert status[1] == f"  diabetes  {Answer.of(plan).brief('diabetes')}" and len(status) == 2
+    study(plan.file, dry_run=True)
+    assert "nothing: all runs have ended" in capsys.readouterr().out
+    judged_jobs(plan, plan.datasets[0])[0].file.unlink()
+    study(plan.file, status=True)
+    assert "  diabetes  6 of 6 searches, 5 of 6 judged runs" in capsys.readouterr().out
+    study(plan.file, dry_run=True)
+    said = capsys.readouterr().out
+    assert "searches  6, each of 2 trials, 6 of them done" in said and "judged    6 runs, 5 of them done" in said
+    assert "one after another for the rest" in said
+
+
+def test_a_log_has_lines_of_progress(
+    done: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = copied(done, tmp_path)
+    jobs_ = judged_jobs(plan, plan.datasets[0])
+    monkeypatch.setattr("fkl.study.play.POLL_S", 0.01)
+    monkeypatch.setattr("fkl.study.play.LINE_S", 0.01)
+    with _progress([*jobs_, Job(plan, plan.datasets[0], plan.methods[0], 7)], "diabetes: judged runs"):
+        time.sleep(0.2)
+    assert re.search(r"^diabetes: judged runs: 6 of 7 done after .* s, .* s left$", capsys.readouterr().out, re.M)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fkl.study.differences import Difference, from_rows, from_seeds
+from fkl.statistics.differences import Difference, from_rows, from_seeds
 
 Array = NDArray[np.float64]
 Random = np.random.Generator

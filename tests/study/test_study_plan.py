@@ -26,7 +26,7 @@ def test_names_and_keys_become_words(tmp_path: Path) -> None:
         "methods: [pof_mkl, {algo: ofmkl_avg, compression: sign, lam: 0.0}]\n"
         "datasets: [diabetes, {dataset: file, name: wards, path: wards.csv, target: stay, site: ward}]\n",
     )
-    assert [one.name for one in plan.methods] == ["POF-MKL", "OFMKL-Avg, sign, lam=0.0"]
+    assert [one.name for one in plan.methods] == ["POF-MKL", "OFMKL-Avg (sign lam=0.0)"]
     assert plan.methods[1].words == ("algo=ofmkl_avg", "compression=sign", "algo.lam=0.0")
     assert plan.datasets[1].name == "wards"
     assert plan.datasets[1].words == (
@@ -38,12 +38,21 @@ def test_names_and_keys_become_words(tmp_path: Path) -> None:
     assert plan.trials_each == 24  # two keys at most, twelve trials each
 
 
+def test_names_are_short_and_tell_data_sets_apart(tmp_path: Path) -> None:
+    iid = "partition: iid, partition.clients"
+    data = f"naval, {{dataset: energy, {iid}: 5}}, {{dataset: air, {iid}: 5}}, {{dataset: air, {iid}: 9}}"
+    files = "{dataset: file, path: my/wards.csv, target: stay}, {dataset: file, path: 'sites/*.csv', target: stay}"
+    plan = read(tmp_path, f"methods: [pof_mkl, vm_kofl]\ndatasets: [{data}, {files}]\n")
+    names = ["naval", "energy", "air (clients=5)", "air (clients=9)", "wards", "sites"]
+    assert [one.name for one in plan.datasets] == names
+
+
 def test_beside_adds_each_method_alone_and_pooled_and_compares_it_with_itself(tmp_path: Path) -> None:
     plan = read(tmp_path, GOOD + "beside: [alone, pooled, mean]\n")
     assert [one.name for one in plan.all_methods] == [
-        "POF-MKL", "vM-KOFL", "POF-MKL, alone", "POF-MKL, pooled", "vM-KOFL, alone", "vM-KOFL, pooled",
+        "POF-MKL", "vM-KOFL", "POF-MKL (alone)", "POF-MKL (pooled)", "vM-KOFL (alone)", "vM-KOFL (pooled)",
     ]  # fmt: skip
-    assert ("POF-MKL", "vM-KOFL, alone") not in plan.pairs
+    assert ("POF-MKL", "vM-KOFL (alone)") not in plan.pairs
     assert len(plan.pairs) == 5
     methods = "methods: [pof_mkl, vm_kofl, ofmkl_avg]\ndatasets: [diabetes]\n"
     plan = read(tmp_path, methods + "pairs: [[vM-KOFL, OFMKL-Avg]]\nbeside: [alone]\n")

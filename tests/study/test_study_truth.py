@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from scipy.stats import nct, t
 
+from fkl.statistics.verdicts import BETTER, BEYOND, Verdict
 from fkl.study.answer import Answer
 from fkl.study.plan import Plan
 from fkl.study.results import stages
-from fkl.study.verdicts import BETTER, BEYOND, Verdict
 
 STUDIES = 40
 HERE = Path(__file__).parent

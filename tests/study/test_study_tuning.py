@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fkl.study.differences import from_seeds
+from fkl.statistics.differences import from_seeds
 
 Array = NDArray[np.float64]
 CURVATURE = np.log(1.1) / np.log(3) ** 2

@@ -6,8 +6,8 @@ import pandas as pd
 from fkl.algorithms.vertical.kernel_machines import PpSvmv
 from fkl.basics.errors import FklError
 from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, SHARE, Key, samples
-from fkl.report.compare.statistics import student_interval
 from fkl.runs.finished_runs import FinishedRun
+from fkl.statistics.intervals import student_interval
 
 LEVEL = 10.0
 """Per cent of LIBSVM's error within which a system is called level with it."""

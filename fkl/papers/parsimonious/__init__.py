@@ -13,9 +13,9 @@ from fkl.data.ellipses import Ellipses, labels
 from fkl.papers.cells import Answer, Cell, answered, published
 from fkl.papers.our_runs import Found, find, require_found
 from fkl.report.colours import look_of
-from fkl.report.compare.statistics import student_interval
 from fkl.report.figures import COLOURS, canvas, crosses, spread_over, sweep
 from fkl.runs.finished_runs import FinishedRun
+from fkl.statistics.intervals import student_interval
 
 FEDERATED, CENTRALIZED = "PF", "PC"
 MACHINES = ("SVM", "Cascade SVM")

@@ -22,10 +22,10 @@ from fkl.runs.finished_runs import Collected
 from fkl.runs.metrics import LARGER_IS_BETTER, main_metric, require_metric
 from fkl.screen.messages import say, showing
 from fkl.screen.sheet import Sheet
+from fkl.statistics.verdicts import ADJUSTED, Verdict, about_best, as_table
 
 MOST_ROWS = 30
 """Maximum number of rows of a table in a terminal."""
-ABOUT_TESTS = "Wilcoxon's signed-rank test of log ratios, Holm's correction, 5 %"
 
 
 @dataclass
@@ -65,8 +65,8 @@ class Comparison:
         return self.cells.baselines(self.metric)
 
     @cached_property
-    def _tested(self) -> tuple[pd.DataFrame, list[str]]:
-        return pairs.paired_tests(self.pivot)
+    def _compared(self) -> tuple[dict[str, list[Verdict]], list[str]]:
+        return pairs.verdicts(self.pivot)
 
     @cached_property
     def _ranked(self) -> tuple[pd.DataFrame, list[str]]:
@@ -74,8 +74,8 @@ class Comparison:
 
     @property
     def tests(self) -> pd.DataFrame:
-        """Every two methods on each data set, replicate by replicate, see `fkl.report.compare.pairs.paired_tests`."""
-        return self._tested[0]
+        """Every two methods on each data set, see `fkl.statistics.verdicts.as_table`."""
+        return as_table(self._compared[0])
 
     @property
     def ranks(self) -> pd.DataFrame:
@@ -94,15 +94,25 @@ class Comparison:
     @cached_property
     def remarks(self) -> list[str]:
         """All notes: the conclusions, and missing tests or ranks."""
-        lines = [*self.conclusions, *self._tested[1], *self._ranked[1]]
+        lines = [*self.conclusions, *self._compared[1], *self._ranked[1]]
         if len(self.pivot.datasets) > 1 and (missing := pairs.why_no_diagram(self.ranks)):
             lines.append(missing)
         return lines
 
     @property
     def verdicts(self) -> list[str]:
-        """For each tested data set, one line with the methods that the best method beats."""
-        return pairs.summed_up(self.pivot, self.tests)
+        """For each data set, a sentence about its best method: what it is tied with, and what it beats."""
+        return [f"On {name}, {about_best(some)}." for name, some in self._compared[0].items()]
+
+    @property
+    def about_verdicts(self) -> str:
+        """What the verdicts are of, in a sentence."""
+        of = f"Student's t of log ratios over {self.pivot.over}"
+        one = [name for name, unit in self.pivot.units.items() if unit.one_split]
+        where = f" ({', '.join(one)})" * (len(one) < len(self.pivot.units))
+        of += f" of one split, so of the random features alone{where}" * bool(one)
+        ranks = any(verdict.difference.failed for some in self._compared[0].values() for verdict in some)
+        return f"{of}{', by signed ranks where a run diverged' * ranks}; {ADJUSTED}"
 
     def course(self, cell: Cell) -> pd.DataFrame:
         """Metric over rounds and costs for the units of a cell: one curve per seed or replicate, one below the other.
@@ -135,7 +145,7 @@ class Comparison:
         if format != "table":
             return
         if self.verdicts:
-            say("", f"{ABOUT_TESTS}:", *(f"  {line}" for line in self.verdicts))
+            say("", *self.verdicts, f"({self.about_verdicts}.)")
         if len(self.ranks):
             best = [f"{method} {rank:.2f}" for method, rank in self.ranks.mean().head(MOST_ROWS).items()]
             say("", f"Average ranks over {len(self.ranks)} data sets: {', '.join(best)}")
@@ -164,7 +174,8 @@ class Comparison:
         files += self.pivot.sheet(conclusions=self.conclusions).write(folder / "pivot")
         about = "\n\n".join(self.remarks)
         if len(self.tests):
-            files += Sheet.from_frame(self.tests, f"{ABOUT_TESTS}. {self.pivot.caption}", about).write(folder / "tests")
+            caption = f"By how much the error of a is above that of b. {self.about_verdicts}."
+            files += Sheet.from_frame(self.tests, caption, about).write(folder / "tests")
         if len(self.ranks):
             ranked = self.ranks.T.assign(average=self.ranks.mean()).rename_axis("method").reset_index()
             files += Sheet.from_frame(ranked, f"Ranks. {self.pivot.caption}", about).write(folder / "ranks")

@@ -1,10 +1,12 @@
-"""Course of a run: a metric over rounds, and over their costs."""
+"""Course of a run: a metric over rounds, and over their costs; and the Pareto front of errors and costs."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from fkl.basics.arrays import Array
 from fkl.runs.finished_runs import FinishedRun
 
 MOST_POINTS = 200
@@ -51,3 +53,22 @@ def course(run: FinishedRun, metric: str) -> pd.DataFrame:
     return pd.DataFrame(
         {**made, "seconds": np.vectorize(whole.get, otypes=[float])(column["replicate"]) * column["round"] / T}
     )
+
+
+def pareto_front(cost: Array, error: Array) -> NDArray[np.bool_]:
+    """Points on the Pareto front: no other point is as good in both values and better in one.
+
+    Parameters
+    ----------
+    cost, error : (n,)
+        Smaller is better in both.
+
+    Returns
+    -------
+    (n,) bool
+        Points that coincide are on the front together.
+    """
+    as_good = (cost <= cost[:, None]) & (error <= error[:, None])
+    better = (cost < cost[:, None]) | (error < error[:, None])
+    beaten = (as_good & better).any(axis=1)
+    return np.logical_not(beaten)

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from fkl.report.colours import Look, looks_of
 from fkl.report.compare import pairs
 from fkl.report.compare.cells import Cell, Cells
-from fkl.report.compare.courses import traffic
+from fkl.report.compare.courses import pareto_front, traffic
 from fkl.report.compare.pivot import Pivot
-from fkl.report.compare.statistics import LEVEL, pareto_front
 from fkl.report.figures import IN_LEGEND, SPREAD, Bytes, baseline, canvas, over, rendered, share_costs, spread, styled
 from fkl.report.process_pool import in_forks
 from fkl.runs.metrics import WORDS
+from fkl.statistics.intervals import CONFIDENCE
 
 MOST_METHODS, MOST_PANELS, ACROSS = 12, 6, 3
 """Maximum number of methods and data sets in a figure, and of panels in a row."""
@@ -193,8 +193,8 @@ def _critical_difference(placed: pd.DataFrame) -> dict[str, bytes]:
     ink = matplotlib.rcParams["text.color"]
     lines: dict[str, Any] = {"color": ink}
     critical_difference_diagram(
-        placed.mean(), pairs.nemenyi(placed), ax=axes, alpha=1 - LEVEL,
+        placed.mean(), pairs.nemenyi(placed), ax=axes, alpha=1 - CONFIDENCE,
         elbow_props=lines, crossbar_props=lines, marker_props=lines,
     )  # fmt: skip
     told = f"average ranks over {len(placed)} data sets; bars join methods that\n"
-    return rendered(figure, f"{told}Nemenyi's test does not tell apart at {100 * (1 - LEVEL):g} %")
+    return rendered(figure, f"{told}Nemenyi's test does not tell apart at {100 * (1 - CONFIDENCE):g} %")

@@ -11,12 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fkl.report.compare.cells import Cell
-from fkl.report.compare.statistics import LEVEL, half_width
 from fkl.report.compare.units import ONE_SPLIT, Unit
 from fkl.screen.messages import say
 from fkl.screen.sheet import BEST, SECOND, Column, Sheet
 from fkl.screen.sheet import Cell as Shown
 from fkl.screen.units import RAISED
+from fkl.statistics.intervals import CONFIDENCE, half_width
 
 Value = TypeVar("Value")
 BEATEN = "▲"
@@ -71,7 +71,7 @@ class Pivot:
     @cached_property
     def halves(self) -> NDArray[np.float64]:
         """Half of the interval of each mean; NaN for one value, and if one diverged."""
-        return self._of_each(lambda values: half_width(values) if np.isfinite(values).all() else np.nan)
+        return self._of_each(half_width)
 
     @cached_property
     def places(self) -> NDArray[np.float64]:
@@ -110,7 +110,7 @@ class Pivot:
     @property
     def caption(self) -> str:
         """Description of the numbers, in one or two sentences."""
-        spread = f" and half of its {LEVEL:.0%} interval (Student's t)".replace("%", " %") if self.several else ""
+        spread = f" and half of its {CONFIDENCE:.0%} interval (Student's t)".replace("%", " %") if self.several else ""
         better = "larger" if self.larger_is_better else "smaller"
         said = [f"{self.metric}: mean{spread} over {self.over}; {better} is better."]
         if one := [name for name, unit in self.units.items() if unit.one_split]:

@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from fkl.report.compare.statistics import holm
-from fkl.study.differences import Difference, from_seeds
-from fkl.study.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict, of_data_set, over_data_sets
+from fkl.statistics.differences import Difference, from_seeds
+from fkl.statistics.intervals import holm
+from fkl.statistics.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict, about_best, of_data_set, over_data_sets
 
 Array = NDArray[np.float64]
 RHO = np.log(1.02)
@@ -92,13 +92,13 @@ def test_words_name_the_better_method_and_how_much_larger_the_others_error_is() 
     for sign, better, worse in ((1, "B", "A"), (-1, "A", "B")):
         verdict = one(sign * m, half)
         assert verdict.words == f"{better} is better than {worse} by 4.1 % [1.9, 6.4], p {verdict.p:.2g}"
-    assert one(-0.03, 0.009).words == "A is better than B by more than 2 %: 3.0 % [2.1, 4.0], p < 0.0001"
-    assert one(0.003, 0.01).words == "A and B are practically equal, within 2 %: 0.3 % [-0.5, 1.1] at 90 %"
+    assert one(-0.03, 0.009).words == "A is better than B by 3.0 % [2.1, 4.0], beyond the margin, p < 0.0001"
+    assert one(0.003, 0.01).words == "A and B are practically equal, within 2 %: 0.3 % [−0.5, 1.1] at 90 %"
 
 
 def test_words_say_what_could_have_been_seen_and_what_would_help() -> None:
     shared = one(-0.008, 0.032, V_rows=0.6)
-    said = "A and B: cannot tell, -0.8 % [-3.9, 2.4]; 4.6 % would have been seen, with 20 seeds"
+    said = "A and B: cannot tell, −0.8 % [−3.9, 2.4]; 4.6 % would have been seen, with 20 seeds"
     assert shared.words.startswith(said)
     assert shared.words.endswith("seeds 3.1 %; more seeds will not tell: more rows or data sets would")
     assert "with any number of seeds" in shared.words
@@ -115,7 +115,7 @@ def test_holms_p_decides_and_is_said_where_the_interval_alone_would_mislead() ->
     pairs = [("A", "B"), ("A", "C"), ("B", "C")]
     verdicts = of_data_set({pair: difference(0.03, 0.028) for pair in pairs})
     assert [verdict.outcome for verdict in verdicts] == [CANNOT_TELL] * 3
-    assert ("3.0 % [0.2, 6.0], Holm p 0.12; ") in verdicts[0].words
+    assert ("3.0 % [0.2, 6.0], p 0.12; ") in verdicts[0].words
     assert one(0.03, 0.028).outcome == BETTER
 
 
@@ -151,7 +151,7 @@ def test_who_is_at_the_end_of_its_range_may_be_better_but_not_worse() -> None:
 
 def test_what_no_chance_decides_has_no_verdict() -> None:
     same = of_data_set({("A", "B"): from_seeds([1.0] * 5, [1.1] * 5)})[0]
-    assert same.words == "A and B: cannot tell, the same difference, -9.1 %, in every seed: no chance had a part in it"
+    assert same.words == "A and B: cannot tell, the same difference, −9.1 %, in every seed: no chance had a part in it"
     assert "the same errors in every seed" in of_data_set({("A", "B"): from_seeds([1.0] * 5, [1.0] * 5)})[0].words
 
 
@@ -161,7 +161,7 @@ def test_a_look_has_its_own_level_and_interval() -> None:
     assert (first.outcome, second.outcome) == (CANNOT_TELL, BETTER)
     assert second.p == pytest.approx(2 * second.difference.p)
     low, high = pair["A", "C"].interval(0.99)
-    assert f"[{100 * np.expm1(low):.1f}, {100 * np.expm1(high):.1f}], Bonferroni p" in second.words
+    assert f"[{100 * np.expm1(low):.1f}, {100 * np.expm1(high):.1f}], p" in second.words
 
 
 def sets_of(values: Array) -> dict[str, dict[tuple[str, str], Difference]]:
@@ -172,7 +172,7 @@ def test_fewer_than_five_data_sets_are_not_tested() -> None:
     sets = sets_of(np.array([0.05, 0.001, 0.05, -0.05]))
     assert over_data_sets(sets) == []
     five = over_data_sets(sets_of(np.array([0.05, 0.051, 0.05, 0.06, 0.04])))
-    assert five[0].words.startswith("B is better than A by more than 2 %: 5.1 % [4.2, 6.1]")
+    assert five[0].words.startswith("B is better than A by 5.1 % [4.2, 6.1], beyond the margin")
     alike = over_data_sets(sets_of(np.full(5, 0.05) + np.arange(5) / 1e3), sources={"0": "g", "1": "g"})
     assert alike == []
 
@@ -197,3 +197,20 @@ def test_a_verdict_that_one_data_set_decides_is_flagged() -> None:
 def test_verdicts_after_one_search_are_about_its_settings() -> None:
     pair = {("A", "B"): difference(0.05, 0.01)}
     assert of_data_set(pair, once=True)[0].words == of_data_set(pair)[0].words + "; with the settings found"
+
+
+def test_the_best_method_is_told_with_what_it_is_tied_with_and_what_it_beats() -> None:
+    pairs = {("A", "B"): difference(-0.004, 0.01), ("A", "C"): difference(-0.01, 0.04), ("B", "C"): difference(0, 0.04)}
+    verdicts = of_data_set(pairs)
+    assert about_best(verdicts) == "A is best, tied with B (practically equal) and C"
+    assert about_best(verdicts, "ABCD").startswith("A is the best of 3 methods, tied"), "D is not compared"
+    pairs |= {(name, "D"): difference(-0.1, 0.01) for name in "ABC"} | {("A", "A (alone)"): difference(0.06, 0.01)}
+    said = about_best(of_data_set(pairs), "ABCD")
+    assert said == (
+        "A is the best of 4 methods, tied with B (practically equal) and C, but worse than A (alone) by"
+        " 6.2 % [5.1, 7.3]; better than D by 10.5 % [9.4, 11.6]"
+    )
+    many = {(a, b): difference((ord(a) - ord(b)) / 10, 0.01) for a, b in combinations("ABCDE", 2)}
+    assert about_best(of_data_set(many)) == "A is best; better than 4 others by 10.5 to 49.2 %"
+    fails = of_data_set({("A", "B"): from_seeds([1.0, 1.1, np.inf], [2.0, 2.1, 2.3])})
+    assert about_best(fails) == "B is best; no verdict against A, which failed in 1 of 3 seeds"

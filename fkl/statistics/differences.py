@@ -15,7 +15,7 @@ from scipy.special import stdtr, stdtrit
 
 from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError, plural
-from fkl.report.compare.statistics import signed_ranks
+from fkl.statistics.intervals import signed_ranks
 
 ROW_BLOCKS = 20
 """Number of blocks of neighbouring rows: the unit of V_rows, because errors of neighbours are alike."""
@@ -78,6 +78,11 @@ class Difference:
         return len(self.d)
 
     @property
+    def runs(self) -> str:
+        """Number of runs of each method, in words."""
+        return plural(self.seeds, "replicate" if self.unit == "replicate" else "seed")
+
+    @property
     def failed(self) -> bool:
         """Whether a run of either method failed, and there is no mean difference."""
         return self.failed_a + self.failed_b > 0
@@ -117,7 +122,7 @@ def from_seeds(errors_a: ArrayLike, errors_b: ArrayLike, unit: str = "seed") -> 
     ----------
     errors_a, errors_b : (S,)
         Above 0; not finite if the run failed.
-    unit : {"seed", "portion"}
+    unit : {"seed", "portion", "replicate"}
 
     Raises
     ------

@@ -1,16 +1,15 @@
-"""Seeds needed for an effect, detectable effects, times of looks, and intervals of failure rates."""
+"""Seeds needed for an effect, detectable effects, and times of looks."""
 
 import numpy as np
-from scipy.special import nctdtr, ndtri, stdtrit
+from scipy.special import nctdtr, stdtrit
 from scipy.stats import chi2
 
-from fkl.study.differences import Difference, satterthwaite
+from fkl.statistics.differences import Difference, satterthwaite
+from fkl.statistics.intervals import LEVEL, quantile
 
-LEVEL = 0.05
 POWER = 0.8
 PILOT = 5
 """Seeds of a pilot, and the minimum number of judged seeds."""
-SEEDS = 10
 LOOKS = {5: 0.005, 10: 0.010, 20: 0.015, 40: 0.020}
 """Level at each number of seeds at which a study may stop. Their sum is 5 %, a bound for any test (Bonferroni)."""
 MOST_SEEDS_SOUGHT = 1 << 30
@@ -90,27 +89,9 @@ def least_effect(
         of_seeds = (V - of_rows) * n / units
         V = of_rows + of_seeds
         nu = satterthwaite(of_rows, difference.blocks or np.inf, of_seeds, units)
-    quantiles = (1 - level / 2, power)
-    reach = sum(ndtri(q) if np.isinf(nu) else stdtrit(nu, q) for q in quantiles)
-    return float(reach * np.sqrt(V))
+    return float((quantile(1 - level / 2, nu) + quantile(power, nu)) * np.sqrt(V))
 
 
 def more_seeds_will_not_tell(difference: Difference, effect: float) -> bool:
     """Whether no number of seeds detects the relative effect; more rows, or data sets, would."""
     return least_effect(difference, np.inf) > np.log1p(effect)
-
-
-def wilson(k: int, S: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval (1927) for a rate with k of S observed.
-
-    Centre (k + z^2/2)/(S + z^2), half z sqrt(k(S-k)/S + z^2/4)/(S + z^2).
-
-    Examples
-    --------
-    >>> [round(end, 3) for end in wilson(1, 10)]
-    [0.018, 0.404]
-    """
-    z = ndtri((1 + level) / 2)
-    half = z * np.sqrt(k * (S - k) / S + z**2 / 4)
-    low, high = ((k + z**2 / 2 + side * half) / (S + z**2) for side in (-1, 1))
-    return max(0.0, float(low)), min(1.0, float(high))

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, ttest_1samp
 
-from fkl.study.differences import Difference, from_rows, from_seeds
-from fkl.study.power import LOOKS, least_effect, more_seeds_will_not_tell, seeds_needed, upper_limit, wilson
+from fkl.statistics.differences import Difference, from_rows, from_seeds
+from fkl.statistics.intervals import wilson
+from fkl.statistics.power import LOOKS, least_effect, more_seeds_will_not_tell, seeds_needed, upper_limit
 
 SIGMAS = (0.01, 0.02, 0.03, 0.05, 0.10, 0.20)
 NEEDED = {

@@ -4,27 +4,33 @@ Holm's correction counts the pairs of one data set, or those over data sets. A l
 level, which is divided by the number of pairs.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 
 from fkl.basics.errors import plural
-from fkl.report.compare.statistics import holm
-from fkl.study.differences import MOST_SEEDS, Difference, from_data_sets
-from fkl.study.power import LEVEL, LOOKS, least_effect, more_seeds_will_not_tell, wilson
+from fkl.statistics.differences import MOST_SEEDS, Difference, from_data_sets
+from fkl.statistics.intervals import LEVEL, holm, wilson
+from fkl.statistics.power import LOOKS, least_effect, more_seeds_will_not_tell
 
 Pair = tuple[str, str]
 
 MARGIN = 0.02
 """Relative difference that does not matter."""
 EQUAL, BEYOND, BETTER, CANNOT_TELL = "practically equal", "better by more than the margin", "better", "cannot tell"
+ADJUSTED = "p is adjusted for all pairs of a data set (Holm), intervals are not"
 LEAST_DATA_SETS = 5
 LEAST_WITH_FAILURES = 6
 """Minimum number of data sets if ranks decide: with fewer no p is below 0.05."""
 LEAST_BESIDE = 9
 """Number of data sets from which Wilcoxon's p is also reported."""
+LARGE = 1e5
+"""Percentages that have a power of ten."""
+MOST_NAMED = 3
+"""Largest number of methods that are named with their differences in a sentence."""
 UNLIKELY = 0.2
 """Above this Wilcoxon's p, a Student's p below `LEVEL` is probably due to one data set."""
 
@@ -87,7 +93,7 @@ class Verdict:
         better, worse = str(self.better), str(self.worse)
         if worse in self.at_end:
             return f"no verdict against {worse}, whose {self.at_end[worse]} lies at the end of its range"
-        failed = {self.a: self.difference.failed_a, self.b: self.difference.failed_b}
+        failed = _failures(self)
         if failed[better] > failed[worse]:
             return f"{better} has the better ranks, but fails more often"
         return ""
@@ -110,6 +116,14 @@ class Verdict:
         return BETTER if beyond_chance else CANNOT_TELL
 
     @property
+    def brief(self) -> str:
+        """The verdict in a few words: who is better by how much, or that both are tied."""
+        if self.outcome in (BETTER, BEYOND):
+            by = "ranks" if self.difference.failed else self.interval
+            return f"{self.better} is better than {self.worse} by {by}"
+        return self.why_not or f"{self.a} and {self.b} are {EQUAL if self.outcome == EQUAL else 'tied'}"
+
+    @property
     def decided_by_one_data_set(self) -> bool:
         """Whether only Student's p is small, and that of the signed ranks is much larger."""
         one = self.difference
@@ -124,18 +138,10 @@ class Verdict:
         """
         said = self._words_of_ranks if self.difference.failed else self._words_of_mean
         if not np.isnan(self.wilcoxon):
-            said += f", Wilcoxon's {self._named(self.wilcoxon)}"
+            said += f", Wilcoxon's p {_p(self.wilcoxon)}"
         if self.decided_by_one_data_set:
             said += f"; one data set decides this: of the signed ranks alone, p is {_p(self.difference.ranks[1])}"
         return said + "; with the settings found" * self.once
-
-    @property
-    def _p(self) -> str:
-        return self._named(self.p)
-
-    def _named(self, p: float) -> str:
-        name = "" if self.pairs == 1 else "Holm " if self.level == LEVEL else "Bonferroni "
-        return f"{name}p {_p(p)}"
 
     @property
     def _words_of_mean(self) -> str:
@@ -144,17 +150,21 @@ class Verdict:
             interval = f"{_percents(of, 1 - 2 * self.level)} at {100 * (1 - 2 * self.level):g} %"
             return f"{both} are practically equal, within {100 * self.margin:g} %: {interval}"
         if self.outcome != CANNOT_TELL:
-            how = f" by more than {100 * self.margin:g} %:" if self.outcome == BEYOND else " by"
-            side = -1 if of.side < 0 else 1
-            return f"{self.better} is better than {self.worse}{how} {_percents(of, 1 - self.level, side)}, {self._p}"
+            beyond = ", beyond the margin" * (self.outcome == BEYOND)
+            return f"{self.better} is better than {self.worse} by {self.interval}{beyond}, p {_p(self.p)}"
         if np.isnan(self.p):
-            same = "the same errors" if of.m == 0 else f"the same difference, {_percent(of.m)} %,"
+            same = "the same errors" if of.m == 0 else f"the same difference, {percent(of.m)} %,"
             return f"{both}: cannot tell, {same} in every {of.unit}: no chance had a part in it"
         interval = _percents(of, 1 - self.level)
         if self.why_not:
-            return f"{both}: {self.why_not}; {interval}, {self._p}"
-        corrected = f", {self._p}" if of.p < self.level else ""
+            return f"{both}: {self.why_not}; {interval}, p {_p(self.p)}"
+        corrected = f", p {_p(self.p)}" if of.p < self.level else ""
         return f"{both}: cannot tell, {interval}{corrected}; {self._could_be_seen}"
+
+    @property
+    def interval(self) -> str:
+        """Percentage by which the error of the worse method is above the better one's, with its interval."""
+        return _percents(self.difference, 1 - self.level, -1 if self.difference.side < 0 else 1)
 
     @property
     def _could_be_seen(self) -> str:
@@ -162,16 +172,16 @@ class Verdict:
         of = self.difference
         more: list[str] = []
         if of.unit == "block":
-            more = [f"with twice as many rounds {_percent(least_effect(of) / np.sqrt(2))} %"]
+            more = [f"with twice as many rounds {percent(least_effect(of) / np.sqrt(2))} %"]
         elif not of.blocks:
             units = plural(2 * of.n, of.unit) + " as large" * (of.unit == "portion")
-            more = [f"with {units} {_percent(least_effect(of, 2 * of.n))} %"]
+            more = [f"with {units} {percent(least_effect(of, 2 * of.n))} %"]
         else:
             if of.n < MOST_SEEDS:
                 seeds = min(2 * of.n, MOST_SEEDS)
-                more = [f"with {seeds} seeds {_percent(least_effect(of, seeds))} %"]
-            more += [f"with any number of seeds {_percent(least_effect(of, np.inf))} %"]
-        said = ", ".join([f"{_percent(least_effect(of))} % would have been seen", *more])
+                more = [f"with {seeds} seeds {percent(least_effect(of, seeds))} %"]
+            more += [f"with any number of seeds {percent(least_effect(of, np.inf))} %"]
+        said = ", ".join([f"{percent(least_effect(of))} % would have been seen", *more])
         if of.blocks and more_seeds_will_not_tell(of, max(self.margin, float(np.expm1(abs(of.m))))):
             said += "; more seeds will not tell: more rows or data sets would"
         return said
@@ -180,18 +190,16 @@ class Verdict:
     def _words_of_ranks(self) -> str:
         of = self.difference
         rates = []
-        for method, k in ((self.a, of.failed_a), (self.b, of.failed_b)):
+        for method, k in _failures(self).items():
             low, high = wilson(k, of.seeds)
             if k:
-                rates.append(
-                    f"{method} failed in {k} of {plural(of.seeds, 'seed')} [{100 * low:.0f} %, {100 * high:.0f} %]"
-                )
+                rates.append(f"{method} failed in {k} of {of.runs} [{100 * low:.0f} %, {100 * high:.0f} %]")
         if self.outcome == BETTER:
-            said = f"{self.better} is better than {self.worse} by ranks, {self._p}"
+            said = f"{self.better} is better than {self.worse} by ranks, p {_p(self.p)}"
         elif self.why_not:
-            said = f"{self.why_not}, {self._p}"
+            said = f"{self.why_not}, p {_p(self.p)}"
         else:
-            said = f"{self.a} and {self.b}: cannot tell by ranks, {self._p}"
+            said = f"{self.a} and {self.b}: cannot tell by ranks, p {_p(self.p)}"
         return f"{' and '.join(rates)}, so there is no interval; {said}"
 
 
@@ -268,17 +276,96 @@ def over_data_sets(
     ]
 
 
+def about_best(verdicts: Sequence[Verdict], methods: Collection[str] = ()) -> str:
+    """A sentence about the best method of a data set: what it is tied with, and by how much it is better.
+
+    Parameters
+    ----------
+    verdicts : sequence of Verdict
+        Of one data set.
+    methods : collection of str
+        Candidates for the best, all by default; every two are compared. The best one fails least and has the smaller
+        error in most pairs.
+    """
+    methods = methods or dict.fromkeys(name for one in verdicts for name in (one.a, one.b))
+    failed = {name: k for of in verdicts for name, k in _failures(of).items()}
+    inner = [one for one in verdicts if one.a in methods and one.b in methods]
+    if not inner:
+        return "; ".join(one.brief for one in verdicts)
+    compared = [name for name in methods if any(name in (one.a, one.b) for one in inner)]
+    best = min(compared, key=lambda name: (failed[name], sum(one.worse == name for one in inner)))
+    others = {one.a if one.b == best else one.b: one for one in verdicts if best in (one.a, one.b)}
+    told = {name: one for name, one in others.items() if one.outcome in (BETTER, BEYOND)}
+    better = {name: one for name, one in told.items() if one.better == best}
+    worse = {name: one for name, one in told.items() if one.better != best}
+    undecided = {name: one for name, one in others.items() if name not in told and not one.why_not}
+    ties = [
+        name + " (practically equal)" * (one.outcome == EQUAL) for name, one in undecided.items() if not failed[name]
+    ]
+    of = f" the best of {plural(len(compared), 'method')}" if worse or len(compared) < len(methods) else " best"
+    said = [
+        f"{best} is{of}"
+        + (f", tied with {_listed(ties)}" if ties else "")
+        + (f", but worse than {_by_how_much(worse)}" if worse else "")
+    ]
+    said += [f"better than {_by_how_much(better)}"] if better else []
+    for name, one in undecided.items():
+        if failed[name]:
+            said.append(f"no verdict against {name}, which failed in {failed[name]} of {one.difference.runs}")
+    return "; ".join([*said, *(one.why_not for one in others.values() if one.why_not)])
+
+
+def as_table(verdicts: Mapping[str, Sequence[Verdict]]) -> pd.DataFrame:
+    """One row per data set and pair: percentage by which a's error is above b's, its interval, and the verdict."""
+    rows = []
+    for name, some in verdicts.items():
+        for one in some:
+            low, high = one.difference.interval(1 - one.level)
+            with np.errstate(over="ignore"):
+                percents = 100 * np.expm1([one.difference.m, low, high])
+            named = dict(zip(("percent", "low", "high"), percents.tolist(), strict=True))
+            said = "no verdict" if one.why_not else one.outcome
+            tests = {"level": one.level, "p": one.difference.p, "p_adjusted": one.p, "verdict": said}
+            rows.append({"data set": name, "a": one.a, "b": one.b, **named, **tests, "better": one.better})
+    return pd.DataFrame(rows)
+
+
+def _failures(of: Verdict) -> dict[str, int]:
+    return {of.a: of.difference.failed_a, of.b: of.difference.failed_b}
+
+
+def _by_how_much(others: Mapping[str, Verdict]) -> str:
+    """Other methods, each with its difference; if there are many, their number, and the least and largest."""
+    finite = sorted(abs(one.difference.m) for one in others.values() if not one.difference.failed)
+    if len(others) > MOST_NAMED and finite:
+        return f"{len(others)} others by {percent(finite[0])} to {percent(finite[-1])} %"
+    ordered = sorted(others.items(), key=lambda item: np.nan_to_num(abs(item[1].difference.m), nan=np.inf))
+    return _listed([f"{name} by {'ranks' if one.difference.failed else one.interval}" for name, one in ordered])
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def _percents(of: Difference, level: float, side: int = 1) -> str:
     """The difference with its interval, e.g. ``4.1 % [1.9, 6.4]``; with the opposite sign for side -1."""
     low, high = sorted(side * end for end in of.interval(level))
-    return f"{_percent(side * of.m)} % [{_percent(low)}, {_percent(high)}]"
+    return f"{percent(side * of.m)} % [{percent(low)}, {percent(high)}]"
 
 
-def _percent(log_ratio: float) -> str:
-    """100 (exp m - 1), in one decimal."""
+def percent(log_ratio: float) -> str:
+    """100 (exp m - 1), with one decimal below 100.
+
+    Examples
+    --------
+    >>> [percent(np.log(ratio)) for ratio in (1.041, 0.992, 7.81, 2e9)]
+    ['4.1', '−0.8', '681', '2.0e+11']
+    """
     with np.errstate(over="ignore"):
-        value = round(100 * float(np.expm1(log_ratio)), 1) + 0.0
-    return f"{value:.1f}" if abs(value) < 1000 else f"{value:.1e}"
+        value = 100 * float(np.expm1(log_ratio))
+    shown = f"{value:{'.1f' if abs(value) < 99.95 else '.0f' if abs(value) < LARGE else '.1e'}}"
+    return "0.0" if shown == "-0.0" else shown.replace("-", "−")
 
 
 def _p(p: float) -> str:

@@ -5,18 +5,18 @@ theirs, are too few or vary too much to exclude either, the result is undecided.
 """
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
-from scipy import stats
+from scipy.special import fdtri
 
 from fkl.basics.arrays import Array
+from fkl.statistics.intervals import LEVEL, quantile
 
 MARGIN = 0.10
 """Share of the printed number: the largest difference of numbers that agree."""
-LEVEL = 0.05
 DRAWS = 2000
-"""Level of the test of the largest deviation of a curve's points."""
+"""Curves drawn for the test of the largest deviation of a curve's points."""
 MOST_REPLICATES = 1 << 20
 """Upper end of the search for a sufficient number of replicates."""
 
@@ -123,7 +123,7 @@ class Equivalence:
         if np.isnan(self.s_p) or min(self.n, self.R) < 2:
             return words
         # A ratio of both variances outside its 95 % range is reported, but decides nothing
-        low, high = stats.f.ppf([LEVEL / 2, 1 - LEVEL / 2], self.R - 1, self.n - 1)
+        low, high = fdtri(self.R - 1, self.n - 1, [LEVEL / 2, 1 - LEVEL / 2])
         differ = not low * self.s_p**2 <= self.s**2 <= high * self.s_p**2
         return words + f"; spreads differ, theirs {self.s_p:.3g}, ours {self.s:.3g}" * differ
 
@@ -207,9 +207,4 @@ def largest_deviation(values: Array) -> float:
 
 def _reach(level: float, nu: float, SE: float) -> float:
     """Half width of an interval; 0 if nothing is random."""
-    return _quantile(level, nu) * SE if SE else 0.0
-
-
-@cache
-def _quantile(level: float, nu: float) -> float:
-    return float(stats.t.ppf(level, nu)) if np.isfinite(nu) else float(stats.norm.ppf(level))
+    return quantile(level, nu) * SE if SE else 0.0

@@ -1,43 +1,25 @@
-"""Statistics of comparisons: the Pareto front, ranks, paired tests, and Student's intervals."""
+"""Intervals of a mean and of a rate, signed ranks, and Holm's correction."""
 
 import numpy as np
-from numpy.typing import NDArray
-from pandas import DataFrame, Series
-from scipy.special import ndtr, stdtrit  # scipy.stats has the same functions, and takes half a second to import
+from pandas import Series
+from scipy.special import ndtr, ndtri, stdtrit  # scipy.stats has the same functions, and takes half a second to import
 
 from fkl.basics.arrays import Array
 
-LEVEL = 0.95
+LEVEL = 0.05
+"""Level of all tests."""
+CONFIDENCE = 1 - LEVEL
 MOST_EXACT = 50
 """Largest number of differences for an exact p, from all combinations of signs."""
 
 
-def pareto_front(cost: Array, error: Array) -> NDArray[np.bool_]:
-    """Points on the Pareto front: no other point is as good in both values and better in one.
-
-    Parameters
-    ----------
-    cost, error : (n,)
-        Smaller is better in both.
-
-    Returns
-    -------
-    (n,) bool
-        Points that coincide are on the front together.
-    """
-    as_good = (cost <= cost[:, None]) & (error <= error[:, None])
-    better = (cost < cost[:, None]) | (error < error[:, None])
-    beaten = (as_good & better).any(axis=1)
-    return np.logical_not(beaten)
-
-
-def ranks(error: Array) -> Array:
-    """Rank of each column in its row, 1 for the least; ties share their mean rank."""
-    return DataFrame(error).rank(axis=1).to_numpy()
+def quantile(level: float, nu: float) -> float:
+    """Quantile of Student's t; of the normal distribution for infinite degrees of freedom."""
+    return float(ndtri(level) if np.isinf(nu) else stdtrit(nu, level))
 
 
 def half_width(values: Array) -> float:
-    """Half of Student's interval of a mean, at `LEVEL`.
+    """Half of Student's interval of a mean, at `CONFIDENCE`.
 
     Parameters
     ----------
@@ -46,7 +28,7 @@ def half_width(values: Array) -> float:
     Returns
     -------
     float
-        NaN for fewer than two values.
+        NaN for fewer than two values, or if one is not finite.
 
     Examples
     --------
@@ -54,13 +36,31 @@ def half_width(values: Array) -> float:
     2.4841
     """
     n = len(values)
-    return float(stdtrit(n - 1, (1 + LEVEL) / 2) * np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else np.nan
+    if n < 2 or not np.isfinite(values).all():
+        return np.nan
+    return float(quantile((1 + CONFIDENCE) / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n))
 
 
 def student_interval(values: Array) -> tuple[float, float]:
-    """Student's interval of a mean, at `LEVEL`; NaN for fewer than two values."""
+    """Student's interval of a mean, at `CONFIDENCE`; NaN for fewer than two values."""
     half = half_width(values)
     return float(np.mean(values) - half), float(np.mean(values) + half)
+
+
+def wilson(k: int, S: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval (1927) for a rate with k of S observed.
+
+    Centre (k + z^2/2)/(S + z^2), half z sqrt(k(S-k)/S + z^2/4)/(S + z^2).
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in wilson(1, 10)]
+    [0.018, 0.404]
+    """
+    z = ndtri((1 + level) / 2)
+    half = z * np.sqrt(k * (S - k) / S + z**2 / 4)
+    low, high = ((k + z**2 / 2 + side * half) / (S + z**2) for side in (-1, 1))
+    return max(0.0, float(low)), min(1.0, float(high))
 
 
 def signed_ranks(difference: Array) -> tuple[float, float]:

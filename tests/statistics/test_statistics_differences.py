@@ -7,8 +7,8 @@ from scipy.signal import lfilter
 from scipy.stats import ttest_1samp
 
 from fkl.basics.errors import FklError
-from fkl.report.compare.statistics import signed_ranks
-from fkl.study.differences import OF_TRAINING, from_clients, from_data_sets, from_rows, from_seeds, from_time
+from fkl.statistics.differences import OF_TRAINING, from_clients, from_data_sets, from_rows, from_seeds, from_time
+from fkl.statistics.intervals import signed_ranks
 
 Array = NDArray[np.float64]
 RHO = 0.67

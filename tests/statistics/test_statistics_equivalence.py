@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fkl.papers.equivalence import AGREES, CANNOT_TELL, DIFFERS, Equivalence, curve, largest_deviation
+from fkl.statistics.equivalence import AGREES, CANNOT_TELL, DIFFERS, Equivalence, curve, largest_deviation
 
 Array = NDArray[np.float64]
 TIMES = 5000
