@@ -28,6 +28,8 @@ SHORT = {
     "test_error_majority": "most frequent class",
 }
 """Short names of baselines."""
+WHOSE = {"mse": "each client's", "test_mse": "the", "test_error": "the"}
+"""Of whom the baselines of an error are."""
 UNITS = "rmse_in_units"
 BELOW, NOT_BELOW = "✓", "▲"
 LABEL, FIRST = 9, 34
@@ -149,8 +151,8 @@ def verdict(summary: "pd.DataFrame") -> Verdict:
         found = float(summary[error].mean())
         worse = {SHORT[name]: value for name, value in there.items() if not found < value}
         if worse:
-            of = " and ".join(f"the {name} ({number(value)})" for name, value in worse.items())
-            return Verdict(NOT_BELOW, f"not better than {of}")
+            of = " and ".join(f"{name} ({number(value)})" for name, value in worse.items())
+            return Verdict(NOT_BELOW, f"not better than {WHOSE[error]} {of}")
         apart = (f"{percent_apart(found, value)} the {SHORT[name]}" for name, value in there.items())
         return Verdict(BELOW, ", ".join(apart))
     return Verdict(BELOW, "finished; there is no baseline to compare with")
@@ -216,7 +218,8 @@ def blocks(
 
     spread = {name: float(summary[name].std(ddof=1)) if summary[name].nunique() > 1 else 0.0 for name in errors}
     main = [f"{name} {with_spread(mean[name], spread[name])}{' (sd)' * (spread[name] > 0)}" for name in errors]
-    line("error", [*main[:1], *value("r2", "R²"), *main[1:]])
+    other_mean = bool(mark == NOT_BELOW and mean.get("r2", 0) > 0)
+    line("error", [*main[:1], *value("r2", "R²", "against the overall mean" * other_mean), *main[1:]])
     line("", [f"{SHORT[name]} {number(mean[name])}" for name in baselines])
     fairness = [name.removesuffix("_gini") for name in map(str, summary) if name.endswith("_gini")]
     line("clients", [

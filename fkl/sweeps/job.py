@@ -262,7 +262,7 @@ def job_line(
     place = f"{note['job'] + 1:{len(str(jobs))}}/{jobs}"
     if "mean" in note:
         result = f"{note['metric']} {number(note['mean'])}"
-        worse = worse_than.replace("not better than the", "≥").replace(" and the", " and ≥")
+        worse = re.sub("not better than (the|each client's)", "≥", worse_than)
         parts = [mark, place, name, varied, f"{result} {worse}" if mark == "▲" else result]
     else:
         parts = ["✗", place, name or note["overrides"], varied if name else "", f"{note['state']}: {note['message']}"]

@@ -17,6 +17,7 @@ from fkl.contract.world import Outcome
 from fkl.data.baselines import baselines, constant_error, explained, not_beaten
 from fkl.data.problem import Problem
 from fkl.data.scale import Scale
+from fkl.runs.command import blocks
 from fkl.tasks.stream import StreamJudge
 
 UNIT = 7.0
@@ -96,5 +97,15 @@ def test_a_run_says_when_it_is_no_better(fkl: Callable, eta: float) -> None:
     summary = pd.read_csv("here/summary.csv")
     warned = bool((summary["mse"].mean() >= summary[["mse_running_mean", "mse_last_value"]].iloc[0]).any())
     told = json.loads(Path("here/provenance.json").read_text()).get("warning", "")
-    assert warned == ("each client's mean target so far" in told) == ("▲ not better than the mean target" in answer.out)
+    assert warned == ("each client's mean target so far" in told) == ("▲ not better than each client's mean" in answer.out)
     assert warned == (eta == 1e-9)
+
+
+@pytest.mark.parametrize(("mse", "r2", "said"), [(0.06, 0.2, True), (0.06, -0.2, False), (0.04, 0.4, False)])
+def test_r2_names_its_mean_where_a_run_is_worse_than_the_clients_own(mse: float, r2: float, said: bool) -> None:
+    """A positive R2 would otherwise contradict the verdict."""
+    summary = pd.DataFrame({"replicate": [0], "mse": mse, "r2": r2, "mse_running_mean": 0.05, "runtime_s": 1.0})
+    told = {"algorithm": "Mine", "dataset": "mine", "clients": 1, "rounds": 1}
+    lines = blocks(Path(), told, {"replicates": 1}, summary)
+    assert ("▲" in lines[1]) == (mse > 0.05)
+    assert lines[3].endswith(f"R² {r2:.3f} against the overall mean" if said else f"R² {r2:.3f}")

@@ -18,8 +18,8 @@ from fkl.report.compare.choosing import choose
 from fkl.report.compare.courses import course
 from fkl.report.compare.pivot import Pivot
 from fkl.report.compare.steps import about_steps
-from fkl.runs.finished_runs import Collected
-from fkl.runs.metrics import LARGER_IS_BETTER, main_metric, require_metric
+from fkl.runs.finished_runs import Collected, FinishedRun
+from fkl.runs.metrics import LARGER_IS_BETTER, MAIN, main_metric, require_metric
 from fkl.screen.messages import say, showing
 from fkl.screen.sheet import Sheet
 
@@ -258,11 +258,24 @@ def compare_runs(found: Collected, metric: str | None = None, by: Sequence[str] 
     having = [run for run in runs if metric in run.summary and run.summary[metric].notna().all()]
     if not having:
         raise FklError(f"metric={metric}: no run has a value of it in every replicate")
-    left = len(runs) - len(having)
-    notes += [f"{left} of {len(runs)} runs have no {metric} in every replicate, and are left out."] if left else []
+    notes += _left_out([run for run in runs if not any(run is one for one in having)], metric)
     elsewhere = {run.dataset for run in runs} - {run.dataset for run in having}  # they have another main metric
     lost = [run for run in found.lost if run.dataset not in elsewhere]
     return Comparison(arrange([*lost, *having], by), metric, notes)
+
+
+def _left_out(runs: Sequence[FinishedRun], metric: str) -> list[str]:
+    """A note for each kind of error, on runs that have no values of the metric."""
+    methods: dict[str, list[str]] = {}
+    for run in runs:
+        methods.setdefault(main_metric(run.summary), []).append(run.algorithm)
+    notes = []
+    for error, names in methods.items():
+        which = f"{plural(len(names), 'run')} of {' and '.join(dict.fromkeys(names))} left out"
+        other = error != metric and metric in MAIN
+        why = f"another kind of error ({error}, not {metric}); compare these with --metric={error}"
+        notes.append(f"{which}: {why if other else f'{metric} is not known in every replicate'}.")
+    return notes
 
 
 def command(
