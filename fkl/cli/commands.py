@@ -218,6 +218,9 @@ _style = click.option(
     show_default=True,
     help="Of figures; paper: 3.3 or 6.9 inches wide, 8 pt, captions in .txt files.",
 )
+_config_dir = click.option(
+    "--config-dir", metavar="FOLDER", help="Choices of your own, in folders named after their groups."
+)
 _format = click.option(
     "--format", type=click.Choice(FORMATS), default="table", show_default=True, help="How the table is printed."
 )
@@ -235,7 +238,7 @@ def commands() -> None:
 @click.option("--fail-fast", is_flag=True, help="With -m, leave out what has not begun once a run has failed.")
 @click.option("-c", "--cfg", type=click.Choice(("job",)), help="Print the configuration instead of running it.")
 @click.option("--resolve", is_flag=True, help="With --cfg, print what interpolations stand for.")
-@click.option("--config-dir", metavar="FOLDER", help="Choices of your own, in folders named after their groups.")
+@_config_dir
 @click.option(
     "-v", "--verbose", is_flag=True, help="Also print all columns of summary.csv, and your own lines behind an error."
 )
@@ -258,10 +261,7 @@ def run(
         raise FklError("--cfg and -m: must be one of these")
     if resolve and not cfg:
         raise FklError("--resolve: must be given together with --cfg")
-    folders = [] if config_dir is None else [Path(config_dir)]
-    for folder in folders:
-        if not config_dir or not folder.is_dir():
-            raise FklError(f"--config-dir={folder if config_dir else ''}: must be a folder that is there")
+    folders = _folders(config_dir)
     if multirun:
         from fkl.sweeps.hydra import sweep
 
@@ -278,6 +278,14 @@ def run(
     from fkl.runs.command import run_single
 
     run_single(config, words, verbose, quiet)
+
+
+def _folders(config_dir: str | None) -> list[Path]:
+    folders = [] if config_dir is None else [Path(config_dir)]
+    for folder in folders:
+        if not config_dir or not folder.is_dir():
+            raise FklError(f"--config-dir={folder if config_dir else ''}: must be a folder that is there")
+    return folders
 
 
 @commands.command(options_metavar="[-m]")
@@ -321,22 +329,25 @@ def study(file: Path, words: tuple[str, ...], **options: bool) -> None:
 
 @commands.command("list")
 @click.argument("group", required=False, metavar="[GROUP]", shell_complete=_groups)
+@_config_dir
 @_format
-def list_choices(group: str | None, format: str) -> None:
+def list_choices(group: str | None, config_dir: str | None, format: str) -> None:
     """Show what there is to choose from: all names, or with a GROUP (algo, dataset, ...) what each is."""
     from fkl.cli.listing import show_list
 
+    folders = _folders(config_dir)
     if group is None or format != "table" or not sys.stdout.isatty():
-        show_list(group, format)
+        show_list(group, format, folders)
         return
     from fkl.screen.messages import paged
 
     with paged():
-        show_list(group)
+        show_list(group, folders=folders)
 
 
 @commands.command("describe", context_settings=AS_GIVEN)
 @click.argument("name", required=False, shell_complete=_any_name)
+@_config_dir
 @click.option(
     "--format",
     type=click.Choice(("text", "schema")),
@@ -344,7 +355,7 @@ def list_choices(group: str | None, format: str) -> None:
     show_default=True,
     help="schema: JSON Schema of the configuration, or of a group's files.",
 )
-def describe_choice(name: str | None, format: str) -> None:
+def describe_choice(name: str | None, config_dir: str | None, format: str) -> None:
     """Explain a choice such as pof_mkl, a key (algo.M), a column (mse_gini) or a kind of message (theta)."""
     if format == "schema":
         from fkl.cli.schema import schema
@@ -356,7 +367,7 @@ def describe_choice(name: str | None, format: str) -> None:
     from fkl.cli.describe import explained
     from fkl.screen.messages import width
 
-    print(explained(name, width()))
+    print(explained(name, width(), _folders(config_dir)))
 
 
 @commands.group(cls=Actions, invoke_without_command=True, subcommand_metavar="list|describe|fetch|verify|clear ...")

@@ -19,7 +19,6 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from fkl.basics.files import write_text
 from fkl.screen.messages import console, styled
 from fkl.screen.units import percent, typeset, word
 
@@ -301,6 +300,8 @@ class Sheet:
 
     def write(self, path: Path, latex: str = "") -> list[Path]:
         """Write `path`.csv, .md and .tex, and name them; with this LaTeX instead of its own, if given."""
+        from fkl.basics.files import write_text  # numpy, which tables in a terminal do not need
+
         texts = self.texts | ({".tex": latex} if latex else {})
         files = [path.with_suffix(suffix) for suffix in texts]
         for file, text in zip(files, texts.values(), strict=True):
