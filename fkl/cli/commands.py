@@ -277,7 +277,7 @@ def run(
         return
     from fkl.runs.command import run_single
 
-    run_single(config, words, verbose, quiet)
+    run_single(config, words, verbose, quiet, folders)
 
 
 def _folders(config_dir: str | None) -> list[Path]:

@@ -3,9 +3,11 @@
 Code for playing, drawing and writing is imported after a configuration has been checked.
 """
 
+import shlex
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,7 +38,13 @@ LABEL, FIRST = 9, 34
 """Widths of a line's label, and of the first of its two entries."""
 
 
-def run_single(config: dict[str, Any], words: tuple[str, ...], verbose: bool = False, quiet: bool = False) -> None:
+def run_single(
+    config: dict[str, Any],
+    words: tuple[str, ...],
+    verbose: bool = False,
+    quiet: bool = False,
+    folders: Sequence[Path] = (),
+) -> None:
     """Do a run that is not a job of a sweep, and show the result.
 
     Parameters
@@ -48,6 +56,8 @@ def run_single(config: dict[str, Any], words: tuple[str, ...], verbose: bool = F
         Whether to show all columns of the summary.
     quiet : bool
         Whether to show only warnings.
+    folders : sequence of Path
+        Folders with choices, in addition to fkl's own.
 
     Raises
     ------
@@ -78,7 +88,7 @@ def run_single(config: dict[str, Any], words: tuple[str, ...], verbose: bool = F
             sys.exit(1)
         raise
     objective(run)
-    _show(run, time.monotonic() - start if played else None, verbose, quiet)
+    _show(run, time.monotonic() - start if played else None, verbose, quiet, folders)
 
 
 def _show_own_lines(error: BaseException) -> bool:
@@ -89,7 +99,7 @@ def _show_own_lines(error: BaseException) -> bool:
     return bool(lines)
 
 
-def _show(run: Run, waited: float | None, verbose: bool, quiet: bool) -> None:
+def _show(run: Run, waited: float | None, verbose: bool, quiet: bool, folders: Sequence[Path]) -> None:
     """Print the result of a finished run; `waited` seconds, None if it was already finished."""
     from fkl.runs.folder import provenance, read_summary
     from fkl.runs.tables import TIMING_COLUMNS
@@ -100,7 +110,20 @@ def _show(run: Run, waited: float | None, verbose: bool, quiet: bool) -> None:
         warning(text)
     if not quiet:
         lines = blocks(run.folder, told, run.resolved, summary, waited)
-        say(*lines, *(["", all_columns(summary, TIMING_COLUMNS)] if verbose else []))
+        say(
+            *lines,
+            *unchecked(run.resolved, run.words, folders),
+            *(["", all_columns(summary, TIMING_COLUMNS)] if verbose else []),
+        )
+
+
+def unchecked(config: dict[str, Any], words: Sequence[str], folders: Sequence[Path] = ()) -> list[str]:
+    """For a method of the user's own, a line with the command that checks its promises, which a run does not."""
+    if str(config["algo"]["_target_"]).startswith("fkl."):
+        return []
+    where = [f"--config-dir {shlex.quote(str(folder))}" for folder in folders]
+    of_method = [shlex.quote(word) for word in words if word.lstrip("+").startswith(("algo=", "algo."))]
+    return [f"  unchecked {' '.join(['python -m fkl.conformance', *where, *of_method])}"]
 
 
 def objective(run: Run) -> float | None:

@@ -17,7 +17,7 @@ from fkl.contract.world import Outcome
 from fkl.data.baselines import baselines, constant_error, explained, not_beaten
 from fkl.data.problem import Problem
 from fkl.data.scale import Scale
-from fkl.runs.command import blocks
+from fkl.runs.command import blocks, unchecked
 from fkl.tasks.stream import StreamJudge
 
 UNIT = 7.0
@@ -110,3 +110,11 @@ def test_r2_names_its_mean_where_a_run_is_worse_than_the_clients_own(mse: float,
     lines = blocks(Path(), told, {"replicates": 1}, summary)
     assert ("▲" in lines[1]) == (mse > 0.05)
     assert lines[3].endswith(f"R² {r2:.3f} against the overall mean" if said else f"R² {r2:.3f}")
+
+
+def test_a_method_of_one_s_own_ends_with_what_checks_it() -> None:
+    """The words of the method alone, because other data would make the check slow."""
+    words = ("algo=mine", "algo.eta=0.1", "dataset=naval", "seed=1")
+    assert unchecked({"algo": {"_target_": "fkl.algorithms.federated.pof_mkl.PofMkl"}}, words) == []
+    [line] = unchecked({"algo": {"_target_": "mine.Mine"}}, words, [Path("my conf")])
+    assert line == "  unchecked python -m fkl.conformance --config-dir 'my conf' algo=mine algo.eta=0.1"
