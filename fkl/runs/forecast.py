@@ -149,7 +149,8 @@ def forecast(run: Run) -> Forecast:
 
     def measured() -> tuple[int, int]:
         """Bytes that a replicate keeps, and its peak."""
-        kept, peak = rehearse(experiment)
+        with at_most(run.settings.threads), np.errstate(all="ignore"):  # as in a run
+            kept, peak = rehearse(experiment)
         peaks.append(peak)
         return kept, peak
 
