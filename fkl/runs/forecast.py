@@ -15,6 +15,7 @@ from fkl.config import Run, engine, load
 from fkl.config.compose import compose
 from fkl.engines.base import Experiment, make_world
 from fkl.engines.rounds import rehearse
+from fkl.kernels.losses import ClassBank
 from fkl.kernels.threads import at_most
 from fkl.runs.prepare import prepare
 from fkl.runs.tables import cells_written
@@ -206,8 +207,10 @@ def first_rounds(experiment: Experiment, threads: int | None) -> Sample:
         world, ledger = make_world(experiment, (0,))
         bank = None
         if hasattr(experiment.dictionary, "bank") and "kernels.D" not in getattr(experiment.algorithm, "idle", ()):
-            bank = Counting(world.common.bank)
-            vars(world.common)["bank"] = bank
+            found: Any = world.common.bank
+            of_classes = isinstance(found, ClassBank)
+            bank = Counting(found.bank if of_classes else found)
+            vars(world.common)["bank"] = replace(found, bank=bank) if of_classes else bank
         begun = perf_counter()
         state = experiment.algorithm.init(world)
         start, spent = perf_counter() - begun, list[float]()

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
@@ -21,6 +22,7 @@ from fkl.report.compare.steps import about_steps
 from fkl.runs.finished_runs import Collected, FinishedRun
 from fkl.runs.metrics import LARGER_IS_BETTER, MAIN, main_metric, require_metric
 from fkl.screen.messages import say, showing
+from fkl.screen.pictures import Picture, Pictures
 from fkl.screen.sheet import Sheet
 
 MOST_ROWS = 30
@@ -28,9 +30,9 @@ MOST_ROWS = 30
 ABOUT_TESTS = "Wilcoxon's signed-rank test of log ratios, Holm's correction, 5 %"
 
 
-@dataclass
+@dataclass(repr=False)
 class Comparison:
-    """Runs, compared by one metric.
+    """Runs, compared by one metric. A notebook shows the table and the conclusions.
 
     Parameters
     ----------
@@ -115,8 +117,14 @@ class Comparison:
             self._courses[cell] = self.pivot.units[cell.dataset].curves(whole) if len(whole) else whole
         return self._courses[cell]
 
-    def figures(self, dark: bool = False, style: str = "screen") -> dict[str, dict[str, bytes]]:
-        """Draw everything: names of figures, and their PNG and PDF by suffix.
+    def _repr_html_(self) -> str:
+        return "\n".join([self.pivot._repr_html_(), *(f"<p>{escape(line)}</p>" for line in self.conclusions)])
+
+    def __repr__(self) -> str:
+        return "\n".join([repr(self.pivot), *self.conclusions])
+
+    def figures(self, dark: bool = False, style: str = "screen") -> Pictures:
+        """Draw everything: figures by name, each with its PNG and PDF by suffix; a notebook shows all.
 
         Parameters
         ----------
@@ -127,7 +135,8 @@ class Comparison:
         """
         from fkl.report.compare.figures import draw
 
-        return draw(self.pivot, self.cells, self.ranks, self.course, dark, style)
+        drawn = draw(self.pivot, self.cells, self.ranks, self.course, dark, style)
+        return Pictures({name: Picture(files) for name, files in drawn.items()})
 
     def show(self, format: str = "table") -> None:
         """Print the table, the conclusions, ranks, and notes."""
