@@ -114,6 +114,13 @@ class Command(click.Command):
             options = [option.opts[-1] for option in self.get_params(ctx) if isinstance(option, click.Option)]
             near = did_you_mean(error.option_name, options, f"options: {', '.join(options)}")
             raise FklError(f"{error.option_name}: no such option of {ctx.command_path}", help=near) from None
+        except click.MissingParameter as error:
+            option = isinstance(error.param, click.Option)
+            what = (
+                "a word" if error.param is None else error.param.opts[-1] if option else error.param.make_metavar(ctx)
+            )
+            how = [f"how it is written: {ctx.command_path} --help"]
+            raise FklError(f"{ctx.command_path}: must be given {what}", help=how) from None
         if left and not ctx.resilient_parsing:
             raise FklError(f"{left[0]}: one word too many", help=[f"how it is written: {ctx.command_path} --help"])
         return left
@@ -317,6 +324,8 @@ def plan(words: tuple[str, ...], multirun: bool) -> None:
 @click.option("--status", is_flag=True, help="Only say how far it is, and what can be said by now.")
 def study(file: Path, words: tuple[str, ...], **options: bool) -> None:
     """Tune methods with equal trials, judge them on other rows, and say who is better: a page, tables, LaTeX.
+
+    A file of two lines will do: `methods: [pof_mkl, vm_kofl]` and `datasets: [diabetes, wave_farm]`.
 
     The same command goes on with a study that was interrupted. Its keys: docs/studies.md
     """

@@ -296,7 +296,8 @@ def grouped(ended: Sequence[dict[str, Any]], state: str, swept: Sequence[str]) -
         having = sum(common <= _swept_words(note, swept) for note in ended)
         shared = f"{' '.join(sorted(common))}, {len(notes)} of {having}: " if common else ""
         more = "" if len(notes) == 1 else ", for example"
-        lines.append(f"{len(notes)} {state}{more}: {shared}{first['message']} (see {first['folder']})")
+        where = "" if first["folder"] in first["message"] else f" (see {first['folder']})"
+        lines.append(f"{len(notes)} {state}{more}: {shared}{first['message']}{where}")
     return lines
 
 

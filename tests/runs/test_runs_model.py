@@ -734,7 +734,7 @@ def test_a_target_of_words_is_predicted_in_words(fkl: Callable[..., Answer]) -> 
         (("model.npz", "rows.csv"), "rows.csv: no column c; needed are a, b, c"),
         (("model.npz", "rows.csv", "--replicate", "x"), "Invalid value for '--replicate': 'x' is not a valid integer."),
         (("rows.csv", "rows.csv"), "rows.csv: no model of this version of fkl: it holds no arrays"),
-        (("model.npz",), "Missing argument 'ROWS'."),
+        (("model.npz",), "fkl predict: must be given ROWS"),
     ],
 )
 def test_what_cannot_be_predicted_is_refused_in_a_line(

@@ -51,7 +51,7 @@ REFUSED = {
     "out=/etc/hostname/here": "/etc/hostname: cannot be written (File exists)",
     "algo.eta=[1": "algo.eta=[1: not understood",
     "algo=fdskl partition=iid": "partition=Iid: must be vertical for FDSKL",
-    "partition=vertical": "partition=FeatureGroups: must be any but vertical for POF-MKL",
+    "partition=vertical": "partition=FeatureGroups: must be one of rows, such as iid, for POF-MKL",
     f"{FDSKL} partition.parties=1": "partition.parties=1: must be an integer >= 2",
     f"{FDSKL} partition.parties=11": "partition.parties=11: must be at most 10, the features of the data set",
     f"{FDSKL} partition.active=0": "partition.active=0: must be an integer from 1 to 8",
