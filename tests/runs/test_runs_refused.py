@@ -159,7 +159,9 @@ def test_keys_that_do_not_fit_each_other_are_refused_before_data_are_read(
     monkeypatch.setattr("fkl.data.store.Store.read", lambda *_: opened.append(_))
     for words, said in {
         ("algo.M=100",): "algo.M=100: must be an integer from 1 to kernels.N=51",
-        ("algo=dkla", "kernels.N=2"): "kernels.N=2: must be 1: DKLA learns one kernel",
+        ("algo=dkla", "kernels.N=2"): (
+            "kernels.N=2: must be 1: DKLA learns one kernel, for example kernels=rbf_single"
+        ),
         ("topology=ring",): "topology=Ring: must be left out: POF-MKL is not decentralized",
         ("links=failing",): "links=Failing: must be null: POF-MKL has no graph of agents",
     }.items():
