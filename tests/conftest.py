@@ -7,11 +7,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import hypothesis
 import pytest
 import yaml
+from in_browser import chromium
 from tqdm import tqdm
 
 from fkl import cli, conf_folder
@@ -136,3 +137,10 @@ def fkl(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
         return Answer(code, captured.out, captured.err)
 
     return call
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, where the machine has it."""
+    with chromium() as found:
+        yield found

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from fkl.cli.describe import GROUPS, NODES, _choices, as_text, describe, of_choi
 from fkl.config import choices
 from fkl.config.compose import compose, keys_of
 
+EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "own_method"
 CHOICES = [(group, name) for group in choices.GROUPS for name in choices.files(group)]
 BROKEN = [
     ("algo", "pof_mkl", {"M": 0}),
@@ -153,3 +155,25 @@ def test_list_and_describe_name_the_authors_rates(fkl: Callable, name: str) -> N
     """Those of theory, the default, lose a factor of 26 and 2.7."""
     for answer in (fkl("list", "algo"), fkl("describe", name)):
         assert f"+as_published={name}" in " ".join(answer.out.split())
+
+
+def test_a_method_of_one_s_own_is_listed_and_described(fkl: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain fields of its class have the meanings of its docstring."""
+    monkeypatch.chdir(EXAMPLE)
+    listed = fkl("list", "algo", "--config-dir", "my_conf").out
+    assert listed[listed.index("Methods of your own:") :].count("\n") == 7 and "quiet" not in fkl("list", "algo").out
+    told = fkl("describe", "quiet", "--config-dir", "my_conf").out
+    assert "fkl run --config-dir my_conf algo=quiet [algo.KEY=VALUE ...]" in told
+    assert "algo.enough=0.1       [float] Error below which a client sends nothing." in told
+    assert "algo.lam=0.001        [float] Regularisation lambda" in told
+    assert "with topology=barbell" in fkl("describe", "topology.crowd", "--config-dir", "my_conf").out
+
+
+@pytest.mark.parametrize("target", ["nowhere.X", "X", "numpy.X", "null"])
+def test_a_choice_that_names_no_class_says_so(fkl: Callable, tmp_path: Path, target: str) -> None:
+    """All other names are found."""
+    (tmp_path / "algo").mkdir()
+    (tmp_path / "algo" / "bad.yaml").write_text(f"# Bad\n_target_: {target}\neta: 1\n")
+    refused = fkl("describe", "bad", "--config-dir", str(tmp_path))
+    assert refused.code == 2 and "no such class" in refused.err
+    assert fkl("describe", "eta", "--config-dir", str(tmp_path)).out == fkl("describe", "eta").out

@@ -5,9 +5,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from in_browser import PHONE, opened, require_black_on_white, require_keyboard, require_whole
 
 import fkl
 from fkl.config import choices
@@ -44,20 +46,49 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_site_has_a_page_for_every_method_and_data_set(pages: Path, tmp_path: Path) -> None:
-    built = build(pages, tmp_path)
+@pytest.fixture(scope="module")
+def site(pages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built without a warning."""
+    folder = tmp_path_factory.mktemp("site")
+    built = build(pages, folder)
     assert built.returncode == 0, built.stdout + built.stderr
+    return folder
+
+
+@pytest.mark.parametrize("page", ["index", "what_wins", "methods/pof_mkl", "notebooks/three_hospitals"])
+def test_a_page_of_the_site_is_whole_in_a_browser(browser: Any, site: Path, page: str) -> None:
+    file = site / f"{page}.html"
+    require_whole(browser, file, site)
+    with opened(browser, file, PHONE) as tab:
+        assert "Skip to main content" in require_keyboard(tab)[0]
+        require_black_on_white(tab)
+
+
+def test_the_site_is_darkened_by_its_button_and_searched_by_keyboard(browser: Any, site: Path) -> None:
+    with opened(browser, site / "index.html") as tab:
+        ground = "getComputedStyle(document.body).backgroundColor"
+        light = tab.evaluate(ground)
+        tab.locator("button.theme-switch-button").locator("visible=true").press("Enter")
+        tab.get_by_text("Dark", exact=True).locator("visible=true").press("Enter")
+        assert tab.evaluate(ground) != light
+        tab.keyboard.press("Control+k")
+        tab.keyboard.type("pof")
+        tab.keyboard.press("Enter")
+        tab.wait_for_url("**/search.html?q=pof*")
+
+
+def test_the_site_has_a_page_for_every_method_and_data_set(site: Path) -> None:
     for group, folder in {"algo": "methods", "dataset": "datasets"}.items():
         for name in choices.files(group):
-            assert name in (tmp_path / folder / f"{name}.html").read_text(encoding="utf-8")
-    records = re.sub("<[^>]+>", "", (tmp_path / "records.html").read_text(encoding="utf-8"))
+            assert name in (site / folder / f"{name}.html").read_text(encoding="utf-8")
+    records = re.sub("<[^>]+>", "", (site / "records.html").read_text(encoding="utf-8"))
     assert all(name in records for name in (COLUMNS | KINDS | {"uplink_bytes": "", "..._gini": ""}))
-    assert "privacy.clip" in (tmp_path / "conditions" / "privacy=central.html").read_text(encoding="utf-8")
+    assert "privacy.clip" in (site / "conditions" / "privacy=central.html").read_text(encoding="utf-8")
     # What a reader searches for, and nothing from another host
-    index = (tmp_path / "searchindex.js").read_text(encoding="utf-8")
+    index = (site / "searchindex.js").read_text(encoding="utf-8")
     assert all(f'"{word}"' in index or f"{word}:" in index for word in ("epsilon", "pof"))
     scripts = re.compile(r'(?:src|href)="(https?:)?//[^"]+\.(?:js|css|woff2?)"')
-    assert not [page.name for page in tmp_path.rglob("*.html") if scripts.search(page.read_text(encoding="utf-8"))]
+    assert not [page.name for page in site.rglob("*.html") if scripts.search(page.read_text(encoding="utf-8"))]
 
 
 def test_a_broken_link_is_refused(tmp_path: Path) -> None:

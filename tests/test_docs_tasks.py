@@ -58,6 +58,7 @@ def test_own_method(fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pyt
     for words in told:
         answer = fkl(*words, *SMALL)
         assert answer.code == 0, answer.err
+        assert answer.out.endswith("  unchecked python -m fkl.conformance --config-dir my_conf algo=my_method\n")
     same = fkl("run", "algo=ofmkl_avg", "algo.eta=0.1", "dataset=wave_farm", *SMALL)
     [mine, theirs] = (re.search("mse (.*?) ", text)[1] for text in (answer.out, same.out))  # type: ignore[index]
     assert mine == theirs

@@ -114,6 +114,13 @@ class Command(click.Command):
             options = [option.opts[-1] for option in self.get_params(ctx) if isinstance(option, click.Option)]
             near = did_you_mean(error.option_name, options, f"options: {', '.join(options)}")
             raise FklError(f"{error.option_name}: no such option of {ctx.command_path}", help=near) from None
+        except click.MissingParameter as error:
+            option = isinstance(error.param, click.Option)
+            what = (
+                "a word" if error.param is None else error.param.opts[-1] if option else error.param.make_metavar(ctx)
+            )
+            how = [f"how it is written: {ctx.command_path} --help"]
+            raise FklError(f"{ctx.command_path}: must be given {what}", help=how) from None
         if left and not ctx.resilient_parsing:
             raise FklError(f"{left[0]}: one word too many", help=[f"how it is written: {ctx.command_path} --help"])
         return left
@@ -218,6 +225,9 @@ _style = click.option(
     show_default=True,
     help="Of figures; paper: 3.3 or 6.9 inches wide, 8 pt, captions in .txt files.",
 )
+_config_dir = click.option(
+    "--config-dir", metavar="FOLDER", help="Choices of your own, in folders named after their groups."
+)
 _format = click.option(
     "--format", type=click.Choice(FORMATS), default="table", show_default=True, help="How the table is printed."
 )
@@ -235,7 +245,7 @@ def commands() -> None:
 @click.option("--fail-fast", is_flag=True, help="With -m, leave out what has not begun once a run has failed.")
 @click.option("-c", "--cfg", type=click.Choice(("job",)), help="Print the configuration instead of running it.")
 @click.option("--resolve", is_flag=True, help="With --cfg, print what interpolations stand for.")
-@click.option("--config-dir", metavar="FOLDER", help="Choices of your own, in folders named after their groups.")
+@_config_dir
 @click.option(
     "-v", "--verbose", is_flag=True, help="Also print all columns of summary.csv, and your own lines behind an error."
 )
@@ -258,10 +268,7 @@ def run(
         raise FklError("--cfg and -m: must be one of these")
     if resolve and not cfg:
         raise FklError("--resolve: must be given together with --cfg")
-    folders = [] if config_dir is None else [Path(config_dir)]
-    for folder in folders:
-        if not config_dir or not folder.is_dir():
-            raise FklError(f"--config-dir={folder if config_dir else ''}: must be a folder that is there")
+    folders = _folders(config_dir)
     if multirun:
         from fkl.sweeps.hydra import sweep
 
@@ -277,7 +284,15 @@ def run(
         return
     from fkl.runs.command import run_single
 
-    run_single(config, words, verbose, quiet)
+    run_single(config, words, verbose, quiet, folders)
+
+
+def _folders(config_dir: str | None) -> list[Path]:
+    folders = [] if config_dir is None else [Path(config_dir)]
+    for folder in folders:
+        if not config_dir or not folder.is_dir():
+            raise FklError(f"--config-dir={folder if config_dir else ''}: must be a folder that is there")
+    return folders
 
 
 @commands.command(options_metavar="[-m]")
@@ -310,6 +325,8 @@ def plan(words: tuple[str, ...], multirun: bool) -> None:
 def study(file: Path, words: tuple[str, ...], **options: bool) -> None:
     """Tune methods with equal trials, judge them on other rows, and say who is better: a page, tables, LaTeX.
 
+    A file of two lines will do: `methods: [pof_mkl, vm_kofl]` and `datasets: [diabetes, wave_farm]`.
+
     The same command goes on with a study that was interrupted. Its keys: docs/studies.md
     """
     from fkl.study.command import command
@@ -321,22 +338,25 @@ def study(file: Path, words: tuple[str, ...], **options: bool) -> None:
 
 @commands.command("list")
 @click.argument("group", required=False, metavar="[GROUP]", shell_complete=_groups)
+@_config_dir
 @_format
-def list_choices(group: str | None, format: str) -> None:
+def list_choices(group: str | None, config_dir: str | None, format: str) -> None:
     """Show what there is to choose from: all names, or with a GROUP (algo, dataset, ...) what each is."""
     from fkl.cli.listing import show_list
 
+    folders = _folders(config_dir)
     if group is None or format != "table" or not sys.stdout.isatty():
-        show_list(group, format)
+        show_list(group, format, folders)
         return
     from fkl.screen.messages import paged
 
     with paged():
-        show_list(group)
+        show_list(group, folders=folders)
 
 
 @commands.command("describe", context_settings=AS_GIVEN)
 @click.argument("name", required=False, shell_complete=_any_name)
+@_config_dir
 @click.option(
     "--format",
     type=click.Choice(("text", "schema")),
@@ -344,7 +364,7 @@ def list_choices(group: str | None, format: str) -> None:
     show_default=True,
     help="schema: JSON Schema of the configuration, or of a group's files.",
 )
-def describe_choice(name: str | None, format: str) -> None:
+def describe_choice(name: str | None, config_dir: str | None, format: str) -> None:
     """Explain a choice such as pof_mkl, a key (algo.M), a column (mse_gini) or a kind of message (theta)."""
     if format == "schema":
         from fkl.cli.schema import schema
@@ -356,7 +376,7 @@ def describe_choice(name: str | None, format: str) -> None:
     from fkl.cli.describe import explained
     from fkl.screen.messages import width
 
-    print(explained(name, width()))
+    print(explained(name, width(), _folders(config_dir)))
 
 
 @commands.group(cls=Actions, invoke_without_command=True, subcommand_metavar="list|describe|fetch|verify|clear ...")

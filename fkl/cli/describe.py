@@ -2,13 +2,17 @@
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 from fkl.basics.errors import FklError, did_you_mean
 from fkl.basics.keys import GIVEN
+from fkl.basics.keys import Key as Declared
 from fkl.cli.docstrings import Class, found_class
 from fkl.cli.listing import WORDS
 from fkl.config import choices, experiments
@@ -104,8 +108,10 @@ class Description:
     also: tuple[str, ...] = ()
 
 
-def explained(name: str, width: int) -> str:
+def explained(name: str, width: int, folders: Sequence[Path] = ()) -> str:
     """Everything with this name, for a terminal of this width: column, kind of message, key, group, choice.
+
+    The choices are fkl's and those of the user's folders.
 
     Raises
     ------
@@ -113,14 +119,15 @@ def explained(name: str, width: int) -> str:
         If there is nothing with this name.
     """
     told = [f"{name}: {words}" for words in (meaning(name), kind_meaning(name)) if words]
-    told += _keys_named(name)
+    told += _keys_named(name, folders)
     if name in choices.GROUPS:
-        told.append(_of_group(name))
+        told.append(_of_group(name, folders))
     told += [f"{name}: {words}" for part, words in MADE.items() if part in name.split(".")]
-    by_its_end = [] if told or "." in name else [one for place in PLACES for one in _keys_named(f"{place}.{name}")]
-    if (told or by_its_end) and name not in NODES and not any(name in _choices(group) for group in GROUPS):
+    places = [] if told or "." in name else PLACES
+    by_its_end = [one for place in places for one in _keys_named(f"{place}.{name}", folders)]
+    if (told or by_its_end) and name not in NODES and not any(name in _choices(group, folders) for group in GROUPS):
         return "\n\n".join(_wrapped(one, width) for one in told or by_its_end)
-    return "\n\n".join([*(_wrapped(one, width) for one in told), as_text(describe(name), width)])
+    return "\n\n".join([*(_wrapped(one, width) for one in told), as_text(describe(name, folders), width)])
 
 
 def _wrapped(text: str, width: int) -> str:
@@ -132,7 +139,7 @@ def _wrapped(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def _keys_named(name: str) -> list[str]:
+def _keys_named(name: str, folders: Sequence[Path]) -> list[str]:
     """Meanings of a key, and the choices that have it if these differ; the default choice comes first."""
     group, dot, _ = name.partition(".")
     if not dot or group in NODES:
@@ -141,12 +148,13 @@ def _keys_named(name: str) -> list[str]:
     if group not in choices.GROUPS:
         return []
     chosen = choices.primary()[group]
-    names = dict.fromkeys([*([chosen] if isinstance(chosen, str) else []), *choices.files(group)])
+    names = dict.fromkeys([*([chosen] if isinstance(chosen, str) else []), *choices.files(group, folders)])
     found: dict[str, list[tuple[str, str]]] = {}
     for choice in names:
-        for key in of_choice(group, choice).keys:
-            if key.name == name:
-                found.setdefault(_row(key), []).append((choice, key.default))
+        with suppress(FklError):  # where a YAML of the user's names a class that is not there
+            for key in of_choice(group, choice, folders).keys:
+                if key.name == name:
+                    found.setdefault(_row(key), []).append((choice, key.default))
     told = []
     for row, those in found.items():
         defaults = dict.fromkeys(default for _, default in those)
@@ -158,20 +166,22 @@ def _keys_named(name: str) -> list[str]:
     return [*told[:MOST_MEANINGS], *[f"{more} other meanings: fkl describe {group}=NAME"] * (more > 0)]
 
 
-def _of_group(group: str) -> str:
+def _of_group(group: str, folders: Sequence[Path]) -> str:
     """Purpose of a group, and its choices."""
     words = "methods" if group == "algo" else WORDS[group]
-    names = ", ".join(choices.files(group))
+    names = ", ".join(choices.files(group, folders))
     return f"{group}={_yaml(choices.primary()[group])}: {words}\none of {names}\nwhat each is: fkl list {group}"
 
 
-def describe(name: str) -> Description:
+def describe(name: str, folders: Sequence[Path] = ()) -> Description:
     """Description of a choice.
 
     Parameters
     ----------
     name : str
         NAME, or GROUP=NAME if several groups have a choice with this name.
+    folders : sequence of Path
+        Folders with choices, in addition to fkl's own.
 
     Raises
     ------
@@ -182,39 +192,42 @@ def describe(name: str) -> Description:
         return of_node(name)
     said, equals, last = name.lstrip("+").replace("logger.", "logger=", 1).partition("=")  # as config.yaml writes it
     wanted = last if equals else said
-    having = [group for group in GROUPS if wanted in _choices(group)]
+    having = [group for group in GROUPS if wanted in _choices(group, folders)]
     if equals and said not in GROUPS:
         raise FklError(f"{said}: no such group; there are {', '.join(GROUPS)}")
     if not having or (equals and said not in having):
         what = f"choice of {said}" if equals else "choice, key, column or kind of message"
-        names = [one for group in GROUPS for one in _choices(group)]
+        names = [one for group in GROUPS for one in _choices(group, folders)]
         names += [] if equals else [*choices.GROUPS, *COLUMNS, *KINDS, *(key.name for key in of_node("settings").keys)]
         raise FklError(f"no {what} is named {wanted}", help=did_you_mean(wanted, names, "all names: fkl list"))
     group = said if equals else having[0]
-    made = of_paper(group, wanted) if group in PAPERS else of_choice(group, wanted)
+    made = of_paper(group, wanted) if group in PAPERS else of_choice(group, wanted, folders)
     also = tuple(f"{other}={wanted}" for other in having if other != group)
     return Description(**(vars(made) | {"also": also}))
 
 
-def _choices(group: str) -> list[str]:
-    return list(experiments.abouts(group) if group in PAPERS else choices.files(group))
+def _choices(group: str, folders: Sequence[Path] = ()) -> list[str]:
+    return list(experiments.abouts(group) if group in PAPERS else choices.files(group, folders))
 
 
-def of_choice(group: str, name: str) -> Description:
+def of_choice(group: str, name: str, folders: Sequence[Path] = ()) -> Description:
     """Description from a YAML file of the configuration and its class."""
-    node, comments = keys_of(group, name), choices.comments(group, name)
-    made = _class(str(node["_target_"]))
-    by_yaml = node["_target_"] == TABLE_SET
+    node, comments = keys_of(group, name, folders), choices.comments(group, name, folders)
+    made = _class(str(node.get("_target_")))
+    by_yaml = node.get("_target_") == TABLE_SET
     place = f"{group}.{name}" if group == "logger" else group  # there can be several
+    run = "fkl run"
+    if name not in choices.files(group):
+        run += "".join(f" --config-dir {shlex.quote(str(folder))}" for folder in folders)
     return Description(
         group=group,
         name=name,
-        what=choices.abouts(group)[name],
+        what=choices.abouts(group, folders)[name],
         details=comments[""] if by_yaml else _plain(made.sections[""]),
         paper=_paper(made) if group == "algo" else "",
-        equations=_equations(made) if group == "algo" else "",
-        brings=tuple(brought_by(group, name)),
-        usage=f"fkl run {group}={name}" + (f" [{place}.KEY=VALUE ...]" if len(node) > 1 + by_yaml else ""),
+        equations=_equations(made) if group == "algo" and made.module.is_fkl else "",
+        brings=tuple(brought_by(group, name, folders)),
+        usage=f"{run} {group}={name}" + (f" [{place}.KEY=VALUE ...]" if len(node) > 1 + by_yaml else ""),
         keys=tuple(_keys_of_table_set(node, comments) if by_yaml else _keys(place, made, node)),
     )
 
@@ -286,9 +299,10 @@ def class_keys(group: str, target: str) -> tuple[Key, ...]:
 
 
 def _class(target: str) -> Class:
-    found = found_class(*target.rsplit(".", 1))
+    module, _, name = target.rpartition(".")
+    found = found_class(module, name) if module else None
     if found is None:
-        raise FklError(f"{target}: not a class of fkl")
+        raise FklError(f"_target_={target}: no such class, neither of fkl nor in a module that Python finds here")
     return found
 
 
@@ -296,7 +310,7 @@ def _keys(group: str, made: Class, node: dict[str, Any]) -> Iterator[Key]:
     """Keys of a node in the order of its YAML, followed by those of its class that the YAML omits."""
     start = f"{group}." if group else ""
     for name in dict.fromkeys([*(key for key in node if key != "_target_"), *made.keys]):
-        one, annotation = made.keys[name]
+        one, annotation = made.keys.get(name, (Declared(GIVEN), ""))  # nothing is known of a base elsewhere
         value = _yaml(node.get(name, "" if one.default is GIVEN else one.default))
         kind = _type(annotation, one.among)
         yield Key(start + name, kind, value, one.allowed(annotation), _plain(one.meaning), one.bounds)

@@ -6,16 +6,19 @@ few milliseconds.
 
 import ast
 import re
+import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from inspect import cleandoc
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import fkl
-from fkl.basics.keys import Key
+from fkl.basics.errors import FklError
+from fkl.basics.keys import GIVEN, Key
 
 SECTION = re.compile(r"\n(\w+)\n-{3,}\n")
 
@@ -24,7 +27,7 @@ Names = dict[str, ast.expr]
 
 @dataclass(frozen=True)
 class Module:
-    """A module of fkl as text.
+    """A module of fkl, or of the user, as text.
 
     Parameters
     ----------
@@ -36,16 +39,30 @@ class Module:
 
     @cached_property
     def text(self) -> str:
-        """Text of its file."""
-        path = Path(fkl.__file__).parent.joinpath(*self.name.split(".")[1:])
-        return (package if (package := path / "__init__.py").is_file() else path.with_suffix(".py")).read_text(
-            encoding="utf-8"
-        )
+        """Text of its file; empty if Python does not find it."""
+        top, *inner = self.name.split(".")
+        found = find_spec(top) or PathFinder.find_spec(top, [str(Path.cwd())])  # as `fkl run` finds a user's module
+        if found is None or found.origin is None:
+            return ""
+        file = Path(found.origin)
+        path = file.parent.joinpath(*inner) if file.name == "__init__.py" else file
+        for file in (path / "__init__.py", path.with_suffix(".py")):
+            if file.is_file():
+                return file.read_text(encoding="utf-8", errors="replace")
+        return ""
+
+    @property
+    def is_fkl(self) -> bool:
+        """Whether it is a module of fkl."""
+        return self.name.partition(".")[0] == "fkl"
 
     @cached_property
     def tree(self) -> ast.Module:
         """The same, parsed."""
-        return ast.parse(self.text)
+        try:
+            return ast.parse(self.text)
+        except SyntaxError as error:
+            raise FklError(f"{self.name}.py, line {error.lineno}: {error.msg}") from None
 
     @cached_property
     def docstring(self) -> str:
@@ -64,9 +81,14 @@ class Module:
 
     @cached_property
     def imports(self) -> dict[str, tuple[str, str]]:
-        """Module and name of what it imports from fkl."""
-        lines = [line for line in self.tree.body if isinstance(line, ast.ImportFrom)]
-        ours = [line for line in lines if line.module and line.module.startswith("fkl")]
+        """Module and name of what it imports from fkl, and what a user's module imports from others of the user."""
+        lines = [line for line in self.tree.body if isinstance(line, ast.ImportFrom) and line.module]
+        tops = [str(line.module).partition(".")[0] for line in lines]
+        ours = [
+            line
+            for line, top in zip(lines, tops, strict=True)
+            if top == "fkl" or not (self.is_fkl or top in sys.stdlib_module_names)
+        ]
         return {alias.asname or alias.name: (str(line.module), alias.name) for line in ours for alias in line.names}
 
     def value(self, expression: ast.expr) -> Any:
@@ -89,13 +111,13 @@ class Module:
 
 @cache
 def module(name: str) -> Module:
-    """A module of fkl, read once."""
+    """A module, read once."""
     return Module(name)
 
 
 @dataclass(frozen=True)
 class Class:
-    """A class of fkl as text.
+    """A class of fkl, or of the user, as text.
 
     Parameters
     ----------
@@ -126,6 +148,19 @@ class Class:
                 found[name] = Key(*map(self.module.value, value.args), **words), ast.unparse(line.annotation)
             elif name in found:  # another default
                 found[name] = replace(found[name][0], default=self.module.value(value)), found[name][1]
+            elif not self.module.is_fkl and "ClassVar" not in (annotation := ast.unparse(line.annotation)):
+                found[name] = Key(GIVEN, self._parameters.get(name, "")), annotation
+        return found
+
+    @property
+    def _parameters(self) -> dict[str, str]:
+        """Meanings of parameters in its docstring."""
+        found, names = dict[str, str](), list[str]()
+        for line in self.sections.get("Parameters", "").splitlines():
+            if line[:1].strip():
+                names = [name.strip() for name in line.partition(":")[0].split(",")]
+            else:
+                found |= {name: f"{found.get(name, '')} {line.strip()}".strip() for name in names}
         return found
 
     @cached_property
@@ -142,7 +177,7 @@ class Class:
 
     @cached_property
     def family(self) -> tuple["Class", ...]:
-        """Itself and the classes of fkl that it extends, nearest first."""
+        """Itself and the classes of fkl and of the user that it extends, nearest first."""
         names = [base.id for base in self.tree.bases if isinstance(base, ast.Name)]
         bases = [found_class(self.module.name, name) for name in names]
         return (self, *(one for base in bases if base is not None for one in base.family))
@@ -150,7 +185,7 @@ class Class:
 
 @cache
 def found_class(module_name: str, name: str) -> Class | None:
-    """A class by the module that defines or imports it; None if it is not in fkl."""
+    """A class by the module that defines or imports it; None if it is not there."""
     here = module(module_name)
     for line in here.tree.body:
         if isinstance(line, ast.ClassDef) and line.name == name:

@@ -1,6 +1,7 @@
 """Output of `fkl list`: all names on one screen, or the choices of one group with a description of each."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from textwrap import fill
 
 from click import HelpFormatter
@@ -40,20 +41,21 @@ WORDS = {
     "experiment": "+NAME, the papers' runs",
 }
 ALL = ("algo", *WORDS)
+OWN = "methods of your own"
 
 
-def show_list(group: str | None, format: str = "table") -> None:
-    """Print the names of all groups, or with a group its choices and their descriptions."""
+def show_list(group: str | None, format: str = "table", folders: Sequence[Path] = ()) -> None:
+    """Print the names of all groups, or with a group its choices and their descriptions; also of the user's folders."""
     if group is None:
-        _show_groups(format)
+        _show_groups(format, folders)
         return
     if group not in ALL:
         raise FklError(
             f"{in_one_line(group)}: no such group", help=did_you_mean(group, ALL, f"groups: {', '.join(ALL)}")
         )
     # A choice without a description is a part of another one
-    known = {name: words for name, words in abouts(group).items() if words}
-    families = by_family(list(known)) if group == "algo" else {WORDS[group]: list(known)}
+    known = {name: words for name, words in abouts(group, folders).items() if words}
+    families = by_family(list(known), folders) if group == "algo" else {WORDS[group]: list(known)}
     if format != "table":
         rows = [(name, family, known[name]) for family, names in families.items() for name in names]
         Sheet.from_rows([group, "family", "what it is"], rows).show(format)
@@ -65,20 +67,21 @@ def show_list(group: str | None, format: str = "table") -> None:
     say(page.getvalue().rstrip("\n"))
 
 
-def by_family(names: Sequence[str]) -> dict[str, list[str]]:
-    """Methods by their kind of parties."""
+def by_family(names: Sequence[str], folders: Sequence[Path] = ()) -> dict[str, list[str]]:
+    """Methods by their kind of parties; classes that are not fkl's are the last."""
     made: dict[str, list[str]] = {family: [] for family in FAMILIES.values()}
     for name in names:
-        package = str(keys_of("algo", name)["_target_"]).split(".")[2]
-        made.setdefault(FAMILIES.get(package, package), []).append(name)
+        package, _, module = str(keys_of("algo", name, folders).get("_target_")).partition(".algorithms.")
+        family = module.partition(".")[0]
+        made.setdefault(FAMILIES.get(family, family) if package == "fkl" else OWN, []).append(name)
     return made
 
 
-def _show_groups(format: str) -> None:
-    names = {group: [name for name, words in abouts(group).items() if words] for group in ALL}
+def _show_groups(format: str, folders: Sequence[Path]) -> None:
+    names = {group: [name for name, words in abouts(group, folders).items() if words] for group in ALL}
     # There are a hundred runs of papers, so only their folders are listed
     names["experiment"] = sorted({f"{name.partition('/')[0]}/..." for name in names["experiment"]})
-    rows = [("algo", family, found) for family, found in by_family(names["algo"]).items()]
+    rows = [("algo", family, found) for family, found in by_family(names["algo"], folders).items()]
     rows += [(group, words, names[group]) for group, words in WORDS.items()]
     if format != "table":
         Sheet.from_rows(["group", "what it is", "names"], [(*row, ", ".join(found)) for *row, found in rows]).show(

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -249,24 +249,25 @@ def primary() -> dict[str, Any]:
     return {group: chosen[group] for group in GROUPS} | content.config
 
 
-def files(group: str) -> dict[str, Path]:
-    """The YAML of each of fkl's own choices in a group, without the papers' choices."""
-    return {file.stem: file for file in sorted((conf_folder() / group).glob("*.yaml"))}
+def files(group: str, folders: Sequence[Path] = ()) -> dict[str, Path]:
+    """The YAML of each choice in a group of fkl and of the user's folders, without the papers' choices."""
+    found = {file.stem: file for folder in (*folders, conf_folder()) for file in (folder / group).glob("*.yaml")}
+    return dict(sorted(found.items()))
 
 
-def abouts(group: str) -> dict[str, str]:
+def abouts(group: str, folders: Sequence[Path] = ()) -> dict[str, str]:
     """Description of each choice in a group in one line, by name, including the papers' choices."""
     found = {}
-    for name, file in files(group).items():
+    for name, file in files(group, folders).items():
         with file.open(encoding="utf-8") as lines:
             comments = (line[1:].strip() for line in lines if line[:1] == "#" and "@package" not in line)
             found[name] = next(comments, "")
     return dict(sorted({**found, **experiments.abouts(group)}.items()))
 
 
-def comments(group: str, name: str) -> dict[str, str]:
+def comments(group: str, name: str, folders: Sequence[Path] = ()) -> dict[str, str]:
     """Comments in a choice's YAML: those above a key under that key, and those below the first line under ""."""
-    lines = files(group)[name].read_text(encoding="utf-8").splitlines()[1:]
+    lines = files(group, folders)[name].read_text(encoding="utf-8").splitlines()[1:]
     found: dict[str, str] = {}
     waiting: list[str] = []
     for line in lines:

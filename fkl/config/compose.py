@@ -257,9 +257,9 @@ def keys_of(group: str, name: str, folders: Sequence[Path] = ()) -> dict[str, An
     return node
 
 
-def brought_by(group: str, name: str) -> list[str]:
-    """Choices of other groups that one of fkl's choices sets, as words of a command line."""
-    files = _ChosenFiles(Choices())
+def brought_by(group: str, name: str, folders: Sequence[Path] = ()) -> list[str]:
+    """Choices of other groups that a choice sets, as words of a command line."""
+    files = _ChosenFiles(Choices(*folders))
     files.expanded(f"{group}/{name}", group)
     return [f"{brought}={'null' if value is None else value}" for brought, (value, _) in files.chosen.items()]
 

@@ -171,8 +171,10 @@ class PaperView:
         """What to do for the cells without runs: names of their data sets, and their number."""
         found: dict[str, tuple[list[str], int]] = {}
         for source, number in self.not_run:
-            names, cells_so_far = found.get(source.remedy, ([], 0))
-            found[source.remedy] = [*names, source.name], cells_so_far + number
+            here = source.title and not source.missing
+            remedy = f"the data are here; `fkl reproduce {self.name}` runs them" if here else source.remedy
+            names, cells_so_far = found.get(remedy, ([], 0))
+            found[remedy] = [*names, source.name], cells_so_far + number
         return found
 
     @property

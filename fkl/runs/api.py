@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError, in_one_line, require
 from fkl.config.compose import compose
 from fkl.config.loading import load as checked
+from fkl.data.baselines import CONSTANTS
 from fkl.runs.command import blocks
 from fkl.runs.finished_runs import FinishedRun, read_run
+from fkl.runs.metrics import WORDS, main_metric, require_metric
 from fkl.runs.model import Model
 from fkl.runs.model import load as load_model
 from fkl.runs.play import execute
 from fkl.screen.messages import showing, warning
+from fkl.screen.pictures import Picture
 
 __all__ = ["Result", "load", "load_model", "run"]
 
@@ -62,6 +65,44 @@ class Result(FinishedRun):
     def figures(self) -> dict[str, Path]:
         """Its figures as PNG, by name; each also exists as PDF."""
         return {file.stem: file for file in sorted(self.folder.glob("*.png"))}
+
+    def plot(self, column: str | None = None, dark: bool = False) -> Picture:
+        """Draw a column over the rounds: the mean of the replicates, and from 10 to 90 % of them.
+
+        Parameters
+        ----------
+        column : str, optional
+            A column of rounds.csv; by default the main error, with its baselines.
+        dark : bool
+            On a dark background.
+
+        Returns
+        -------
+        fkl.screen.pictures.Picture
+            PNG and PDF by suffix; a notebook shows it.
+
+        Raises
+        ------
+        fkl.basics.errors.FklError
+            If the rounds have no such column.
+        """
+        from fkl.report.colours import DASHES, baseline_colour, look_of
+        from fkl.report.figures import canvas, over, rendered, styled
+
+        if column is None:
+            column = main_metric(self.rounds.columns)
+        require_metric(column, self.rounds.columns)
+        with styled(dark=dark):
+            figure, (axes,) = canvas(1)
+            by_round = self.rounds.groupby("round")
+            over(axes, by_round[column], self.algorithm, look_of(self.algorithm))
+            for number, (name, words) in enumerate(CONSTANTS.get(column, {}).items()):
+                if name in self.rounds:
+                    over(axes, by_round[name], words, (baseline_colour(number), DASHES[1]))
+            axes.set_title(f"{self.algorithm} on {self.dataset}")
+            axes.set_ylabel(WORDS.get(column, column))
+            axes.set_xlabel("round")
+            return Picture(rendered(figure, self.replicates))
 
     def __repr__(self) -> str:
         return "\n".join(blocks(self.folder, self.provenance, self.config, self.summary))

@@ -3,9 +3,11 @@
 Code for playing, drawing and writing is imported after a configuration has been checked.
 """
 
+import shlex
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,13 +29,21 @@ SHORT = {
     "test_error_majority": "most frequent class",
 }
 """Short names of baselines."""
+WHOSE = {"mse": "each client's", "test_mse": "the", "test_error": "the"}
+"""Of whom the baselines of an error are."""
 UNITS = "rmse_in_units"
 BELOW, NOT_BELOW = "✓", "▲"
 LABEL, FIRST = 9, 34
 """Widths of a line's label, and of the first of its two entries."""
 
 
-def run_single(config: dict[str, Any], words: tuple[str, ...], verbose: bool = False, quiet: bool = False) -> None:
+def run_single(
+    config: dict[str, Any],
+    words: tuple[str, ...],
+    verbose: bool = False,
+    quiet: bool = False,
+    folders: Sequence[Path] = (),
+) -> None:
     """Do a run that is not a job of a sweep, and show the result.
 
     Parameters
@@ -45,6 +55,8 @@ def run_single(config: dict[str, Any], words: tuple[str, ...], verbose: bool = F
         Whether to show all columns of the summary.
     quiet : bool
         Whether to show only warnings.
+    folders : sequence of Path
+        Folders with choices, in addition to fkl's own.
 
     Raises
     ------
@@ -75,7 +87,7 @@ def run_single(config: dict[str, Any], words: tuple[str, ...], verbose: bool = F
             sys.exit(1)
         raise
     objective(run)
-    _show(run, time.monotonic() - start if played else None, verbose, quiet)
+    _show(run, time.monotonic() - start if played else None, verbose, quiet, folders)
 
 
 def _show_own_lines(error: BaseException) -> bool:
@@ -86,7 +98,7 @@ def _show_own_lines(error: BaseException) -> bool:
     return bool(lines)
 
 
-def _show(run: Run, waited: float | None, verbose: bool, quiet: bool) -> None:
+def _show(run: Run, waited: float | None, verbose: bool, quiet: bool, folders: Sequence[Path]) -> None:
     """Print the result of a finished run; `waited` seconds, None if it was already finished."""
     from fkl.runs.folder import provenance, read_summary
     from fkl.runs.tables import TIMING_COLUMNS
@@ -97,7 +109,20 @@ def _show(run: Run, waited: float | None, verbose: bool, quiet: bool) -> None:
         warning(text)
     if not quiet:
         lines = blocks(run.folder, told, run.resolved, summary, waited)
-        say(*lines, *(["", all_columns(summary, TIMING_COLUMNS)] if verbose else []))
+        say(
+            *lines,
+            *unchecked(run.resolved, run.words, folders),
+            *(["", all_columns(summary, TIMING_COLUMNS)] if verbose else []),
+        )
+
+
+def unchecked(config: dict[str, Any], words: Sequence[str], folders: Sequence[Path] = ()) -> list[str]:
+    """For a method of the user's own, a line with the command that checks its promises, which a run does not."""
+    if str(config["algo"]["_target_"]).startswith("fkl."):
+        return []
+    where = [f"--config-dir {shlex.quote(str(folder))}" for folder in folders]
+    of_method = [shlex.quote(word) for word in words if word.lstrip("+").startswith(("algo=", "algo."))]
+    return [f"  unchecked {' '.join(['python -m fkl.conformance', *where, *of_method])}"]
 
 
 def objective(run: Run) -> float | None:
@@ -148,8 +173,8 @@ def verdict(summary: "pd.DataFrame") -> Verdict:
         found = float(summary[error].mean())
         worse = {SHORT[name]: value for name, value in there.items() if not found < value}
         if worse:
-            of = " and ".join(f"the {name} ({number(value)})" for name, value in worse.items())
-            return Verdict(NOT_BELOW, f"not better than {of}")
+            of = " and ".join(f"{name} ({number(value)})" for name, value in worse.items())
+            return Verdict(NOT_BELOW, f"not better than {WHOSE[error]} {of}")
         apart = (f"{percent_apart(found, value)} the {SHORT[name]}" for name, value in there.items())
         return Verdict(BELOW, ", ".join(apart))
     return Verdict(BELOW, "finished; there is no baseline to compare with")
@@ -215,7 +240,8 @@ def blocks(
 
     spread = {name: float(summary[name].std(ddof=1)) if summary[name].nunique() > 1 else 0.0 for name in errors}
     main = [f"{name} {with_spread(mean[name], spread[name])}{' (sd)' * (spread[name] > 0)}" for name in errors]
-    line("error", [*main[:1], *value("r2", "R²"), *main[1:]])
+    other_mean = bool(mark == NOT_BELOW and mean.get("r2", 0) > 0)
+    line("error", [*main[:1], *value("r2", "R²", "against the overall mean" * other_mean), *main[1:]])
     line("", [f"{SHORT[name]} {number(mean[name])}" for name in baselines])
     fairness = [name.removesuffix("_gini") for name in map(str, summary) if name.endswith("_gini")]
     line("clients", [

@@ -15,6 +15,7 @@ from fkl.config.compose import compose
 from fkl.config.loading import Run, engine, load
 from fkl.engines.base import Experiment, make_world
 from fkl.engines.rounds import rehearse
+from fkl.kernels.losses import ClassBank
 from fkl.kernels.threads import at_most
 from fkl.runs.prepare import prepare
 from fkl.runs.tables import cells_written
@@ -149,7 +150,8 @@ def forecast(run: Run) -> Forecast:
 
     def measured() -> tuple[int, int]:
         """Bytes that a replicate keeps, and its peak."""
-        kept, peak = rehearse(experiment)
+        with at_most(run.settings.threads), np.errstate(all="ignore"):  # as in a run
+            kept, peak = rehearse(experiment)
         peaks.append(peak)
         return kept, peak
 
@@ -205,8 +207,10 @@ def first_rounds(experiment: Experiment, threads: int | None) -> Sample:
         world, ledger = make_world(experiment, (0,))
         bank = None
         if hasattr(experiment.dictionary, "bank") and "kernels.D" not in getattr(experiment.algorithm, "idle", ()):
-            bank = Counting(world.common.bank)
-            vars(world.common)["bank"] = bank
+            found: Any = world.common.bank
+            of_classes = isinstance(found, ClassBank)
+            bank = Counting(found.bank if of_classes else found)
+            vars(world.common)["bank"] = replace(found, bank=bank) if of_classes else bank
         begun = perf_counter()
         state = experiment.algorithm.init(world)
         start, spent = perf_counter() - begun, list[float]()

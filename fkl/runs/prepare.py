@@ -25,7 +25,7 @@ from fkl.tasks.task import require_rounds, require_topology, topology_of_run
 def prepare(run: Run) -> Experiment:
     """Read, scale, partition and split the data, and draw the graph, if the method needs these."""
     settings, kind = run.settings, task_of(run.algo)
-    wanted = "vertical" if kind.of_features else "any but vertical"
+    wanted = "vertical" if kind.of_features else "one of rows, such as iid,"
     fits = kind.of_features == getattr(run.partition, "of_features", False)
     require(fits, "partition", type(run.partition).__name__, f"{wanted} for {run.algo.label}")
     if why := why_not(settings.learners, type(run.algo)):

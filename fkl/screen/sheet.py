@@ -163,7 +163,7 @@ class Cell(NamedTuple):
         return look.above.format(look.escape(self.above), line) if self.above else line
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sheet:
     """A table.
 
@@ -309,6 +309,12 @@ class Sheet:
             )
             lines.append(f'<tr><th scope="row">{cells[0]}</th>{rest}</tr>')
         return "\n".join([*lines, "</tbody>\n</table>"])
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self.html_caption}</p>\n{self.html}"
+
+    def __repr__(self) -> str:
+        return self.markdown
 
     def latex(self, line: float = LINE) -> str:
         """Floats that need booktabs and graphicx, for a line of this width in points.

@@ -262,7 +262,7 @@ def job_line(
     place = f"{note['job'] + 1:{len(str(jobs))}}/{jobs}"
     if "mean" in note:
         result = f"{note['metric']} {number(note['mean'])}"
-        worse = worse_than.replace("not better than the", "≥").replace(" and the", " and ≥")
+        worse = re.sub("not better than (the|each client's)", "≥", worse_than)
         parts = [mark, place, name, varied, f"{result} {worse}" if mark == "▲" else result]
     else:
         parts = ["✗", place, name or note["overrides"], varied if name else "", f"{note['state']}: {note['message']}"]
@@ -296,7 +296,8 @@ def grouped(ended: Sequence[dict[str, Any]], state: str, swept: Sequence[str]) -
         having = sum(common <= _swept_words(note, swept) for note in ended)
         shared = f"{' '.join(sorted(common))}, {len(notes)} of {having}: " if common else ""
         more = "" if len(notes) == 1 else ", for example"
-        lines.append(f"{len(notes)} {state}{more}: {shared}{first['message']} (see {first['folder']})")
+        where = "" if first["folder"] in first["message"] else f" (see {first['folder']})"
+        lines.append(f"{len(notes)} {state}{more}: {shared}{first['message']}{where}")
     return lines
 
 

@@ -827,7 +827,7 @@ def test_hyper_parameters_that_cannot_be_are_refused(change: dict[str, object], 
             Dictionary("polynomial", N=1, smallest=2.0, largest=2.0),
             "kernels.family=polynomial: must be rbf or laplacian",
         ),
-        (Dictionary(), "kernels.N=51: must be 1: FDSKL learns one kernel"),
+        (Dictionary(), "kernels.N=51: must be 1: FDSKL learns one kernel, for example kernels=rbf_single"),
     ],
 )
 def test_kernels_that_have_no_such_features_are_refused(dictionary: Dictionary, message: str) -> None:

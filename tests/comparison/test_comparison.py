@@ -412,6 +412,8 @@ def test_a_comparison_of_defaults_says_so(runs: Callable, fkl: Callable) -> None
         runs("POF-MKL", "air", [error, error], algo__eta=eta)
     runs("Raker", "air", [0.01, 0.02], algo__eta=0.4)
     runs("Raker", "air", [0.1, 0.2], algo__eta=0.8, diverged=True)
+    runs("RBF-1", "air", [0.01, 0.02], algo__eta=0.4)
+    runs("RBF-1", "air", [0.1, 0.2], algo__eta=0.8, diverged=True)  # one step alone is no end of a range
     assert [line for line in compare().conclusions if "algo.eta" in line] == [
         "air: the best algo.eta of POF-MKL, 0.4, is the largest that ran: try larger ones."
     ]
@@ -456,3 +458,14 @@ def test_the_page_begins_with_the_runs_where_no_papers_are(
     pictures = [name for name in ("curves_over_rounds", "error_against_bytes") if f"{name}.png" in section]
     assert len(pictures) == 2 and section.count("<img ") == 5
     assert Path("outputs/comparison/mse/pivot.tex").exists()
+
+
+def test_runs_with_another_kind_of_error_are_named(runs: Callable, fkl: Callable) -> None:
+    """The method, its error, and how to compare it."""
+    runs("POF-MKL", "air", [0.1, 0.2])
+    runs("Raker", "air", [0.3, 0.4])
+    runs("PF", "air", [0.1], metric="test_mse")
+    assert (
+        "1 run of PF left out: another kind of error (test_mse, not mse); compare these with --metric=test_mse."
+        in compare().conclusions
+    )

@@ -7,7 +7,9 @@ import textwrap
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from html import escape
 from pathlib import Path
+from xml.etree import ElementTree
 
 import hydra
 import pandas as pd
@@ -191,3 +193,19 @@ def test_a_method_of_one_s_own_is_found_by_its_folder(tmp_path: Path, monkeypatc
     assert run(*words, quiet=True, config_dir=example / "my_conf").config["algo"]["_target_"] == "my_methods.Quiet"
     with pytest.raises(FklError, match="config_dir="):
         run(*words, config_dir=tmp_path / "nowhere")
+
+
+def test_a_notebook_shows_a_comparison_and_figures() -> None:
+    """Tables as HTML and text, never the objects behind them; pictures as PNG."""
+    results = [fkl.run(*WORDS, f"seed={seed}", quiet=True) for seed in (1, 2)]
+    comparison = fkl.compare(results)
+    shown = comparison._repr_html_()
+    assert ElementTree.fromstring(f"<div>{shown}</div>").find("table/tbody/tr/th") is not None
+    assert all(escape(line) in shown for line in comparison.conclusions)
+    assert repr(comparison).startswith(repr(comparison.pivot)) and "Cells(" not in repr(comparison)
+    pictures = comparison.figures()
+    assert len(repr(pictures)) < 200 and pictures._repr_html_().count("data:image/png;base64,") == len(pictures) > 0
+    drawn = results[0].plot("uplink_bytes")
+    assert drawn._repr_png_()[:4] == b"\x89PNG" and repr(drawn) == "<figure as .png, .pdf>"
+    with pytest.raises(FklError, match="metric=none: must be one of"):
+        results[0].plot("none")

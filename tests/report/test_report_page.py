@@ -3,7 +3,7 @@
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
+from in_browser import DESK, PHONE, faults, opened, require_black_on_white, require_keyboard, require_whole
 from tinyhtml5.parser import HTMLParser
 
 from fkl import cli
@@ -24,10 +25,6 @@ SWEEPS = (
     ("+graph_omkl/data=airfoil", "+graph_omkl/exact=poly_2,rbf_1"),
     ("algo=dkla", "+coke/data=synthetic", "dataset.rows=2000", "partition.rounds=80", "algo.iterations=5"),
 )
-PHONE, DESK = 375, 1280
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-BACKGROUND = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run")
-"""Of the browser's own errands nothing shall be seen here."""
 
 
 @pytest.fixture(scope="module")
@@ -338,49 +335,10 @@ def test_all_text_has_the_contrast_that_wcag_asks_for(scheme: str) -> None:
     assert "opacity" not in STYLE
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium without a window."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as engine:
-        own = engine.chromium.executable_path
-        found = own if Path(own).exists() else next(filter(None, map(shutil.which, BROWSERS)), None)
-        if found is None:
-            pytest.skip(f"no browser on this machine: neither playwright's own nor {', '.join(BROWSERS)}")
-        chromium = engine.chromium.launch(executable_path=found, args=list(BACKGROUND))
-        yield chromium
-        chromium.close()
-
-
-def faults(browser: Any, file: Path, width: int, scheme: str) -> set[str]:
-    """What is wrong with a page in the browser: kinds of faults."""
-    found: set[str] = set()
-    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
-    context.route(lambda url: not url.startswith(("file:", "data:")), lambda route: route.abort())
-    tab = context.new_page()
-    beside = file.parent if file.parent.name == "report" else file.parent / "report"
-    inside = (file.as_uri(), beside.as_uri(), "data:")
-    tab.on("request", lambda asked: None if asked.url.startswith(inside) else found.add("request"))
-    tab.on("pageerror", lambda error: found.add("script"))
-    tab.on("console", lambda message: found.add("console") if message.type in ("error", "warning") else None)
-    tab.goto(file.as_uri())
-    overflows = "document.documentElement.scrollWidth > window.innerWidth"
-    for opened in ("false", "true"):
-        tab.evaluate(f"document.querySelectorAll('details').forEach(one => one.open = {opened})")
-        found.update({"overflow"} if tab.evaluate(overflows) else ())
-    tab.evaluate("[...document.images].forEach(one => one.loading = 'eager')")  # what is out of sight is not loaded
-    broken = "Promise.all([...document.images].map(one => one.decode().then(() => one.naturalWidth > 1, () => false)))"
-    found.update(set() if all(tab.evaluate(broken)) else {"image"})
-    context.close()
-    return found
-
-
-@pytest.mark.parametrize("width", [PHONE, DESK])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_browser_finds_no_fault(browser: Any, outputs: Path, single: Path, width: int, scheme: str) -> None:
-    """No broken image, no error, no request elsewhere, nothing wider than the screen, all closed and all open."""
+def test_the_browser_finds_no_fault(browser: Any, outputs: Path, single: Path) -> None:
+    """No broken image, no error, no request elsewhere, nothing wider than the screen, no faint text."""
     for file in (outputs / "report.html", outputs / "report" / "runs.html", single):
-        assert faults(browser, file, width, scheme) == set(), file
+        require_whole(browser, file, outputs / "report")
 
 
 def test_a_phone_shows_papers_and_runs_whole(browser: Any, outputs: Path) -> None:
@@ -421,7 +379,7 @@ def test_the_printed_page_is_black_on_white(browser: Any, outputs: Path) -> None
     """Also where the screen is dark; what scrolls on the screen is whole, what is a control is not there."""
     tab = browser.new_page(color_scheme="dark")
     tab.goto((outputs / "report.html").as_uri())
-    tab.emulate_media(media="print")
+    require_black_on_white(tab)
     style = "getComputedStyle(document.querySelector('{}')).{}"
     assert tab.evaluate(style.format("body", "backgroundColor")) == "rgb(255, 255, 255)"
     assert tab.evaluate(style.format(".scroll", "overflowX")) == "visible"
@@ -430,6 +388,30 @@ def test_the_printed_page_is_black_on_white(browser: Any, outputs: Path) -> None
     assert tab.locator(".filter output").inner_text() == "1 of 3 runs, those with dkla"
     assert tab.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--far')") == "#b84f00"
     tab.close()
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_the_page_is_used_by_keyboard(browser: Any, outputs: Path, width: int) -> None:
+    """What has the focus is seen; Enter opens what is folded and sorts, and the filter takes letters."""
+    with opened(browser, outputs / "report.html", width) as tab:
+        assert require_keyboard(tab)[0].startswith("A ")
+        folded = tab.locator("summary").first
+        folded.press("Enter")
+        assert folded.evaluate("one => one.parentElement.open")
+        if width == DESK:  # on a phone, the table has no head
+            tab.locator("table.runs thead button", has_text="error").press("Enter")
+            assert tab.locator("th[aria-sort]").get_attribute("aria-sort") == "ascending"
+        tab.locator(".filter input").focus()
+        tab.keyboard.type("dkla synth")
+        assert tab.locator("table.runs tbody tr").locator("visible=true").count() == 1
+
+
+def test_a_page_follows_the_screen_into_the_dark(browser: Any, outputs: Path) -> None:
+    with opened(browser, outputs / "report.html") as tab:
+        ground = "getComputedStyle(document.body).backgroundColor"
+        light = tab.evaluate(ground)
+        tab.emulate_media(color_scheme="dark")
+        assert tab.evaluate(ground) != light
 
 
 ROWS = (
@@ -504,6 +486,7 @@ def table_of_runs(browser: Any) -> Any:
         ("script", "<script>nothing.at.all</script>"),
         ("console", "<script>console.error('mine')</script>"),
         ("request", '<img src="https://example.org/a.png" alt="from elsewhere">'),
+        ("contrast of P  2.32: faint", '<p style="color: #aaa; background: #fff">faint</p>'),
         ("overflow", '<details><summary>wide</summary><p style="width: 500px">wide</p></details>'),
     ],
 )

@@ -51,7 +51,7 @@ REFUSED = {
     "out=/etc/hostname/here": "/etc/hostname: cannot be written (File exists)",
     "algo.eta=[1": "algo.eta=[1: not understood",
     "algo=fdskl partition=iid": "partition=Iid: must be vertical for FDSKL",
-    "partition=vertical": "partition=FeatureGroups: must be any but vertical for POF-MKL",
+    "partition=vertical": "partition=FeatureGroups: must be one of rows, such as iid, for POF-MKL",
     f"{FDSKL} partition.parties=1": "partition.parties=1: must be an integer >= 2",
     f"{FDSKL} partition.parties=11": "partition.parties=11: must be at most 10, the features of the data set",
     f"{FDSKL} partition.active=0": "partition.active=0: must be an integer from 1 to 8",
@@ -159,7 +159,9 @@ def test_keys_that_do_not_fit_each_other_are_refused_before_data_are_read(
     monkeypatch.setattr("fkl.data.store.Store.read", lambda *_: opened.append(_))
     for words, said in {
         ("algo.M=100",): "algo.M=100: must be an integer from 1 to kernels.N=51",
-        ("algo=dkla", "kernels.N=2"): "kernels.N=2: must be 1: DKLA learns one kernel",
+        ("algo=dkla", "kernels.N=2"): (
+            "kernels.N=2: must be 1: DKLA learns one kernel, for example kernels=rbf_single"
+        ),
         ("topology=ring",): "topology=Ring: must be left out: POF-MKL is not decentralized",
         ("links=failing",): "links=Failing: must be null: POF-MKL has no graph of agents",
     }.items():

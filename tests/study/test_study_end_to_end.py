@@ -7,10 +7,12 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from in_browser import PHONE, opened, require_black_on_white, require_keyboard, require_whole
 from numpy.typing import NDArray
 
 import fkl
@@ -78,6 +80,14 @@ def test_all_is_there_and_the_answer_comes_first(done: Plan) -> None:
     assert sentence.split(" ")[0] in page[: page.index("Errors and costs")]
     assert "http://" not in page and "https://" not in page
     assert fkl.compare(done.folder).pivot.methods, "its folder can be compared as that of a sweep"
+
+
+def test_its_page_is_whole_in_a_browser(browser: Any, done: Plan) -> None:
+    page = done.file.with_suffix(".html")
+    require_whole(browser, page)
+    with opened(browser, page, PHONE) as tab:
+        assert any("scroll" in name for name in require_keyboard(tab)), "wide tables are scrolled by keyboard"
+        require_black_on_white(tab)
 
 
 def test_what_its_methods_cite_is_in_its_bibliography(done: Plan) -> None:

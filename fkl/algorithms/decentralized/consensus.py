@@ -72,7 +72,9 @@ class Consensus(Batched, Decentralized):
 
     def require_fits(self, kernels: Dictionary) -> None:
         """One kernel."""
-        require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
+        require(
+            kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel, for example kernels=rbf_single"
+        )
 
     def zeros(self, common: Common, *agents: int) -> Array:
         """Zeros for theta of these agents, (R, K, P), or one for all, (R, P); refuses more than one kernel."""

@@ -143,7 +143,9 @@ class DekrrDdrf(Batched, Decentralized):
 
     def require_fits(self, kernels: Dictionary) -> None:
         """One RBF kernel; each node draws its own cosine features."""
-        require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
+        require(
+            kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel, for example kernels=rbf_single"
+        )
         require(kernels.families == ("rbf",), "kernels.family", kernels.families[0], f"rbf for {self.label}")
         require(
             kernels.draw == "iid", "kernels.draw", kernels.draw, f"iid for {self.label}, whose nodes draw themselves"

@@ -80,7 +80,9 @@ class Odkla(OnStreams):
 
     def require_fits(self, kernels: Dictionary) -> None:
         """One kernel."""
-        require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
+        require(
+            kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel, for example kernels=rbf_single"
+        )
 
     def start(self, common: Common, agents: int) -> tuple[State, Message]:
         """Start from theta = gamma = 0."""

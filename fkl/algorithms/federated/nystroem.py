@@ -76,7 +76,9 @@ class Nystroem(HoldOut, OnBatches):
 
     def require_fits(self, kernels: Dictionary) -> None:
         """One kernel."""
-        require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
+        require(
+            kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel, for example kernels=rbf_single"
+        )
 
     def client_before(self, common: Common, clients: int) -> Client:
         """A client's state before it receives centres."""

@@ -84,7 +84,9 @@ class OneShotRidge(HoldOut, OnBatches):
 
     def require_fits(self, kernels: Dictionary) -> None:
         """One kernel."""
-        require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
+        require(
+            kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel, for example kernels=rbf_single"
+        )
 
     def start(self, common: Common, clients: int) -> tuple[Learned, Learned]:
         """Nothing is learned yet: theta = 0."""

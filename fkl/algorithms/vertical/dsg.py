@@ -169,7 +169,9 @@ class Dsg(VerticalMethod):
 
     def require_fits(self, kernels: Dictionary) -> None:
         """Check for one kernel, of a family with such features."""
-        require(kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel")
+        require(
+            kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel, for example kernels=rbf_single"
+        )
         require(kernels.families[0] in FAMILIES, "kernels.family", kernels.family, " or ".join(FAMILIES))
 
     def learner(self, common: Common, problem: Vertical) -> Any:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
@@ -18,9 +19,10 @@ from fkl.report.compare.choosing import choose
 from fkl.report.compare.courses import course
 from fkl.report.compare.pivot import Pivot
 from fkl.report.compare.steps import about_steps
-from fkl.runs.finished_runs import Collected
-from fkl.runs.metrics import LARGER_IS_BETTER, main_metric, require_metric
+from fkl.runs.finished_runs import Collected, FinishedRun
+from fkl.runs.metrics import LARGER_IS_BETTER, MAIN, main_metric, require_metric
 from fkl.screen.messages import say, showing
+from fkl.screen.pictures import Picture, Pictures
 from fkl.screen.sheet import Sheet
 from fkl.statistics.verdicts import ADJUSTED, Verdict, about_best, as_table
 
@@ -28,9 +30,9 @@ MOST_ROWS = 30
 """Maximum number of rows of a table in a terminal."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Comparison:
-    """Runs, compared by one metric.
+    """Runs, compared by one metric. A notebook shows the table and the conclusions.
 
     Parameters
     ----------
@@ -125,8 +127,14 @@ class Comparison:
             self._courses[cell] = self.pivot.units[cell.dataset].curves(whole) if len(whole) else whole
         return self._courses[cell]
 
-    def figures(self, dark: bool = False, style: str = "screen") -> dict[str, dict[str, bytes]]:
-        """Draw everything: names of figures, and their PNG and PDF by suffix.
+    def _repr_html_(self) -> str:
+        return "\n".join([self.pivot._repr_html_(), *(f"<p>{escape(line)}</p>" for line in self.conclusions)])
+
+    def __repr__(self) -> str:
+        return "\n".join([repr(self.pivot), *self.conclusions])
+
+    def figures(self, dark: bool = False, style: str = "screen") -> Pictures:
+        """Draw everything: figures by name, each with its PNG and PDF by suffix; a notebook shows all.
 
         Parameters
         ----------
@@ -137,7 +145,8 @@ class Comparison:
         """
         from fkl.report.compare.figures import draw
 
-        return draw(self.pivot, self.cells, self.ranks, self.course, dark, style)
+        drawn = draw(self.pivot, self.cells, self.ranks, self.course, dark, style)
+        return Pictures({name: Picture(files) for name, files in drawn.items()})
 
     def show(self, format: str = "table") -> None:
         """Print the table, the conclusions, ranks, and notes."""
@@ -269,11 +278,24 @@ def compare_runs(found: Collected, metric: str | None = None, by: Sequence[str] 
     having = [run for run in runs if metric in run.summary and run.summary[metric].notna().all()]
     if not having:
         raise FklError(f"metric={metric}: no run has a value of it in every replicate")
-    left = len(runs) - len(having)
-    notes += [f"{left} of {len(runs)} runs have no {metric} in every replicate, and are left out."] if left else []
+    notes += _left_out([run for run in runs if not any(run is one for one in having)], metric)
     elsewhere = {run.dataset for run in runs} - {run.dataset for run in having}  # they have another main metric
     lost = [run for run in found.lost if run.dataset not in elsewhere]
     return Comparison(arrange([*lost, *having], by), metric, notes)
+
+
+def _left_out(runs: Sequence[FinishedRun], metric: str) -> list[str]:
+    """A note for each kind of error, on runs that have no values of the metric."""
+    methods: dict[str, list[str]] = {}
+    for run in runs:
+        methods.setdefault(main_metric(run.summary), []).append(run.algorithm)
+    notes = []
+    for error, names in methods.items():
+        which = f"{plural(len(names), 'run')} of {' and '.join(dict.fromkeys(names))} left out"
+        other = error != metric and metric in MAIN
+        why = f"another kind of error ({error}, not {metric}); compare these with --metric={error}"
+        notes.append(f"{which}: {why if other else f'{metric} is not known in every replicate'}.")
+    return notes
 
 
 def command(

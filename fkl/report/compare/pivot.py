@@ -27,7 +27,7 @@ SMALL, LARGE = 0.1, 1e5
 """Limits of means outside which a column has a common power of ten."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pivot:
     """A metric by method and data set.
 
@@ -167,6 +167,12 @@ class Pivot:
             ruled=(len(order),),
             frame=self.frame(),
         )
+
+    def _repr_html_(self) -> str:
+        return self.sheet(self.best_first)._repr_html_()
+
+    def __repr__(self) -> str:
+        return repr(self.sheet(self.best_first))
 
     def show(self, most: int | None = None, format: str = "table", order: Sequence[str] = ()) -> None:
         """Print the table with at most this many methods, in this order or best first."""

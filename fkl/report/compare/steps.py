@@ -66,9 +66,10 @@ def _at_the_end(keys: dict[str, str], steps: Steps, pivot: Pivot) -> list[str]:
         for name, on in steps.items():
             some = on.get(dataset, {})
             known = sorted({step for step in some.values() if step is not None})
+            finite = [i for i, name in enumerate(pivot.methods) if name in some and np.isfinite(pivot.means[i, j])]
             order = np.argsort(pivot.places[:, j], kind="stable")
-            best = next((i for i in order if pivot.methods[i] in some and np.isfinite(pivot.means[i, j])), None)
-            if len(known) < 2 or best is None or np.isnan(pivot.places[best, j]):
+            best = next((i for i in order if i in finite), None)
+            if len(known) < 2 or len(finite) < 2 or best is None or np.isnan(pivot.places[best, j]):
                 continue
             step = some[pivot.methods[best]]
             for end, most, more in ((known[0], "smallest", "smaller"), (known[-1], "largest", "larger")):
