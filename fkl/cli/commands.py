@@ -213,10 +213,10 @@ def _groups(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 
 _style = click.option(
     "--style",
-    type=click.Choice(["screen", "paper"]),
+    type=click.Choice(["screen", "paper", "column"]),
     default="screen",
     show_default=True,
-    help="Of figures; paper: 3.3 or 6.9 inches wide, 8 pt, captions in .txt files.",
+    help="Of figures; paper: 500 points wide, column: 240; with letters of 8 points, and captions in .txt files.",
 )
 _format = click.option(
     "--format", type=click.Choice(FORMATS), default="table", show_default=True, help="How the table is printed."

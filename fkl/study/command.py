@@ -81,6 +81,8 @@ def show(answer: Answer) -> None:
 
 def write(answer: Answer) -> list[Path]:
     """Write the page, tables, figure and LaTeX, and name the files."""
+    from fkl.report.figures import STYLES
+    from fkl.runs.metrics import WORDS
     from fkl.study import paper, tables
     from fkl.study.figure import draw, draw_differences
     from fkl.study.page import page
@@ -88,29 +90,33 @@ def write(answer: Answer) -> list[Path]:
     plan, folder = answer.plan, answer.plan.folder
     frame = tables.errors(answer.judged)
     named = tables.all_tables(answer, frame)
+    apart = tables.differences(answer)
     contents: dict[str, str] = {}
     for name, sheet in named.items():
         contents |= tables.written(sheet, name)
     contents["results.csv"] = frame.to_csv(index=False)  # numbers without units
-    contents["differences.csv"] = tables.differences(answer).to_csv(index=False)
+    contents["differences.csv"] = apart.to_csv(index=False)
     contents["trials.csv"] = tables.trials(plan).to_csv(index=False)
     contents["methods.tex"] = paper.methods_paragraph(answer) + "\n"
     contents["references.bib"] = paper.bibliography(plan)
-    drawn = {style: draw(answer.judged, style) for style in ("screen", "paper")}
-    caption = drawn["paper"][".txt"].decode().strip()
-    contents["paper.tex"] = paper.document(answer, named, {"figure": caption})
+    metrics = {WORDS.get(one.metric, one.metric) for one in answer.judged}
+    label = metrics.pop() if len(metrics) == 1 else "error"
+    costs = {style: draw(frame, label, style) for style in STYLES}
+    pairs = {style: draw_differences(apart, [*frame["method"]], plan.margin, style) for style in STYLES}
+    contents["paper.tex"] = paper.document(answer, named, {"figure": costs["paper"][".txt"].decode().strip()})
     files = [folder / name for name in contents]
     for path, text in zip(files, contents.values(), strict=True):
         write_text(path, text)
-    differences = {style: draw_differences(answer, style) for style in ("screen", "paper")}
-    for name, figure in {"error-against-bytes": drawn["paper"], "differences": differences["paper"]}.items():
-        for suffix in {".png", ".pdf"} & {*figure}:
-            files.append(folder / f"{name}{suffix}")
-            with whole_file(files[-1]) as stream:
-                stream.write(figure[suffix])
+    for name, drawn in {"error-against-bytes": costs, "differences": pairs}.items():
+        made = {".png": drawn["screen"].get(".png"), ".pdf": drawn["paper"].get(".pdf")}
+        made["-column.pdf"] = drawn["column"].get(".pdf")
+        for ending, content in made.items():
+            if content is not None:
+                files.append(folder / f"{name}{ending}")
+                with whole_file(files[-1]) as stream:
+                    stream.write(content)
     html = plan.file.with_suffix(".html")
-    pictures = [one.get(".png", b"") for one in (drawn["screen"], differences["screen"])]
-    write_text(html, page(answer, named, *pictures))
+    write_text(html, page(answer, named, *(one["screen"].get(".png", b"") for one in (costs, pairs))))
     if (folder / "plan.yaml").resolve() != plan.file.resolve():
         shutil.copyfile(plan.file, folder / "plan.yaml")
     return [html, *files]

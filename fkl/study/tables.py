@@ -177,7 +177,7 @@ def differences(answer: Answer) -> pd.DataFrame:
     for name, verdicts in answer.verdicts.items():
         for one in verdicts:
             low, high = one.difference.interval(1 - one.level)
-            percent = 100 * np.expm1([one.difference.m, low, high])
+            percent = 100 * np.expm1([one.difference.m, low, high]) * (np.nan if one.difference.failed else 1)
             named = dict(zip(("percent", "low", "high"), percent.tolist(), strict=True))
             said = "no verdict" if one.why_not else one.outcome
             tests = {"level": one.level, "p": one.difference.p, "p_adjusted": one.p, "verdict": said}

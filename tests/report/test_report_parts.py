@@ -31,8 +31,9 @@ from fkl.papers.verdicts import (
     shares_table,
 )
 from fkl.report import markdown as prose
+from fkl.report.colours import COLOURS
 from fkl.report.embedded_images import REDUCED, embedded
-from fkl.report.figures import COLOURS, spread_over
+from fkl.report.figures import spread_over
 from fkl.report.run_rows import in_words
 from fkl.screen.sheet import Sheet
 from fkl.screen.units import percent, typeset, word
