@@ -220,10 +220,10 @@ def _groups(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 
 _style = click.option(
     "--style",
-    type=click.Choice(["screen", "paper"]),
+    type=click.Choice(["screen", "paper", "column"]),
     default="screen",
     show_default=True,
-    help="Of figures; paper: 3.3 or 6.9 inches wide, 8 pt, captions in .txt files.",
+    help="Of figures; paper: 500 points wide, column: 240; with letters of 8 points, and captions in .txt files.",
 )
 _config_dir = click.option(
     "--config-dir", metavar="FOLDER", help="Choices of your own, in folders named after their groups."

@@ -140,7 +140,7 @@ def draw_figure(paper: str, number: str, found: Collected, style: str = "screen"
     paper, number : str
     found : Collected
         The runs.
-    style : {"screen", "paper"}
+    style : {"screen", "paper", "column"}
     """
     module = _module_with(paper, number, "figure")
     require(style in STYLES, "style", style, " or ".join(STYLES))

@@ -5,7 +5,6 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,19 +13,16 @@ import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
-from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
-from matplotlib.text import Annotation, Text
-from matplotlib.ticker import FixedLocator, Formatter, LogLocator, MaxNLocator, NullLocator, ScalarFormatter
+from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator, Formatter, MaxNLocator, NullLocator, ScalarFormatter
 from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array
 from fkl.basics.errors import in_one_line
 from fkl.data.baselines import CONSTANTS
-from fkl.report.colours import DARK_BACKGROUND, DASHES, Look, baseline_colour, is_dark, look_of
+from fkl.report.colours import COLOURS, DARK_BACKGROUND, DASHES, Look, baseline_colour, colour_of, look_of
 from fkl.screen.messages import warning
 from fkl.screen.units import BYTES
 
@@ -34,27 +30,24 @@ if TYPE_CHECKING:
     from fkl.runs.tables import Curves
     from fkl.tasks.task import Panel
 
-# Okabe and Ito's palette, which colour-blind readers can distinguish
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Colours of items other than methods; methods have theirs in `fkl.report.colours`."""
-ON_DARK = dict(zip(COLOURS, ("#2F95D0", "#EE8442", "#2CB795", "#DF9DC4", "#E69F00", "#8FD0F5", "#FFFFFF"), strict=True))
-"""The same, for a dark background."""
 DARK: dict[str, Any] = {
     "text.color": "#E4E6E8", "axes.labelcolor": "#E4E6E8", "axes.edgecolor": "#A2A9B1", "xtick.color": "#E4E6E8",
     "ytick.color": "#E4E6E8", "grid.color": "#A2A9B1", "figure.facecolor": DARK_BACKGROUND,
     "axes.facecolor": DARK_BACKGROUND,
 }  # fmt: skip
+COLUMN_WIDTH, PAGE_WIDTH = 240 / 72, 500 / 72
+"""Width in inches of a paper's column and of its page."""
 STYLES: dict[str, dict[str, Any]] = {
     "screen": {},
     "paper": {
-        "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 8, "ytick.labelsize": 8,
-        "legend.fontsize": 8, "legend.title_fontsize": 8, "lines.linewidth": 1, "lines.markersize": 3.5,
-        "axes.linewidth": 0.6, "grid.linewidth": 0.5,
+        "figure.figsize": (PAGE_WIDTH, 2.0), "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8,
+        "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8, "legend.title_fontsize": 8,
+        "lines.linewidth": 1, "lines.markersize": 3.5, "axes.linewidth": 0.6, "grid.linewidth": 0.5,
     },
 }  # fmt: skip
-"""On a screen, or for a paper: in the width of its column or page, with the caption in a separate file."""
-COLUMN_WIDTH, PAGE_WIDTH = 3.3, 6.9
-"""Width in inches of a figure with one panel and with several, for a paper."""
+STYLES["column"] = STYLES["paper"] | {"figure.figsize": (COLUMN_WIDTH, 2.0)}
+"""On a screen; for a page of a paper, where one panel is as wide as a column; or for a column, panel below panel. The
+caption of a paper's figure is in a separate file."""
 DOTS = {"screen": 150, "paper": 300}
 """Dots per inch of a PNG."""
 MOST_POINTS = 2000
@@ -65,20 +58,11 @@ LOW, HIGH = 0.1, 0.9
 SPREAD = f"mean, and from {LOW:.0%} to {HIGH:.0%} of".replace("%", " %") + " {} replicates"
 MOST_IN_BAND = 1000
 """Maximum number of replicates in a run's band, the first ones."""
-MOST_DIRECT = 5
-"""Maximum number of lines that are named at their end, instead of in a legend."""
-BESIDE, AT_POINT, IN_LEGEND, NAMED = "beside", "at point", "in legend", "named"
-"""Ids of lines: not counted among the `MOST_DIRECT`; always named at the end; named only in the legend; and never
-named, because ticks do that."""
-LONGEST_DIRECT, LONGEST_IN_COLUMN = 30, 18
-"""Maximum length of such a name with several panels, and for a paper, where it would take half of a panel."""
-BESIDE_POINTS = 7
-"""Distance from the end of a line to its name."""
 MOST_DECADES = 3
 """Maximum decades of a logarithmic axis with plain numbers as ticks; a longer one has powers of ten."""
 STEPS: tuple[tuple[float, ...], ...] = ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7), (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9))
 """Ticks per decade of a logarithmic axis: the first option with enough ticks."""
-ENOUGH_TICKS = 3
+ENOUGH_TICKS, MOST_TICKS = 3, 8
 PLAIN = 1e-2, 1e5
 """Range of plain numbers on ticks; others have a common power of ten, at the end of the axis."""
 PUBLISHED = ", published"
@@ -220,9 +204,12 @@ def canvas(panels: int, across: int | None = None) -> tuple[Figure, Sequence[Axe
     columns = min(panels, across or panels)
     if is_for_paper():
         columns = min(columns, 2 if panels in (2, 4) else 3)
+        width = PAGE_WIDTH if columns > 1 else COLUMN_WIDTH
+        if matplotlib.rcParams["figure.figsize"][0] == COLUMN_WIDTH:
+            width, columns = COLUMN_WIDTH, 1 if panels < 4 else 2
     rows = -(-panels // columns)
     if is_for_paper():
-        size = COLUMN_WIDTH if columns == 1 else PAGE_WIDTH, 0.3 + (2.0 if columns < 3 else 1.7) * rows
+        size = width, 0.3 + (2.0 if width / columns > 2.5 else 1.7) * rows
     else:
         size = 1.4 + 4.2 * columns, 0.4 + 3.1 * rows
     figure = Figure(figsize=size, layout="constrained")  # not pyplot's, which belongs to the user
@@ -231,8 +218,7 @@ def canvas(panels: int, across: int | None = None) -> tuple[Figure, Sequence[Axe
 
 def shade(number: int) -> tuple[str, str]:
     """Colour and line style of a curve that is not a method's, by number; 28 are distinct."""
-    colour = COLOURS[number % len(COLOURS)]
-    return ON_DARK[colour] if is_dark() else colour, DASHES[number // len(COLOURS) % len(DASHES)]
+    return colour_of(number), DASHES[number // len(COLOURS) % len(DASHES)]
 
 
 def band(axes: Axes, rounds: pd.DataFrame, column: str, label: str, look: Look | tuple[str, str]) -> None:
@@ -292,7 +278,7 @@ def baseline(axes: Axes, value: float, words: str, number: int) -> None:
     """A dashed grey line at the error of a baseline without learning."""
     short = words.removeprefix("the ").removeprefix("each client's ")
     colour = baseline_colour(number)
-    axes.axhline(value, color=colour, linestyle=DASHES[1], linewidth=1, label=short, zorder=0, gid=BESIDE)
+    axes.axhline(value, color=colour, linestyle=DASHES[1], linewidth=1, label=short, zorder=0)
 
 
 def points(axes: Axes, values: "pd.Series[float]", label: str, place: int, colour: str) -> None:
@@ -305,10 +291,9 @@ def points(axes: Axes, values: "pd.Series[float]", label: str, place: int, colou
 
 
 def rendered(figure: Figure, replicates: int | str, claim: str = "") -> dict[str, bytes]:
-    """A figure as PNG and PDF, by suffix, with each line named, and with a note about line and band below it.
+    """A figure as PNG and PDF, by suffix, with a legend and a note about line and band below its panels.
 
-    At most `MOST_DIRECT` lines are named at their end, more in a legend outside the data. For a paper there is also a
-    .txt with the rest of the caption.
+    For a paper there is also a .txt with the rest of the caption.
 
     A figure that cannot be drawn is reported as missing, and the result is empty, because its data are worth keeping.
 
@@ -326,8 +311,7 @@ def rendered(figure: Figure, replicates: int | str, claim: str = "") -> dict[str
     for axes in figure.axes:
         axes.grid(alpha=0.25)
         plain_ticks(axes)
-        found = zip(*reversed(axes.get_legend_handles_labels()), strict=True)
-        handles |= {words: handle for words, handle in found if _kind(handle) != NAMED}
+        handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     told = f"{replicates}\n{claim}".rstrip("\n")
     texts = {}
     if is_for_paper():
@@ -336,8 +320,7 @@ def rendered(figure: Figure, replicates: int | str, claim: str = "") -> dict[str
         for axes, title in zip(figure.axes, titles, strict=True):
             axes.set_title(title.replace("_", " ") if len(titles) > 1 else "")
             axes.set_ylabel("\n".join(_lines(" ".join(axes.get_ylabel().split()), LETTERS_HIGH)))
-    named = [] if (suptitle := figure.get_suptitle()) else _name_directly(figure, handles)
-    rest = _in_legend(handles, [*{text.get_text() for _, text, _ in named}] if named else [])
+    rest = _in_legend(handles)
     labels = [textwrap.fill(words, LONGEST_LABEL) for words in rest]
     letters = LETTERS_AN_INCH * 10 / matplotlib.rcParams["font.size"]
     note = "" if is_for_paper() else "\n".join(_lines(told, int(letters * figure.get_figwidth())))
@@ -345,7 +328,7 @@ def rendered(figure: Figure, replicates: int | str, claim: str = "") -> dict[str
     if labels or note:
         lines = sum(1 + label.count("\n") for label in labels) / columns + note.count("\n") + bool(note)
         inches = 1.6 * matplotlib.rcParams["font.size"] / 72
-        figure.set_figheight(figure.get_figheight() + inches * lines + bool(suptitle) * inches)
+        figure.set_figheight(figure.get_figheight() + inches * lines + bool(figure.get_suptitle()) * inches)
         figure.legend(
             list(rest.values()), labels, loc="outside lower center", ncols=columns, title=note or None, frameon=False,
             alignment="left" if claim else "center",
@@ -357,7 +340,6 @@ def rendered(figure: Figure, replicates: int | str, claim: str = "") -> dict[str
         if (layout := figure.get_layout_engine()) is not None:
             layout.execute(figure)
             figure.set_layout_engine(None)  # computing it twice more would take longer than drawing
-        _move_apart(named)
         with matplotlib.rc_context({"pdf.fonttype": 42}):  # TrueType; many venues refuse type 3
             figure.savefig(png, format="png", dpi=DOTS["paper" if is_for_paper() else "screen"])
             figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
@@ -386,115 +368,12 @@ def _lines(told: str, width: int) -> Iterator[str]:
         yield from textwrap.wrap(line.replace(" %", "\N{NO-BREAK SPACE}%"), width)
 
 
-def _in_legend(handles: dict[str, Artist], named: Sequence[str]) -> dict[str, Artist]:
-    """Entries of a legend: lines that are not named at their end, and one for crosses."""
+def _in_legend(handles: dict[str, Artist]) -> dict[str, Artist]:
+    """Entries of the legend, with one for all crosses."""
     rest = {words: handle for words, handle in handles.items() if not words.endswith(PUBLISHED)}
-    if named:
-        rest = {words: handle for words, handle in rest.items() if _folded(words) not in named}
-    if len(rest) + len(named) and len(handles) > len(rest) and any(words.endswith(PUBLISHED) for words in handles):
+    if rest and len(rest) < len(handles):
         rest["published"] = Line2D([], [], color=baseline_colour(0), marker="x", linestyle="none")
     return rest
-
-
-Named = tuple[Axes, Annotation, tuple[float, float]]
-
-
-def _folded(words: str) -> str:
-    """A name, wrapped into short lines."""
-    return textwrap.fill(words, 24)
-
-
-def _name_directly(figure: Figure, handles: dict[str, Any]) -> list[Named]:
-    """Write the name of each line at its end, if there are few lines."""
-    lines = {words: _line(handle) for words, handle in handles.items() if not words.endswith(PUBLISHED)}
-    kinds = {words: _kind(handle) for words, handle in handles.items() if words in lines}
-    direct = [words for words, kind in kinds.items() if kind != IN_LEGEND]
-    few = 0 < sum(kinds[words] != BESIDE for words in direct) <= MOST_DIRECT
-    longest = max(map(len, direct), default=0)
-    short = len(figure.axes) == 1 or longest <= LONGEST_DIRECT
-    grid = figure.axes[0].get_gridspec()
-    narrow = is_for_paper() and (longest > LONGEST_IN_COLUMN or (grid is not None and grid.ncols > 2))
-    if AT_POINT in kinds.values():
-        direct = [words for words, kind in kinds.items() if kind in (AT_POINT, BESIDE)]
-    elif None in lines.values() or not few or not short or narrow:
-        return []
-    _end_at_last_point(figure.axes)
-    named = []
-    for axes in figure.axes:
-        for handle, words in zip(*axes.get_legend_handles_labels(), strict=True):
-            hidden = _kind(handle) in (NAMED, IN_LEGEND)
-            if words in direct and not hidden and (found := _named_at_end(axes, handle, words)) is not None:
-                named.append(found)
-    return named
-
-
-def _end_at_last_point(panels: Sequence[Axes]) -> None:
-    """End the x axis with the curves; names are then next to the panel. Panels with equal ends keep them equal."""
-    last = {}
-    for axes in panels:
-        lines = [line for line in axes.lines if line.get_transform() == axes.transData and len(line.get_xydata())]  # type: ignore[arg-type]
-        if any(line.get_linestyle() != "None" and line.get_gid() != IN_LEGEND for line in lines):
-            last[axes] = max(float(np.asarray(line.get_xdata(), np.float64).max()) for line in lines)
-    alike = len({axes.get_xlim()[1] for axes in last}) == 1
-    for axes, end in last.items():
-        axes.set_xlim(right=max(last.values()) if alike else end)
-
-
-def _kind(handle: Any) -> str | None:
-    """The id of a line; None of other things."""
-    line = _line(handle)
-    return None if line is None else line.get_gid()
-
-
-def _line(handle: Any) -> Line2D | None:
-    """The line of a legend entry; None if it has none."""
-    line = handle[0] if isinstance(handle, ErrorbarContainer) else handle
-    return line if isinstance(line, Line2D) else None
-
-
-def _named_at_end(axes: Axes, handle: Any, words: str) -> Named | None:
-    line = _line(handle)
-    places = np.zeros((0, 2)) if line is None else np.asarray(line.get_xydata(), np.float64)
-    places = places[np.isfinite(places).all(axis=1)]
-    if line is None or not len(places):
-        return None
-    end = places[-1]
-    above = 0 if line.get_linestyle() != "None" else 6  # next to a point, not on a line through it
-    text = axes.annotate(
-        _folded(words), (float(end[0]), float(end[1])), xycoords=line.get_transform(), xytext=(BESIDE_POINTS, above),
-        textcoords="offset points", va="center", ha="left", fontsize=0.9 * matplotlib.rcParams["font.size"],
-        color=legible(str(line.get_color())), annotation_clip=False, linespacing=1.0,
-        path_effects=[withStroke(linewidth=2, foreground=matplotlib.rcParams["axes.facecolor"])],
-    )  # fmt: skip
-    return axes, text, (float(end[0]), float(end[1]))
-
-
-def _move_apart(named: Sequence[Named]) -> None:
-    """Move names up or down to avoid overlaps."""
-    for axes in dict.fromkeys(axes for axes, _, _ in named):
-        texts = [text for of, text, _ in named if of is axes]
-        boxes = [text.get_window_extent() for text in texts]
-        middle = np.array([(box.y0 + box.y1) / 2 for box in boxes])
-        half = np.array([box.height / 2 + 1 for box in boxes])
-        order = np.argsort(middle, kind="stable")
-        moved = middle.copy()
-        for _ in range(50):
-            for lower, upper in combinations(order, 2):
-                apart = half[lower] + half[upper] - (moved[upper] - moved[lower])
-                if apart > 0 and boxes[lower].x0 < boxes[upper].x1 and boxes[upper].x0 < boxes[lower].x1:
-                    moved[lower] -= apart / 2
-                    moved[upper] += apart / 2
-        for text, by in zip(texts, moved - middle, strict=True):
-            figure = axes.get_figure()
-            text.xyann = BESIDE_POINTS, text.xyann[1] + by * 72 / (figure.dpi if figure is not None else 72)
-
-
-def legible(colour: str) -> tuple[float, ...]:
-    """A colour for letters: darker if it is light on a light background, and vice versa."""
-    rgb = np.array(to_rgb(colour))
-    light = float(rgb @ (0.299, 0.587, 0.114))
-    toward = 1.0 if is_dark() else 0.0
-    return tuple(rgb + (toward - rgb) * (0.35 if abs(light - toward) > 0.5 else 0.0))
 
 
 def words_of(figure: Figure) -> Iterator[Text]:
@@ -524,20 +403,37 @@ def plain_ticks(axes: Axes) -> None:
         elif axis.get_scale() == "log":
             low, high = axis.get_view_interval()
             if 0 < low < high and (ours or np.log10(high / low) <= MOST_DECADES):
-                axis.set_major_locator(_ticks(low, high))
+                axis.set_major_locator(_ticks(low, high, _labels_across(axes) if axis is axes.xaxis else MOST_TICKS))
                 if not ours:
                     axis.set_major_formatter(Plain())
             axis.set_minor_locator(NullLocator())
 
 
-def _ticks(low: float, high: float) -> LogLocator | MaxNLocator:
-    """Ticks of a logarithmic axis: powers of ten, and as many between them as needed."""
+def _ticks(low: float, high: float, most: int) -> FixedLocator | MaxNLocator:
+    """Ticks of a logarithmic axis: powers of ten, as many between them as needed, and none without space for it."""
     decades = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
     for steps in STEPS:
-        ticks = np.multiply.outer(10.0**decades, steps)
-        if ((low <= ticks) & (ticks <= high)).sum() >= ENOUGH_TICKS:
-            return LogLocator(subs=steps, numticks=8)
-    return MaxNLocator(4, steps=[1, 2, 2.5, 5, 10])
+        ticks = np.multiply.outer(10.0**decades, steps).ravel()
+        seen = ticks[(low <= ticks) & (ticks <= high)]
+        if len(seen) >= ENOUGH_TICKS:
+            return FixedLocator(_apart(seen, math.log(high / low) / most))
+    return MaxNLocator(min(4, most), steps=[1, 2, 2.5, 5, 10])
+
+
+def _apart(ticks: Array, least: float) -> list[float]:
+    """Ticks whose logarithms differ by more than this, from left to right."""
+    kept: list[float] = []
+    for tick in ticks:
+        if not kept or math.log(tick / kept[-1]) > least:
+            kept.append(float(tick))
+    return kept
+
+
+def _labels_across(axes: Axes) -> int:
+    """Number of ticks with a label such as "100 kB" that fit below a panel."""
+    place = axes.get_subplotspec()
+    inches = axes.figure.get_figwidth() / (place.get_gridspec().ncols if place else 1)  # type: ignore[union-attr]
+    return max(2, min(MOST_TICKS, int(inches * 72 / (5 * matplotlib.rcParams["font.size"]))))
 
 
 class Plain(Formatter):
@@ -572,12 +468,45 @@ class Bytes(Plain):
         return f"{x / 1000.0**power:.4g} {BYTES[power]}"
 
 
-def share_costs(panels: Iterable[Axes]) -> None:
-    """Give panels with a logarithmic cost axis the same ends, to make them comparable."""
-    panels = [axes for axes in panels if axes.get_xscale() in ("log", "symlog") and axes.has_data()]
+def share_costs(panels: Iterable[Axes], costs: Iterable[float] = ()) -> None:
+    """Give panels with a logarithmic cost axis the same ends, to make them comparable.
+
+    If some of the costs are 0, the axis begins with 0, and is broken between 0 and the power of ten below the others.
+    """
+    panels = [axes for axes in panels if axes.get_xscale() == "log" and axes.has_data()]
+    costs = [*costs]
+    positive = [cost for cost in costs if cost > 0]
+    if len(positive) < len(costs) and positive:
+        first = 10.0 ** math.floor(math.log10(min(positive)))
+        decades = math.log10(max(positive) / first)
+        for axes in panels:
+            words = axes.xaxis.get_major_formatter()
+            most = _labels_across(axes)
+            axes.set_xscale("symlog", linthresh=first, linscale=max(0.25, 1.25 * decades / most))
+            axes.set_xlim(-0.3 * first, 10 ** (0.06 * decades) * max(positive))
+            axes.xaxis.set_major_locator(FixedLocator([0, *_powers(first, max(positive), most - 1)]))
+            axes.xaxis.set_major_formatter(words)  # set_xscale replaces it
+            cut: dict[str, Any] = {
+                "marker": [(-0.6, -1), (0.6, 1)],
+                "linestyle": "none",
+                "clip_on": False,
+                "markersize": 7,
+            }
+            for height in (0, 1):
+                axes.plot(
+                    [0.45 * first, 0.55 * first], [height] * 2, color=matplotlib.rcParams["axes.edgecolor"],
+                    transform=axes.get_xaxis_transform(), zorder=5, **cut,
+                )  # fmt: skip
+        return
     ends = [axes.get_xlim() for axes in panels]
     for axes in panels:
         axes.set_xlim(min(low for low, _ in ends), max(high for _, high in ends))
+
+
+def _powers(first: float, last: float, most: int) -> list[float]:
+    """Powers of ten from the first one to the last number, evenly spaced."""
+    count = int(math.log10(last / first) + 1e-9) + 1
+    return [first * 10.0**power for power in range(0, count, -(-count // most))]
 
 
 def _line_width() -> float:

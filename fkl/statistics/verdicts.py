@@ -322,7 +322,7 @@ def as_table(verdicts: Mapping[str, Sequence[Verdict]]) -> pd.DataFrame:
         for one in some:
             low, high = one.difference.interval(1 - one.level)
             with np.errstate(over="ignore"):
-                percents = 100 * np.expm1([one.difference.m, low, high])
+                percents = 100 * np.expm1([one.difference.m, low, high]) * (np.nan if one.difference.failed else 1)
             named = dict(zip(("percent", "low", "high"), percents.tolist(), strict=True))
             said = "no verdict" if one.why_not else one.outcome
             tests = {"level": one.level, "p": one.difference.p, "p_adjusted": one.p, "verdict": said}

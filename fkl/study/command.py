@@ -89,41 +89,49 @@ def show(answer: Answer) -> None:
 
 def write(answer: Answer) -> list[Path]:
     """Write the page, tables, figure and LaTeX, and name the files."""
+    from fkl.report.figures import STYLES
     from fkl.report.html import TEMPLATES, picture
+    from fkl.runs.metrics import WORDS
     from fkl.study import paper, tables
     from fkl.study.figure import draw, draw_differences
+    from fkl.study.jobs import slug
 
     plan, folder = answer.plan, answer.plan.folder
     frame = tables.errors(answer.judged)
     named = tables.all_tables(answer, frame)
+    apart = as_table(answer.verdicts)
     contents: dict[str, str] = {}
     for name, sheet in named.items():
         contents |= tables.written(sheet, name)
     contents["results.csv"] = frame.to_csv(index=False)  # numbers without units
-    contents["differences.csv"] = as_table(answer.verdicts).to_csv(index=False)
+    contents["differences.csv"] = apart.to_csv(index=False)
     contents["trials.csv"] = tables.trials(plan).to_csv(index=False)
     contents["methods.tex"] = paper.methods_paragraph(answer) + "\n"
     contents["references.bib"] = paper.bibliography(plan)
-    drawn = {style: draw(answer.judged, style) for style in ("screen", "paper")}
-    caption = drawn["paper"][".txt"].decode().strip()
-    contents["paper.tex"] = paper.document(answer, named, {"figure": caption})
+    metrics = {WORDS.get(one.metric, one.metric) for one in answer.judged}
+    label = metrics.pop() if len(metrics) == 1 else "error"
+    costs = {style: draw(frame, label, style) for style in STYLES}
+    pairs = {style: draw_differences(apart, [*frame["method"]], plan.margin, style) for style in STYLES}
+    contents["paper.tex"] = paper.document(answer, named, {"figure": costs["paper"][".txt"].decode().strip()})
     files = [folder / name for name in contents]
     for path, text in zip(files, contents.values(), strict=True):
         write_text(path, text)
-    differences = {style: draw_differences(answer, style) for style in ("screen", "paper")}
     pictures = {}
-    for name, styles in {"error-against-bytes": drawn, "differences": differences}.items():
-        for style, suffix in {"screen": ".png", "paper": ".pdf"}.items():
-            if suffix in styles[style]:
-                files.append(folder / f"{name}{suffix}")
+    for name, drawn in {"error-against-bytes": costs, "differences": pairs}.items():
+        made = {".png": drawn["screen"].get(".png"), ".pdf": drawn["paper"].get(".pdf")}
+        made["-column.pdf"] = drawn["column"].get(".pdf")
+        for ending, content in made.items():
+            if content is not None:
+                files.append(folder / f"{name}{ending}")
                 with whole_file(files[-1]) as stream:
-                    stream.write(styles[style][suffix])
-        if ".png" in styles["screen"]:
+                    stream.write(content)
+        if made[".png"] is not None:
             pictures[name] = picture(folder / f"{name}.png", FIGURES[name])
     html = plan.file.with_suffix(".html")
     words = {
         "answer": answer,
         "plan": plan,
+        "slug": slug,
         "sheets": named,
         "marks": tables.ABOUT_MARKS,
         "stamp": stamp(plan),

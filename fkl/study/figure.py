@@ -1,22 +1,27 @@
-"""The figures of a study: error against the bytes sent, and the difference of each pair of methods."""
+"""The figures of a study, drawn from its tables of numbers: error against the bytes sent, and differences of pairs."""
 
-from collections.abc import Sequence
+import math
+import textwrap
 from typing import Any
 
+import matplotlib
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from scipy.stats import t
 
-from fkl.report.colours import looks_of
-from fkl.report.figures import AT_POINT, Bytes, Plain, baseline, canvas, rendered, share_costs, spread, styled
-from fkl.runs.metrics import WORDS
-from fkl.statistics.verdicts import Verdict
-from fkl.study.answer import Answer
-from fkl.study.results import Judged
-from fkl.study.tables import BASELINES, SENT
+from fkl.report.colours import Look, baseline_colour, looks_of
+from fkl.report.figures import Bytes, Plain, baseline, canvas, rendered, share_costs, styled
+from fkl.screen.units import bytes_of
 
-ACROSS = 2
+ACROSS = 3
 """Panels per row."""
 TALL = 9
 """Number of data sets that, with two lines of text, fill the height of a panel."""
+LONGEST_NAME = 18
+"""Letters per line of the name of a data set."""
+MOST_POINTS = 12
+"""Maximum number of methods in a panel of error against bytes; more have a row each."""
 LEAST = 0.42
 """Part of a panel's height that its text and one data set need."""
 
@@ -32,87 +37,147 @@ class MoreError(Plain):
         return f"{100 * (x - 1):+.3g} %".replace("-", "\N{MINUS SIGN}").replace("+0 %", "0")
 
 
-def draw_differences(answer: Answer, style: str = "paper") -> dict[str, bytes]:
+def draw_differences(frame: pd.DataFrame, methods: list[str], margin: float, style: str = "screen") -> dict[str, bytes]:
     """Percentage by which the first method of each pair has a larger error, with intervals; one panel per pair.
 
-    Returns PNG and PDF, and for a paper the caption, by suffix. Pairs that ranks decide have no point.
+    Parameters
+    ----------
+    frame : DataFrame
+        As in differences.csv. Pairs that ranks decide have no percentage, and no point.
+    methods : list of str
+        All methods of the study, which look the same in its other figure.
+    margin : float
+        Relative difference from which it matters.
+    style : {"screen", "paper", "column"}
+
+    Returns
+    -------
+    dict of str to bytes
+        PNG and PDF, and for a paper the caption, by suffix; empty if there is no pair.
     """
-    names = [*answer.verdicts]
-    pairs = [pair for pair in answer.plan.pairs if any(_of_pair(answer, name, pair) for name in names)]
-    if not pairs:
+    rows = frame.dropna(subset=["percent", "low", "high"]).to_dict("records")
+    if not rows:
         return {}
-    looks = looks_of(dict.fromkeys(method for one in answer.judged for method in one.notes))
+    names, looks = [*dict.fromkeys(one["data set"] for one in rows)], looks_of(methods)
+    pairs = [*dict.fromkeys((one["a"], one["b"]) for one in rows)]
     with styled(style):
         figure, panels = canvas(len(pairs), ACROSS)
         figure.set_figheight(figure.get_figheight() * min(1, max(LEAST, (2 + len(names)) / TALL)))
         for axes, (a, b) in zip(panels, pairs, strict=True):
             look = looks[a]
-            for place, name in enumerate(names):
-                one = _of_pair(answer, name, (a, b))
-                if one is None:
+            for one in rows:
+                if (one["a"], one["b"]) != (a, b):
                     continue
-                ends = np.exp(one.difference.interval(1 - one.level))
-                marked: dict[str, Any] = {"color": look.colour, "fillstyle": look.fill}
+                place = names.index(one["data set"])
+                middle, *ends = (1 + one[key] / 100 for key in ("percent", "low", "high"))
                 axes.plot(ends, [place, place], color=look.colour)
-                axes.plot([np.exp(one.difference.m)], [place], look.marker, **marked)
-            margin = 1 + answer.plan.margin
-            axes.axvspan(1 / margin, margin, color="0.5", alpha=0.25, linewidth=0)
+                axes.plot([middle], [place], look.marker, color=look.colour, fillstyle=look.fill)
+            axes.axvspan(1 / (1 + margin), 1 + margin, color="0.5", alpha=0.25, linewidth=0)
             axes.axvline(1, color="0.5", linestyle="--", linewidth=1)
-            axes.set_yticks(range(len(names)), names)
+            first = axes.get_subplotspec().is_first_col()  # type: ignore[union-attr]
+            axes.set_yticks(range(len(names)), [textwrap.fill(name, LONGEST_NAME) if first else "" for name in names])
             axes.set_ylim(len(names) - 0.5, -0.5)
             axes.set_xscale("log")
+            axes.set_xticks(_few(*axes.get_xlim()))
             axes.xaxis.set_major_formatter(MoreError())
             axes.set_title(f"{a} against {b}")
             axes.set_xlabel(f"error of {a}")
-        level = 100 * (1 - answer.verdicts[names[0]][0].level)
         return rendered(
             figure,
-            f"difference of errors with its {level:g} % interval, not adjusted for the number of pairs; left of 0:"
-            f" the first method is better; band: differences below {100 * answer.plan.margin:g} %",
+            f"difference of errors with its {100 * (1 - rows[0]['level']):g} % interval, not adjusted for the"
+            f" number of pairs; left of 0: the first method is better; band: differences below {100 * margin:g} %",
         )
 
 
-def _of_pair(answer: Answer, dataset: str, pair: tuple[str, str]) -> Verdict | None:
-    """The verdict of a pair on a data set, if it has a mean difference."""
-    found = (one for one in answer.verdicts[dataset] if (one.a, one.b) == pair and not one.difference.failed)
-    return next(found, None)
+def _few(low: float, high: float) -> list[float]:
+    """A few ratios between two, far from each other and from 1, with one digit in percent if possible."""
+    apart = math.log(high / low) / 4
+    ticks = [1.0] if low < 1 < high else []
+    for digits in (1, 2):
+        for x in np.exp(np.linspace(math.log(low), math.log(high), 9)[1:-1]):
+            tick = 1 + float(f"{x - 1:.{digits - 1}e}")
+            if low <= tick <= high and all(abs(math.log(tick / other)) > apart for other in ticks):
+                ticks.append(tick)
+    return sorted(ticks)
 
 
-def draw(judged: Sequence[Judged], style: str = "paper") -> dict[str, bytes]:
-    """PNG and PDF, and for a paper the caption, by suffix.
+def draw(frame: pd.DataFrame, label: str = "error", style: str = "screen") -> dict[str, bytes]:
+    """Error against the bytes sent by all clients, with 95 % intervals over seeds; one panel per data set.
 
-    A method without messages is at the left end, apart from the others.
+    A method without messages is at 0, on an axis that is broken there. More than `MOST_POINTS` methods have a row each,
+    in the order of their bytes. One with failed seeds is left out, because the seeds that ended are not comparable with
+    those of others.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As in results.csv.
+    label : str
+        Label of the error.
+    style : {"screen", "paper", "column"}
+
+    Returns
+    -------
+    dict of str to bytes
+        PNG and PDF, and for a paper the caption, by suffix; empty for rows in a column, which is too narrow.
     """
-    looks = looks_of(dict.fromkeys(method for one in judged for method in one.notes))
+    looks, names = looks_of(frame["method"]), [*frame["data set"].unique()]
+    frame = frame.fillna({"uplink_bytes": 0.0})
+    frame["half"] = t.ppf(0.975, frame["of"] - 1) * frame["sd"] / np.sqrt(frame["of"])
+    ended = frame[frame["failed"] == 0]
+    by_bytes = [*ended.groupby("method")["uplink_bytes"].mean().sort_values(kind="stable").index]
+    if (in_rows := len(by_bytes) > MOST_POINTS) and style == "column":
+        return {}
     with styled(style):
-        figure, panels = canvas(len(judged), ACROSS)
-        for axes, one in zip(panels, judged, strict=True):
-            sent = {method: _sent(one, method) for method in one.methods}
-            least = min((value for value in sent.values() if value > 0), default=1.0)
-            for method in one.methods:
-                errors = one.errors(method)
-                if not np.isfinite(errors).any():
-                    continue
-                look, (mean, ends) = looks[method], spread(errors[np.isfinite(errors)])
-                at = sent[method] or least / 3
-                marked: dict[str, Any] = {"color": look.colour, "fillstyle": look.fill, "gid": AT_POINT}
-                axes.errorbar([at], [mean], ends, fmt=look.marker, label=method, **marked)
-            known = [value for name in BASELINES for method in one.methods if (value := one.mean(method, name)) > 0]
-            if known:
-                baseline(axes, float(known[0]), "mean target", 0)
-            axes.set_xscale("log")
-            axes.set_yscale("log")
-            axes.set_title(one.dataset.name)
-            axes.set_xlabel("sent by all clients" + " (left: nothing)" * (0 in sent.values()))
-            axes.xaxis.set_major_formatter(Bytes())
-            axes.margins(0.12, 0.2)  # for the methods' names
-            if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
-                axes.set_ylabel(WORDS.get(one.metric, one.metric))
-        share_costs(panels)
-        seeds = " or ".join(map(str, sorted({one.seeds for one in judged})))
-        return rendered(figure, f"mean, and from 10 % to 90 % of {seeds} seeds, each with its own search")
+        figure, panels = canvas(len(names), ACROSS)
+        if in_rows:
+            height = 2 * matplotlib.rcParams["font.size"] / 72 * len(by_bytes) / 1.4
+            figure.set_figheight(-(-len(names) // ACROSS) * (0.7 + height))
+        for axes, name in zip(panels, names, strict=True):
+            rows = ended[ended["data set"] == name].to_dict("records")
+            known = frame.loc[(frame["data set"] == name) & (frame["mean_error"] > 0), "mean_error"].head(1)
+            axes.set_title(name)
+            if in_rows:
+                _rows(axes, rows, looks, by_bytes)
+                axes.set_xlabel(label)
+                for value in known:
+                    axes.axvline(value, color=baseline_colour(0), linestyle="--", linewidth=1, label="mean target")
+            else:
+                _points(axes, rows, looks)
+                if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
+                    axes.set_ylabel(label)
+                for value in known:
+                    baseline(axes, value, "mean target", 0)
+        if not in_rows:
+            share_costs(panels, ended["uplink_bytes"])
+        seeds = " or ".join(map(str, sorted(frame["of"].unique())))
+        told = f"mean, and its 95 % interval, of {seeds} seeds, each with its own search"
+        return rendered(figure, told + "; right: sent by all clients" * in_rows)
 
 
-def _sent(one: Judged, method: str) -> float:
-    values = [one.mean(method, column) for column in SENT]
-    return next((value for value in values if not np.isnan(value)), 0.0)
+def _points(axes: Axes, rows: list[dict[str, Any]], looks: dict[str, Look]) -> None:
+    """Errors over bytes, with a legend."""
+    for one in rows:
+        axes.errorbar(one["uplink_bytes"], one["error"], one["half"], label=one["method"], **_marked(looks, one))
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("sent by all clients")
+    axes.xaxis.set_major_formatter(Bytes())
+
+
+def _rows(axes: Axes, rows: list[dict[str, Any]], looks: dict[str, Look], order: list[str]) -> None:
+    """A row per method, from few to many bytes: its name to the left of the first panel, and its bytes to the right."""
+    for one in rows:
+        axes.errorbar(one["error"], order.index(one["method"]), xerr=one["half"], **_marked(looks, one))
+    sent = {one["method"]: bytes_of(one["uplink_bytes"]) for one in rows}
+    first = axes.get_subplotspec().is_first_col()  # type: ignore[union-attr]
+    axes.set_yticks(range(len(order)), order if first else [""] * len(order))
+    axes.set_ylim(len(order) - 0.5, -0.5)
+    axes.set_xscale("log")
+    right = axes.secondary_yaxis("right")
+    right.set_yticks(range(len(order)), [sent.get(name, "failed") for name in order])
+
+
+def _marked(looks: dict[str, Look], row: dict[str, Any]) -> dict[str, Any]:
+    look = looks[row["method"]]
+    return {"color": look.colour, "fillstyle": look.fill, "fmt": look.marker, "capsize": 2}

@@ -1,4 +1,4 @@
-"""How figures look: one look a method, names at ends of lines, ticks, bands, and what a paper's figure must have."""
+"""How figures look: one look a method, ticks, bands, legends, and what a paper's figure must have."""
 
 import io
 import re
@@ -12,15 +12,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from fkl.config.choices import files
 from fkl.config.compose import keys_of
 from fkl.papers import PAPERS, declared, paper_module
-from fkl.report.colours import DARK_BACKGROUND, FAMILIES, ON_DARK, SHADES, look_of, looks_of
+from fkl.report.colours import COLOURS, DARK_BACKGROUND, METHODS, ON_DARK, look_of, looks_of
 from fkl.report.figures import (
     COLUMN_WIDTH,
-    MOST_DIRECT,
     PAGE_WIDTH,
+    STYLES,
     Bytes,
     Plain,
     band,
@@ -28,24 +29,30 @@ from fkl.report.figures import (
     curve,
     plain_ticks,
     rendered,
+    share_costs,
     styled,
 )
+from fkl.study import figure as study_figure
 
 
-def methods() -> Iterator[tuple[str, str]]:
-    """Package and label of each method."""
+def labels() -> Iterator[str]:
+    """Label of each method."""
     for name in files("algo"):
         module, _, kind = str(keys_of("algo", name)["_target_"]).rpartition(".")
-        yield module.split(".")[2], getattr(import_module(module), kind).label
+        yield getattr(import_module(module), kind).label
 
 
-def test_every_method_has_a_look_of_its_own_in_the_hue_of_its_package() -> None:
-    every = [*methods()]
-    for package, label in every:
-        assert label in FAMILIES[package], f"fkl/report/colours.py: add {label} at the end of {package}"
-        assert look_of(label).colour in SHADES[package]
-    looks = {label: look_of(label)[:3] for _, label in every}
-    assert len({*looks.values()}) == len(looks)
+def test_every_method_has_a_look_of_its_own_and_neighbours_differ_in_colour_and_marker() -> None:
+    for label in labels():
+        assert label in METHODS, f"fkl/report/colours.py: add {label} at the end of its kind"
+    looks = [look_of(method) for method in METHODS]
+    assert len({*looks}) == len(looks)
+    assert all(a.colour != b.colour and a.marker != b.marker for a, b in pairwise(looks))
+
+
+def test_the_methods_of_the_first_picture_are_no_shades_of_one_colour() -> None:
+    looks = [look_of(method) for method in ("POF-MKL", "vM-KOFL", "OFMKL-Avg")]
+    assert len({look.colour for look in looks}) == len({look.marker for look in looks}) == 3
 
 
 def test_a_method_looks_the_same_whatever_is_beside_it_and_whatever_keys_it_has() -> None:
@@ -60,10 +67,10 @@ def test_a_method_looks_the_same_whatever_is_beside_it_and_whatever_keys_it_has(
 
 def test_a_users_method_has_a_stable_look() -> None:
     assert look_of("Ours") == look_of("Ours, eta=0.1")
-    assert look_of("Ours").colour in SHADES["others"]
+    assert look_of("Ours").colour in COLOURS
     with styled(dark=True):
         assert matplotlib.rcParams["figure.facecolor"] == DARK_BACKGROUND
-        assert look_of("Ours").colour in ON_DARK["others"]
+        assert look_of("Ours").colour in ON_DARK
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -73,21 +80,72 @@ def test_a_papers_figure_shows_published_values_or_says_what_came_out(paper: str
     assert marked | {*claimed} == {*figures} and not marked & {*claimed}
 
 
-def drawn(count: int) -> Axes:
-    figure, (axes,) = canvas(1)
-    for number in range(count):
-        curve(axes, np.array([1, 2, 3]), np.array([1.0, 2.0, 3.0]) + number, None, f"line {number}", look_of("CTA"))
-    rendered(figure, 3)
-    return axes
+@pytest.mark.drawn
+@pytest.mark.parametrize("style", STYLES)
+def test_a_legend_is_below_the_panels_and_names_each_method_once(style: str) -> None:
+    with styled(style):
+        figure, panels = canvas(4, 3)
+        for axes in panels:
+            for number, method in enumerate(METHODS[:12]):
+                curve(axes, np.array([1, 2, 3]), np.array([1.0, 2.0, 3.0]) + number, None, method, look_of(method))
+            axes.set_xlabel("round")
+        rendered(figure, 3)
+        (legend,) = figure.legends
+        assert [text.get_text() for text in legend.get_texts()] == [*METHODS[:12]]
+        bottom = min(axes.get_tightbbox().y0 for axes in panels)
+        assert legend.get_window_extent().y1 <= bottom + 1 and legend.get_window_extent().y0 >= -1
+
+
+def ticks_apart(axes: Axes) -> bool:
+    """Whether no tick's label touches the next."""
+    low, high = axes.get_xlim()
+    boxes = [text.get_window_extent() for text in axes.get_xticklabels() if low <= text.get_position()[0] <= high]
+    return all(left.x1 <= right.x0 for left, right in pairwise(sorted(boxes, key=lambda box: box.x0)))
 
 
 @pytest.mark.drawn
-def test_few_lines_are_named_at_their_end_and_many_in_a_legend() -> None:
-    few, many = drawn(MOST_DIRECT), drawn(MOST_DIRECT + 1)
-    assert [text.get_text() for text in few.texts] == [f"line {number}" for number in range(MOST_DIRECT)]
-    boxes = sorted((text.get_window_extent() for text in few.texts), key=lambda box: box.y0)
-    assert all(lower.y1 <= upper.y0 + 1 for lower, upper in pairwise(boxes))
-    assert not many.texts and len(many.figure.legends[0].get_texts()) == MOST_DIRECT + 1
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("panels", [1, 3, 6])
+@pytest.mark.parametrize("costs", [(0, 1.67e5, 8.2e6), (0, 900, 4.5e9), (3e3, 8e6)])
+def test_who_sends_nothing_is_at_0_bytes_of_a_broken_axis(style: str, panels: int, costs: tuple[float, ...]) -> None:
+    with styled(style):
+        figure, every = canvas(panels, 3)
+        for axes in every:
+            axes.plot(costs, [1.0] * len(costs), "o")
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter(Bytes())
+        share_costs(every, costs)
+        rendered(figure, 3)
+        figure.canvas.draw()
+    for axes in every:
+        labels = [text.get_text() for text in axes.get_xticklabels()]
+        assert ("0 B" in labels) == (0 in costs) and len(labels) >= 2
+        assert ticks_apart(axes), labels
+
+
+@pytest.mark.drawn
+@pytest.mark.parametrize("style", ["screen", "paper"])
+def test_twenty_methods_have_a_row_each(style: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With their bytes; what failed has no point."""
+    methods = METHODS[:20]
+    frame = pd.DataFrame(
+        [
+            {"data set": name, "method": method, "error": 0.01 * (1 + at), "sd": 0.001, "failed": int(at == 3), "of": 5}
+            | {"uplink_bytes": 1000.0 * at, "mean_error": 0.3}
+            for name in ("energy", "naval")
+            for at, method in enumerate(methods)
+        ]
+    )
+    figures: list[Figure] = []
+    monkeypatch.setattr(study_figure, "rendered", lambda figure, told: figures.append(figure) or rendered(figure, told))
+    assert {".png", ".pdf"} <= {*study_figure.draw(frame, style=style)} and not study_figure.draw(frame, style="column")
+    left, right = figures[0].axes
+    shown = [text.get_text() for text in left.get_yticklabels()]
+    assert shown == [method for method in methods if method != methods[3]]
+    boxes = [text.get_window_extent() for text in left.get_yticklabels()]
+    assert all(upper.y0 >= lower.y1 - 1 for upper, lower in pairwise(boxes))
+    assert [text.get_text() for text in right.child_axes[0].get_yticklabels()][:2] == ["0 B", "1.00 kB"]
+    assert ticks_apart(left) and ticks_apart(right)
 
 
 def test_a_band_goes_from_quantile_to_quantile() -> None:
@@ -128,7 +186,7 @@ def test_a_papers_style_has_its_width_its_letters_and_a_caption_beside(panels: i
     assert {text.get_fontsize() for axes in every for text in (axes.xaxis.label, *axes.get_xticklabels())} == {8}
     assert made[".txt"].decode() == "Error over round: wave_farm. Mean, and from 10 % to 90 % of 3 replicates.\n"
     assert [axes.get_title() for axes in every] == ([""] if panels == 1 else ["wave farm"] * panels)
-    assert not figure.legends
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["CTA"]
     assert matplotlib.image.imread(io.BytesIO(made[".png"])).std() > 0.01
     kinds = re.findall(rb"/Subtype /(\w+)", made[".pdf"])
     assert b"Type3" not in kinds and b"CIDFontType2" in kinds

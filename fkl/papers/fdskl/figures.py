@@ -17,8 +17,8 @@ from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, SHARE, Key, samples
 from fkl.papers.fdskl.errors import refusal
 from fkl.papers.our_runs import require_found
 from fkl.papers.panels import dataset_panels
-from fkl.report.colours import look_of
-from fkl.report.figures import COLOURS, HIGH, LOW, NAMED, canvas, curve, spread, spread_over
+from fkl.report.colours import colour_of, look_of
+from fkl.report.figures import HIGH, LOW, canvas, curve, spread, spread_over
 from fkl.runs.finished_runs import FinishedRun
 
 COLUMNS, BOXES_ACROSS = 4, 3
@@ -131,7 +131,7 @@ def boxes(by_key: dict[Key, FinishedRun]) -> Drawn:
                 box.set(facecolor=colour, alpha=0.4)
             for line in drawn["medians"]:
                 line.set(color=matplotlib.rcParams["text.color"])
-            axes.plot(values, [place] * len(values), "o", color=colour, markersize=3, label=system, gid=NAMED)
+            axes.plot(values, [place] * len(values), "o", color=colour, markersize=3)
         words = [f"{system}: {samples(run):,}" for system, run in runs.items()]
         axes.set_yticks(range(len(runs)), words)
         axes.invert_yaxis()
@@ -168,7 +168,7 @@ def _sum_curve(axes: Axes, structure: str, workers: Sequence[int], seconds: list
         marker="os^"[number],
         markersize=size,
         fillstyle="none" if structure == "ring" else "full",
-        color=COLOURS[number],
+        color=colour_of(number),
         label=structure,
     )
     axes.set_xscale("log", base=2)

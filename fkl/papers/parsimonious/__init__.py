@@ -12,8 +12,8 @@ from fkl.config.experiments import readings_tried
 from fkl.data.ellipses import Ellipses, labels
 from fkl.papers.cells import Answer, Cell, answered, published
 from fkl.papers.our_runs import Found, find, require_found
-from fkl.report.colours import look_of
-from fkl.report.figures import COLOURS, canvas, crosses, spread_over, sweep
+from fkl.report.colours import colour_of, look_of
+from fkl.report.figures import canvas, crosses, spread_over, sweep
 from fkl.runs.finished_runs import FinishedRun
 from fkl.statistics.intervals import student_interval
 
@@ -292,12 +292,12 @@ def _space() -> Figure:
     low, high = data.subspaces()
     side = np.stack(np.meshgrid(*np.linspace(low.min(axis=0), high.max(axis=0), 400).T, indexing="ij"), axis=-1)
     inside = labels(side.reshape(-1, 2)).reshape(side.shape[:2]) > 0
-    axes.contour(side[..., 0], side[..., 1], inside, levels=[0.5], colors=[COLOURS[6]])
-    axes.plot([], [], color=COLOURS[6], label="border of class 1, which is inside")
+    axes.contour(side[..., 0], side[..., 1], inside, levels=[0.5], colors=[colour_of(6)])
+    axes.plot([], [], color=colour_of(6), label="border of class 1, which is inside")
     for number, (corner, opposite) in enumerate(zip(low, high, strict=True)):
         x, y = [corner[0], opposite[0], opposite[0], corner[0]], [corner[1], corner[1], opposite[1], opposite[1]]
         label = "an agent's subspace; where it is darker it belongs to several" if number == 0 else None
-        axes.fill(x, y, color=COLOURS[number % 2], alpha=0.3, linewidth=0, label=label)
+        axes.fill(x, y, color=colour_of(number), alpha=0.3, linewidth=0, label=label)
     axes.set_xlabel("x₁")
     axes.set_ylabel("x₂")
     axes.set_aspect("equal")

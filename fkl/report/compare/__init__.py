@@ -140,7 +140,7 @@ class Comparison:
         ----------
         dark : bool
             On a dark background, as for slides.
-        style : {"screen", "paper"}
+        style : {"screen", "paper", "column"}
             For a paper: in its width, 8 pt, each with its caption in a .txt file.
         """
         from fkl.report.compare.figures import draw
@@ -170,7 +170,7 @@ class Comparison:
             .png and .pdf.
         dark : bool
             Figures on a dark background.
-        style : {"screen", "paper"}
+        style : {"screen", "paper", "column"}
             Style of figures.
         """
         folder = Path(folder)
@@ -320,7 +320,7 @@ def command(
         Figures on a dark background.
     format : str
         Format of the printed table, see `fkl.screen.sheet.FORMATS`.
-    style : {"screen", "paper"}
+    style : {"screen", "paper", "column"}
         Style of figures.
     rounds : str or Path, optional
         File for the rounds of all runs, see the function of this name.

@@ -17,15 +17,13 @@ from fkl.report.compare import pairs
 from fkl.report.compare.cells import Cell, Cells
 from fkl.report.compare.courses import pareto_front, traffic
 from fkl.report.compare.pivot import Pivot
-from fkl.report.figures import IN_LEGEND, SPREAD, Bytes, baseline, canvas, over, rendered, share_costs, spread, styled
+from fkl.report.figures import Bytes, baseline, canvas, curve, rendered, share_costs, styled
 from fkl.report.process_pool import in_forks
 from fkl.runs.metrics import WORDS
-from fkl.statistics.intervals import CONFIDENCE
+from fkl.statistics.intervals import CONFIDENCE, half_width
 
 MOST_METHODS, MOST_PANELS, ACROSS = 12, 6, 3
 """Maximum number of methods and data sets in a figure, and of panels in a row."""
-FEW = 100
-"""Bytes below which an axis is linear, to also show methods without messages."""
 AXES = {
     "rounds": "round",
     "scalars": "scalars sent so far, per client",
@@ -49,7 +47,7 @@ def draw(
     pivot, cells, ranks, course : see `fkl.report.compare.Comparison`
     dark : bool
         On a dark background, as for slides.
-    style : {"screen", "paper"}
+    style : {"screen", "paper", "column"}
     """
     with styled(style, dark):
         drawn = in_forks(_figures(pivot, cells, ranks, course))
@@ -61,7 +59,7 @@ def _front(axes: Axes, cost: NDArray[np.float64], error: NDArray[np.float64]) ->
     on_front = pareto_front(cost, error)
     stairs = sorted(zip([*cost[on_front], cost.max()], [*error[on_front], error.min()], strict=True))
     x, y = zip(*stairs, strict=True)
-    axes.step(x, y, where="post", color="0.6", alpha=0.5, linewidth=4, zorder=0, label="Pareto front", gid=IN_LEGEND)
+    axes.step(x, y, where="post", color="0.6", alpha=0.5, linewidth=4, zorder=0, label="Pareto front")
 
 
 def _figures(
@@ -70,7 +68,7 @@ def _figures(
     """Functions that draw each figure."""
     looks = looks_of(pivot.methods[i] for i in pivot.best_first[:MOST_METHODS])
     shown = [cell for cell in pivot.values if cell.method in looks]
-    told = SPREAD.replace("{} replicates", pivot.over) if pivot.several else pivot.over
+    told = f"mean, and its {100 * CONFIDENCE:g} % interval over {pivot.over}" if pivot.several else pivot.over
     if len(looks) < len(pivot.methods):
         told += f"; the {len(looks)} best of {len(pivot.methods)} methods"
     datasets = pivot.datasets[:MOST_PANELS]
@@ -96,7 +94,8 @@ def _panels(
     drawn = [panel(axes, dataset) for axes, dataset in zip(panels, datasets, strict=True)]
     if not any(drawn):
         return None
-    share_costs(panels)
+    costs = [cost for axes in panels for cost in getattr(axes, "costs", ())]
+    share_costs(panels, costs)
     for number, (axes, dataset) in enumerate(zip(panels, datasets, strict=True)):
         axes.set_title(dataset)
         axes.set_xlabel(words + (EVENLY if getattr(axes, "evenly", False) else ""))
@@ -137,7 +136,9 @@ def _curves(
         x = by_round[name].mean().to_numpy(float)
         if len(x) < 2:
             continue
-        over(axes, by_round["metric"], _named(pivot, method), look, x)
+        mean, half = (by_round["metric"].agg(of).to_numpy(float) for of in ("mean", half_width))
+        ends = (mean - half, mean + half) if np.isfinite(half).any() else None
+        curve(axes, x, mean, ends, _named(pivot, method), look)
         drawn, positive = True, positive and bool((course["metric"] > 0).all())
         if name == "seconds" and course["evenly"].any():
             axes.evenly = True  # type: ignore[attr-defined]
@@ -152,7 +153,7 @@ def _curves(
 
 def _points(pivot: Pivot, cells: Cells, looks: dict[str, Look], axes: Axes, dataset: str) -> bool:
     """One point per method, and the front; False if no method sends anything."""
-    found: dict[str, tuple[float, float, NDArray[np.float64]]] = {}
+    found: dict[str, tuple[float, float, float]] = {}
     for method in looks:
         runs = cells.finished(Cell(method, dataset))
         if not runs or not all(traffic([*run.summary], "bytes") for run in runs):
@@ -162,23 +163,21 @@ def _points(pivot: Pivot, cells: Cells, looks: dict[str, Look], axes: Axes, data
         ]
         judged = pivot.judged[Cell(method, dataset)]
         if len(values := judged[np.isfinite(judged)]):
-            found[method] = float(np.mean(share)), *spread(values)
+            found[method] = float(np.mean(share)), float(values.mean()), half_width(values)
     if not any(cost for cost, _, _ in found.values()):
         return False
     cost, error = np.array([of[0] for of in found.values()]), np.array([of[1] for of in found.values()])
-    for method, (x, y, ends) in found.items():
+    for method, (x, y, half) in found.items():
         look = looks[method]
         drawn: dict[str, Any] = {"color": look.colour, "fillstyle": look.fill, "label": _named(pivot, method)}
-        axes.errorbar(x, y, ends, fmt=look.marker, capsize=2, **drawn)
+        axes.errorbar(x, y, half, fmt=look.marker, capsize=2, **drawn)
     _baselines(pivot, axes, dataset)
     if not pivot.larger_is_better:
         _front(axes, cost, error)
     if (error > 0).all():
         axes.set_yscale("log")
-    if (cost > 0).all():
-        axes.set_xscale("log")
-    else:
-        axes.set_xscale("symlog", linthresh=FEW)
+    axes.costs = cost  # type: ignore[attr-defined]
+    axes.set_xscale("log")
     axes.xaxis.set_major_formatter(Bytes())
     return True
 
