@@ -34,7 +34,9 @@ class MoreError(Plain):
 
     def __call__(self, x: float, pos: int | None = None) -> str:
         """One tick."""
-        return f"{100 * (x - 1):+.3g} %".replace("-", "\N{MINUS SIGN}").replace("+0 %", "0")
+        percent = 100 * (x - 1)
+        words = f"{percent:+,.0f} %" if percent >= 1000 else f"{percent:+.3g} %"
+        return words.replace("-", "\N{MINUS SIGN}").replace("+0 %", "0")
 
 
 def draw_differences(frame: pd.DataFrame, methods: list[str], margin: float, style: str = "screen") -> dict[str, bytes]:
