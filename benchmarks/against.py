@@ -90,7 +90,8 @@ def _export(commit: str, folder: Path) -> None:
     name = _git("rev-parse", "--verify", "--end-of-options", f"{commit}^{{commit}}", commit=commit).decode().strip()
     packed = _git("archive", "--format=tar", name, commit=commit)
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
+        archive.extractall(folder)
 
 
 def _git(*words: str, commit: str) -> bytes:

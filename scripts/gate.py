@@ -71,7 +71,8 @@ def laid_out(name: str) -> Iterator[Tree]:
                 ["git", "archive", commit, *SOURCES], cwd=REPOSITORY, check=True, capture_output=True
             )
             with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as files:
-                files.extractall(folder, filter="data")
+                files.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
+                files.extractall(folder)
         joined = hashlib.sha256()
         for file in sorted(file for part in SOURCES for file in (folder / part).rglob("*")):
             if file.suffix in (".py", ".yaml"):

@@ -4,6 +4,7 @@ import gzip
 import importlib.util
 import io
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -71,10 +72,12 @@ def _npz(header: str) -> bytes:
     return stream.getvalue()
 
 
-def _npz_with(old: bytes, new: bytes, name: str = "npz") -> bytes:
-    """A valid npz with other bytes in all of these places."""
-    valid: bytes = fuzz.TARGETS[name].seeds()[0]
-    return valid.replace(old, new)
+def _npz_with(place: int, value: int, name: str = "npz") -> bytes:
+    """A valid npz with another byte in each entry of its directory, at this place in the entry."""
+    made = bytearray(fuzz.TARGETS[name].seeds()[0])
+    for entry in re.finditer(b"PK\1\2", bytes(made)):
+        made[entry.start() + place] = value
+    return bytes(made)
 
 
 def _array(shape: str, dtype: str = "<f8") -> bytes:
@@ -82,8 +85,8 @@ def _array(shape: str, dtype: str = "<f8") -> bytes:
 
 
 FOUND = {
-    "an encrypted array": ("npz", lambda: _npz_with(b"PK\1\2\x2d\3\x2d\0\0\0", b"PK\1\2\x2d\3\x2d\0\1\0")),
-    "an array of another zip": ("memory", lambda: _npz_with(b"PK\1\2\x2d\3\x2d", b"PK\1\2\x2d\3\xff", "memory")),
+    "an encrypted array": ("npz", lambda: _npz_with(8, 1)),
+    "an array of another zip": ("memory", lambda: _npz_with(6, 255, "memory")),
     "a place before the file": ("model", lambda: fuzz.TARGETS["model"].seeds()[0][20:]),
     **{
         f"{what} of {name}": (name, lambda content=content: content)

@@ -338,7 +338,7 @@ def test_all_text_has_the_contrast_that_wcag_asks_for(scheme: str) -> None:
 def test_the_browser_finds_no_fault(browser: Any, outputs: Path, single: Path) -> None:
     """No broken image, no error, no request elsewhere, nothing wider than the screen, no faint text."""
     for file in (outputs / "report.html", outputs / "report" / "runs.html", single):
-        require_whole(browser, file, outputs / "report")
+        require_whole(browser, file, outputs)
 
 
 def test_a_phone_shows_papers_and_runs_whole(browser: Any, outputs: Path) -> None:

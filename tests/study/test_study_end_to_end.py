@@ -84,7 +84,7 @@ def test_all_is_there_and_the_answer_comes_first(done: Plan) -> None:
 
 def test_its_page_is_whole_in_a_browser(browser: Any, done: Plan) -> None:
     page = done.file.with_suffix(".html")
-    require_whole(browser, page)
+    require_whole(browser, page, page.with_suffix(""))
     with opened(browser, page, PHONE) as tab:
         assert any("scroll" in name for name in require_keyboard(tab)), "wide tables are scrolled by keyboard"
         require_black_on_white(tab)

@@ -131,7 +131,7 @@ def boxes(by_key: dict[Key, FinishedRun]) -> Drawn:
                 box.set(facecolor=colour, alpha=0.4)
             for line in drawn["medians"]:
                 line.set(color=matplotlib.rcParams["text.color"])
-            axes.plot(values, [place] * len(values), "o", color=colour, markersize=3)
+            axes.plot(values, [place] * len(values), "o", color=colour, markersize=3, label=system)
         words = [f"{system}: {samples(run):,}" for system, run in runs.items()]
         axes.set_yticks(range(len(runs)), words)
         axes.invert_yaxis()
