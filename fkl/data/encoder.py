@@ -84,7 +84,7 @@ class Reading:
 
     @classmethod
     def of_plain(cls, told: Mapping[str, Any]) -> Self:
-        """What `as_plain` made, also after JSON."""
+        """Make the reading again from the keys that `as_plain` returned, also after JSON."""
         return cls(**told)
 
     def is_hole(self, cell: str) -> bool:
@@ -117,7 +117,7 @@ class Reading:
         return _float(cell)
 
     def hint(self, cell: str) -> str:
-        """What would make a number of a cell, or nothing."""
+        """Advice on the key with which a cell would be a number; empty if there is none."""
         read: dict[float, str] = {}
         for decimal in (self.decimal, *DECIMALS):
             for thousands in (self.thousands, None, *THOUSANDS):

@@ -22,7 +22,7 @@ from fkl.statistics.equivalence import AGREES, CANNOT_TELL, DIFFERS, Equivalence
 from fkl.statistics.intervals import half_width
 
 KEY = ["dataset", "algorithm", "setting", "metric"]
-"""What identifies a cell of a table."""
+"""Columns whose values together identify a cell of a table."""
 COLUMNS = [*KEY, "unit", "published", "ours", "spread", "n"]
 COLUMNS += ["difference_percent", "verdict", "within_percent", "why", "reading", "switch", "rounding"]
 COLUMNS += ["of", "published_n", "follows_from", "published_spread"]
@@ -240,7 +240,7 @@ class Cell:
 
     @property
     def claim(self) -> tuple[str, ...]:
-        """What the points of a curve share; a printed number is alone."""
+        """The key of a curve, the same for all its points; that of a printed number is its own."""
         return self.table, self.dataset, self.algorithm, self.metric, self.curve, "" if self.curve else self.setting
 
     @property

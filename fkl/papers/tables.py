@@ -225,7 +225,7 @@ def _counted(evidence: Evidence, number: str) -> list[Cell]:
 
 
 def _legend(evidence: Evidence, number: str) -> Iterator[str]:
-    """What the sheets show, and the meanings of their marks."""
+    """Sentences of a caption: which numbers are printed and which are ours, and the meaning of each mark."""
     ran = [cell for cell in evidence.judged(number) if cell.shown is not None]
     if ran:
         marks = dict.fromkeys(cell.mark for cell in ran if cell.mark not in (None, TIME))

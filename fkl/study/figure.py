@@ -8,7 +8,6 @@ import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from scipy.stats import t
 
 from fkl.report.colours import Look, baseline_colour, looks_of
 from fkl.report.figures import Bytes, Plain, baseline, canvas, rendered, share_costs, styled
@@ -125,7 +124,6 @@ def draw(frame: pd.DataFrame, label: str = "error", style: str = "screen") -> di
     """
     looks, names = looks_of(frame["method"]), [*frame["data set"].unique()]
     frame = frame.fillna({"uplink_bytes": 0.0})
-    frame["half"] = t.ppf(0.975, frame["of"] - 1) * frame["sd"] / np.sqrt(frame["of"])
     ended = frame[frame["failed"] == 0]
     by_bytes = [*ended.groupby("method")["uplink_bytes"].mean().sort_values(kind="stable").index]
     if (in_rows := len(by_bytes) > MOST_POINTS) and style == "column":
@@ -136,11 +134,12 @@ def draw(frame: pd.DataFrame, label: str = "error", style: str = "screen") -> di
             height = 2 * matplotlib.rcParams["font.size"] / 72 * len(by_bytes) / 1.4
             figure.set_figheight(-(-len(names) // ACROSS) * (0.7 + height))
         for axes, name in zip(panels, names, strict=True):
-            rows = ended[ended["data set"] == name].to_dict("records")
-            known = frame.loc[(frame["data set"] == name) & (frame["mean_error"] > 0), "mean_error"].head(1)
+            same = frame[frame["data set"] == name]
+            rows = same[same["failed"] == 0].to_dict("records")
+            known = same.loc[same["mean_error"] > 0, "mean_error"].head(1)
             axes.set_title(name)
             if in_rows:
-                _rows(axes, rows, looks, by_bytes)
+                _rows(axes, rows, looks, by_bytes, {*same["method"]})
                 axes.set_xlabel(label)
                 for value in known:
                     axes.axvline(value, color=baseline_colour(0), linestyle="--", linewidth=1, label="mean target")
@@ -167,8 +166,11 @@ def _points(axes: Axes, rows: list[dict[str, Any]], looks: dict[str, Look]) -> N
     axes.xaxis.set_major_formatter(Bytes())
 
 
-def _rows(axes: Axes, rows: list[dict[str, Any]], looks: dict[str, Look], order: list[str]) -> None:
-    """A row per method, from few to many bytes: its name to the left of the first panel, and its bytes to the right."""
+def _rows(axes: Axes, rows: list[dict[str, Any]], looks: dict[str, Look], order: list[str], judged: set[str]) -> None:
+    """A row per method, from few to many bytes: its name to the left of the first panel, and its bytes to the right.
+
+    A method that was judged and has no row failed; the place of one that was not judged is empty.
+    """
     for one in rows:
         axes.errorbar(one["error"], order.index(one["method"]), xerr=one["half"], **_marked(looks, one))
     sent = {one["method"]: bytes_of(one["uplink_bytes"]) for one in rows}
@@ -177,7 +179,7 @@ def _rows(axes: Axes, rows: list[dict[str, Any]], looks: dict[str, Look], order:
     axes.set_ylim(len(order) - 0.5, -0.5)
     axes.set_xscale("log")
     right = axes.secondary_yaxis("right")
-    right.set_yticks(range(len(order)), [sent.get(name, "failed") for name in order])
+    right.set_yticks(range(len(order)), [sent.get(name, "failed" if name in judged else "") for name in order])
 
 
 def _marked(looks: dict[str, Look], row: dict[str, Any]) -> dict[str, Any]:

@@ -130,7 +130,14 @@ def test_twenty_methods_have_a_row_each(style: str, monkeypatch: pytest.MonkeyPa
     methods = METHODS[:20]
     frame = pd.DataFrame(
         [
-            {"data set": name, "method": method, "error": 0.01 * (1 + at), "sd": 0.001, "failed": int(at == 3), "of": 5}
+            {
+                "data set": name,
+                "method": method,
+                "error": 0.01 * (1 + at),
+                "half": 0.001,
+                "failed": int(at == 3),
+                "of": 5,
+            }
             | {"uplink_bytes": 1000.0 * at, "mean_error": 0.3}
             for name in ("energy", "naval")
             for at, method in enumerate(methods)

@@ -108,7 +108,7 @@ class Comparison:
 
     @property
     def about_verdicts(self) -> str:
-        """What the verdicts are of, in a sentence."""
+        """A sentence on how the verdicts were reached: the test, its replicates, and what these vary."""
         of = f"Student's t of log ratios over {self.pivot.over}"
         one = [name for name, unit in self.pivot.units.items() if unit.one_split]
         where = f" ({', '.join(one)})" * (len(one) < len(self.pivot.units))
