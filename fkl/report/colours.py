@@ -1,5 +1,6 @@
 """Look of each method in all figures: its position in one list decides colour, marker and dashes."""
 
+import re
 import zlib
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -92,6 +93,6 @@ def is_dark() -> bool:
 
 
 def _registered(method: str) -> str:
-    """The longest known name at the beginning of a method's name; if there is none, its own up to a comma."""
+    """The longest known name at the beginning of a method's name; if there is none, its own up to its keys."""
     known = [name for name in METHODS if method == name or method.startswith((f"{name},", f"{name} ("))]
-    return max(known, key=len, default=method.partition(", ")[0])
+    return max(known, key=len, default=re.split(r", | \(", method)[0])

@@ -55,7 +55,7 @@ def test_a_label_is_short() -> None:
     classes = [{"kernels._target_": "a.Rbf", "kernels.D": 1}, {"kernels._target_": "a.Poly", "kernels.degree": 2}]
     assert [key_values(config, varying(classes)) for config in classes] == ["Rbf", "Poly"]
     alike = [{"algo.D": 1, "kernels.D": 1}, {"algo.D": 2, "kernels.D": 2}]
-    assert key_values(alike[0], varying(alike)) == "algo.D=1, kernels.D=1"
+    assert key_values(alike[0], varying(alike)) == "algo.D=1 kernels.D=1"
 
 
 def test_rows_are_methods_and_columns_data(runs: Callable, fkl: Callable) -> None:
@@ -67,22 +67,22 @@ def test_rows_are_methods_and_columns_data(runs: Callable, fkl: Callable) -> Non
     runs("Raker", "air", [0.8, 0.8], algo__eta=0.1)
     runs("Raker", "naval", [0.1, 0.2], algo__eta=0.5)
     made = compare()
-    assert made.pivot.methods == ["POF-MKL", "POF-MKL, M=25", "Raker"]
+    assert made.pivot.methods == ["POF-MKL", "POF-MKL (M=25)", "Raker"]
     assert made.pivot.datasets == ["air", "naval"]
     assert made.pivot.means[0] == pytest.approx([0.6, 0.3])
     assert made.cells.notes == ["Raker is not set alike on all data: eta=0.1 on air; eta=0.5 on naval."]
     assert len(made.frame) == 14 * 5
-    first = made.frame[(made.frame["metric"] == "mse") & (made.frame["method"] == "POF-MKL, M=25")]
+    first = made.frame[(made.frame["metric"] == "mse") & (made.frame["method"] == "POF-MKL (M=25)")]
     assert first[["algo.M", "algo.eta", "seed", "replicate", "value"]].to_numpy().tolist()[0] == [25, 0.1, 0, 0, 0.9]
     by = compare(by=["algo.M"]).pivot
-    assert by.methods == ["POF-MKL", "Raker"] and "air, M=25" in by.datasets
+    assert by.methods == ["POF-MKL", "Raker"] and "air (M=25)" in by.datasets
 
 
 def test_columns_are_told_apart_by_what_differs_of_their_data(runs: Callable, fkl: Callable) -> None:
     runs("Raker", "air", [0.5])
     runs("Raker", "air", [0.6], partition__clients=9)
     made = compare()
-    assert made.pivot.datasets == ["air, clients=4", "air, clients=9"]
+    assert made.pivot.datasets == ["air (clients=4)", "air (clients=9)"]
     assert made.pivot.methods == ["Raker"]
     assert made.ranks.empty and made.tests.empty
 
@@ -184,10 +184,10 @@ def test_a_run_that_may_not_be_read_is_left_out_and_named(
 def pivot(tmp_path_factory: pytest.TempPathFactory) -> Pivot:
     """Numbers whose form is easily said."""
     index = pd.MultiIndex.from_product([[0], range(2)], names=["seed", "replicate"])
-    means = {("A, eta_x=1", "air"): 0.01542, ("B", "air"): 0.03, ("C", "air"): 0.2, ("B", "sea"): 5e6}
+    means = {("A (eta_x=1)", "air"): 0.01542, ("B", "air"): 0.03, ("C", "air"): 0.2, ("B", "sea"): 5e6}
     values = {Cell(*names): pd.Series([mean * 0.999, mean * 1.001], index) for names, mean in means.items()}
     baselines = {Cell("the mean", "air"): pd.Series([0.03, 0.03], index)}
-    return Pivot("mse", values, ["A, eta_x=1", "B", "C"], ["air", "sea"], baselines=baselines)
+    return Pivot("mse", values, ["A (eta_x=1)", "B", "C"], ["air", "sea"], baselines=baselines)
 
 
 def test_the_best_stands_out_in_every_language(pivot: Pivot) -> None:
@@ -200,7 +200,7 @@ def test_the_best_stands_out_in_every_language(pivot: Pivot) -> None:
     assert "**15.42** ± 0.20" in pivot.sheet().markdown and "<ins>30.00</ins>" in pivot.sheet().markdown
     assert shown(pivot, 1).splitlines()[4] == "... and 2 methods more"
     frame = pivot.frame().set_index(["method", "dataset"])
-    assert frame.loc[("A, eta_x=1", "air"), ["place", "n"]].tolist() == [1, 2]
+    assert frame.loc[("A (eta_x=1)", "air"), ["place", "n"]].tolist() == [1, 2]
     assert len(frame) == 5 and frame.loc[("the mean", "air"), "kind"] == "baseline"
 
 
@@ -261,13 +261,13 @@ def test_only_replicates_that_all_methods_share_count(runs: Callable, fkl: Calla
     runs("POF-MKL", "air", [0.1, 0.2, 0.3, 0.4, 0.5], algo__M=25)
     runs("POF-MKL", "air", [0.09, 0.19, 0.29, 0.39, 0.49, 0.9, 0.9, 0.9, 0.9, 0.9], algo__M=1)
     made = compare()
-    assert made.pivot.methods[made.pivot.best_first[0]] == "POF-MKL, M=1"
+    assert made.pivot.methods[made.pivot.best_first[0]] == "POF-MKL (M=1)"
     assert made.pivot.means[:, 0].tolist() == pytest.approx([0.29, 0.3])
     text = shown(made)
     assert "over 5 shared replicates" in text
-    assert "air: only 5 of 10 replicates count, those that all methods share; POF-MKL, M=25 has no more." in text
-    assert made.verdicts == ["On air, POF-MKL, M=1 is best; better than POF-MKL, M=25 by 4.8 % [0.4, 9.4]."]
-    assert made.frame.groupby("method")["shared"].mean().to_dict() == {"POF-MKL, M=1": 0.5, "POF-MKL, M=25": 1.0}
+    assert "air: only 5 of 10 replicates count, those that all methods share; POF-MKL (M=25) has no more." in text
+    assert made.verdicts == ["On air, POF-MKL (M=1) is best; better than POF-MKL (M=25) by 4.8 % [0.4, 9.4]."]
+    assert made.frame.groupby("method")["shared"].mean().to_dict() == {"POF-MKL (M=1)": 0.5, "POF-MKL (M=25)": 1.0}
     assert set(made.tests["verdict"]) == {"better"}
 
 
@@ -303,17 +303,17 @@ def test_diverged_runs_stay_in_the_table(runs: Callable, fkl: Callable) -> None:
     text = shown(made.pivot).splitlines()
     assert text[2].startswith("Raker") and "*0.3250*" in text[2]
     assert text[3].split("  ")[-1].strip() == "2 of 6 diverged" and text[3].startswith("POF-MKL")
-    assert text[4].split() == ["RBF-1,", "eta=9", "6", "of", "6", "diverged"]
+    assert text[4].split() == ["RBF-1", "(eta=9)", "6", "of", "6", "diverged"]
     assert "8 of 18 runs diverged." in made.conclusions
     frame = made.pivot.frame().set_index("method")
     assert frame.loc["POF-MKL", "diverged"] == 2 and np.isnan(frame.loc["POF-MKL", "mean"])
     failed = [
         f"no verdict against {name} of 6 seeds"
-        for name in ("POF-MKL, which failed in 2", "RBF-1, eta=9, which failed in 6")
+        for name in ("POF-MKL, which failed in 2", "RBF-1 (eta=9), which failed in 6")
     ]
     assert made.verdicts == [f"On air, Raker is best; {'; '.join(failed)}."]
     assert "by signed ranks where a run diverged" in made.about_verdicts
-    assert made.frame.groupby("method")["diverged"].any().to_dict()["RBF-1, eta=9"]
+    assert made.frame.groupby("method")["diverged"].any().to_dict()["RBF-1 (eta=9)"]
     assert "6 of 6 diverged" in made.pivot.sheet().latex() and "6 of 6 diverged" in made.pivot.sheet().html
     assert fkl("compare").code == 0
 
@@ -357,10 +357,10 @@ def test_a_key_that_was_set_by_hand_stays_in_the_name(runs: Callable, fkl: Calla
         keys = {"algo__M": 5} if algorithm == "POF-MKL" else {}
         runs(algorithm, "air", [0.1, 0.2], words=words, algo__eta=1.2, **keys)
     made = compare()
-    assert made.pivot.methods == ["POF-MKL, M=5", "Raker"]
+    assert made.pivot.methods == ["POF-MKL (M=5)", "Raker"]
     assert "Set in all runs: algo.eta=1.2, kernels.D=8." in made.pivot.caption
     runs("RBF-1", "air", [0.3, 0.4], words=["kernels.D=8"])
-    assert compare().pivot.methods == ["POF-MKL, eta=1.2, M=5", "RBF-1", "Raker, eta=1.2"]
+    assert compare().pivot.methods == ["POF-MKL (eta=1.2 M=5)", "RBF-1", "Raker (eta=1.2)"]
 
 
 def test_seeds_are_the_unit_where_there_are_several(runs: Callable, fkl: Callable) -> None:

@@ -41,7 +41,7 @@ def test_rows_are_those_of_the_files(made: list[fkl.Result]) -> None:
         others = rows.drop(columns=[*run.rounds, "run", "method", "dataset", "algorithm", "seed"])
         assert others[[*(name for name in others if not name.startswith("algo."))]].isna().all().all()
     assert {*frame["algo.eta"].dropna()} == {0.25, 0.5} and {*frame["dataset"]} == {"diabetes"}
-    assert {*frame["method"]} == {"OFMKL-Avg, eta=0.25", "OFMKL-Avg, eta=0.5", "One-shot ridge, lam=0.1"}
+    assert {*frame["method"]} == {"OFMKL-Avg (eta=0.25)", "OFMKL-Avg (eta=0.5)", "One-shot ridge (lam=0.1)"}
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -66,7 +66,7 @@ def test_a_method_looks_the_same_whatever_is_beside_it_and_whatever_keys_it_has(
 
 
 def test_a_users_method_has_a_stable_look() -> None:
-    assert look_of("Ours") == look_of("Ours, eta=0.1")
+    assert look_of("Ours") == look_of("Ours (eta=0.1)")
     assert look_of("Ours").colour in COLOURS
     with styled(dark=True):
         assert matplotlib.rcParams["figure.facecolor"] == DARK_BACKGROUND

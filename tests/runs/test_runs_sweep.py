@@ -165,7 +165,7 @@ def test_a_sweep_shows_what_diverged(fkl, tmp_path):
     closing = answer.out[answer.out.index("\nmse ") :].splitlines()
     assert answer.code == 2
     assert "4 runs: 2 finished, 2 diverged" in closing
-    assert [line.split("  ")[0] for line in closing if "eta=" in line] == ["vM-KOFL, eta=0.1", "vM-KOFL, eta=1e+30"]
+    assert [line.split("  ")[0] for line in closing if "eta=" in line] == ["vM-KOFL (eta=0.1)", "vM-KOFL (eta=1e+30)"]
     assert next(line for line in closing if "eta=1e+30" in line).endswith("2 of 2 diverged")
     assert "2 of 4 runs diverged." in closing
     [told] = [line for line in answer.err.splitlines() if line.startswith("warning: ")]

@@ -242,7 +242,9 @@ def _only(config: Flat, data: bool, by: Sequence[str]) -> Flat:
 
 
 def _label(name: str, config: Flat, keys: Sequence[str]) -> str:
-    return ", ".join(word for word in (name, key_values(config, keys)) if word)
+    """``POF-MKL (eta=1 M=5)``, without commas: names stand in lists with commas."""
+    words = key_values(config, keys)
+    return f"{name} ({words})" if words else name
 
 
 def _by_pair(runs: Sequence[EndedRun], values: Sequence[NDArray[np.float64]]) -> "pd.Series[float]":

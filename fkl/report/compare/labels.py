@@ -80,7 +80,7 @@ def key_values(config: Flat, keys: Sequence[str]) -> str:
     >>> key_values({"algo.M": 1, "kernels.D": 20}, ["algo.M", "kernels.N"])
     'M=1'
     """
-    return ", ".join(_word(key, config[key], keys) for key in keys if key in config)
+    return " ".join(_word(key, config[key], keys) for key in keys if key in config)
 
 
 def _word(key: str, value: Any, keys: Sequence[str]) -> str:
