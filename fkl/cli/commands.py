@@ -414,9 +414,8 @@ def data_list(format: str) -> None:
 def data_describe(words: tuple[str, ...]) -> None:
     """What a run with these words would see, in the file's units, and a picture of who has what of it."""
     from fkl.cli.describe_data import describe
-    from fkl.screen.messages import say
 
-    say(*describe(words).splitlines())
+    describe(words)
 
 
 @data.command("fetch", context_settings=AS_GIVEN)

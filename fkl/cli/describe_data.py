@@ -15,6 +15,7 @@ from fkl.config.compose import compose
 from fkl.config.loading import Run, load
 from fkl.data.problem import Problem, Table
 from fkl.data.vertical import Vertical
+from fkl.screen.messages import say
 from fkl.screen.sheet import Sheet
 from fkl.tasks.task import read_table, split_table
 
@@ -29,18 +30,13 @@ NAMES_SHOWN = 12
 """Maximum number of sites in a legend."""
 
 
-def describe(words: tuple[str, ...]) -> str:
-    """Describe the data that ``fkl run`` would use with these words, and draw the partition.
+def describe(words: tuple[str, ...]) -> None:
+    """Describe the data that ``fkl run`` would use with these words, draw the partition, and print both.
 
     Parameters
     ----------
     words : tuple of str
         As for ``fkl run``; a first one without a sign of equality is a data set.
-
-    Returns
-    -------
-    str
-        Tables for a terminal, and the paths of the pictures.
     """
     of_a_set = [f"dataset={words[0]}", *words[1:]] if words and "=" not in words[0] else words
     run = load(compose(*of_a_set))
@@ -48,17 +44,20 @@ def describe(words: tuple[str, ...]) -> str:
     with limited_to_free_memory():
         table = read_table(run, generator)
         given = split_table(run, table, generator)
-    parts = [_of_table(run, table), _of_features(table)]
     of_features = getattr(run.partition, "of_features", False)
-    held = ["\n".join(_parties(table, given))] if of_features else _of_partition(run, given)
-    return "\n\n".join([*parts, *held])
+    held = _parties(table, given) if of_features else _of_partition(run, given)
+    say(*_of_table(run, table), "")
+    features, more = _of_features(table)
+    if features is not None:
+        features.show()
+    say(*more, "", *held)
 
 
 def _raw_y(table: Table | Problem) -> NDArray[np.float64]:
     return table.scale.y_back(table.y)
 
 
-def _of_table(run: Run, table: Table) -> str:
+def _of_table(run: Run, table: Table) -> list[str]:
     """Rows, sites and the target."""
     y = _raw_y(table)
     spread = {"mean": y.mean(), "sd": y.std(), "min": y.min(), "median": np.median(y), "max": y.max()}
@@ -76,20 +75,20 @@ def _of_table(run: Run, table: Table) -> str:
     lines.append(
         "target's classes: " + ", ".join(f"{name}: {count}" for name, count in zip(names, counts, strict=True))
     )
-    return "\n".join(lines)
+    return lines
 
 
-def _of_features(table: Table) -> str:
-    """One line per feature, in the units of the file."""
+def _of_features(table: Table) -> tuple[Sheet | None, list[str]]:
+    """One row per feature, in the units of the file, and what the rows do not say."""
     if not isinstance(table.x, np.ndarray):
-        return f"features are stored sparse: {table.x.nnz} of {table.x.shape[0] * table.x.shape[1]} cells"
+        return None, [f"features are stored sparse: {table.x.nnz} of {table.x.shape[0] * table.x.shape[1]} cells"]
     x = table.x * table.scale.x_unit + table.scale.x_low
     frame = pd.DataFrame({"feature": table.feature_names, "mean": x.mean(axis=0), "sd": x.std(axis=0)})
     frame = frame.assign(min=x.min(axis=0), max=x.max(axis=0))
     more = len(frame) - ROWS_SHOWN
     rows = [[name, *(f"{value:.5g}" for value in row)] for name, *row in frame.head(ROWS_SHOWN).to_numpy().tolist()]
-    table_shown = Sheet.from_rows([*frame], rows, range(1, 5)).markdown.rstrip()
-    return table_shown + (f"\n... and {plural(more, 'feature')} more" if more > 0 else "")
+    told = [f"... and {plural(more, 'feature')} more"] if more > 0 else []
+    return Sheet.from_rows([*frame], rows, range(1, 5)), told
 
 
 def _of_partition(run: Run, given: Problem) -> list[str]:
@@ -97,7 +96,7 @@ def _of_partition(run: Run, given: Problem) -> list[str]:
     held = given.present.sum(axis=0)
     spread = f"{held.min()} to {held.max()} samples each, median {np.median(held):g}"
     words = f"{plural(given.clients, 'client')}, {plural(given.rounds, 'round')}, {spread}"
-    return [f"{words}, {plural(given.rows_left_out, 'row')} left out", f"pictures: {_drawn(run, given)}"]
+    return [f"{words}, {plural(given.rows_left_out, 'row')} left out", "", f"pictures: {_drawn(run, given)}"]
 
 
 def _parties(table: Table, given: Vertical) -> list[str]:
