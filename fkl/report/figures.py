@@ -73,6 +73,8 @@ LETTERS_AN_INCH = 12
 """Approximate number of entries of a legend on a screen; with more they are smaller."""
 LETTERS_HIGH = 26
 """Maximum length of a y label, in one line next to a panel for a paper."""
+LETTER = 0.68
+"""Width of a title's letter, over its height, with a margin."""
 INCHES_A_HANDLE = 0.6
 """Width of a legend's line with the space around it."""
 
@@ -320,6 +322,7 @@ def rendered(figure: Figure, replicates: int | str, claim: str = "") -> dict[str
         for axes, title in zip(figure.axes, titles, strict=True):
             axes.set_title(title.replace("_", " ") if len(titles) > 1 else "")
             axes.set_ylabel("\n".join(_lines(" ".join(axes.get_ylabel().split()), LETTERS_HIGH)))
+    _wrap_titles(figure)
     rest = _in_legend(handles)
     labels = [textwrap.fill(words, LONGEST_LABEL) for words in rest]
     letters = LETTERS_AN_INCH * 10 / matplotlib.rcParams["font.size"]
@@ -350,6 +353,22 @@ def rendered(figure: Figure, replicates: int | str, claim: str = "") -> dict[str
         warning(f"no figure of {in_one_line(names)}: {type(error).__name__}: {in_one_line(error)}")
         return {}
     return {".png": png.getvalue(), ".pdf": pdf.getvalue(), **texts}
+
+
+def _wrap_titles(figure: Figure) -> None:
+    """Break titles that are wider than their panels, and make room for the further lines."""
+    tallest = 1
+    for axes in figure.axes:
+        if (place := axes.get_subplotspec()) is None:
+            continue
+        inches = figure.get_figwidth() / place.get_gridspec().ncols
+        letters = int(inches * 72 / axes.title.get_fontsize() / LETTER)
+        lines = (textwrap.wrap(line, letters, break_on_hyphens=False) for line in axes.get_title().splitlines())
+        axes.set_title(title := "\n".join(part for line in lines for part in line))
+        tallest = max(tallest, 1 + title.count("\n"))
+        more = (tallest - 1) * 1.3 * axes.title.get_fontsize() / 72 * place.get_gridspec().nrows
+    if tallest > 1:
+        figure.set_figheight(figure.get_figheight() + more)
 
 
 def _caption(figure: Figure, told: str) -> str:

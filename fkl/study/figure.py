@@ -63,7 +63,8 @@ def draw_differences(frame: pd.DataFrame, methods: list[str], margin: float, sty
     pairs = [*dict.fromkeys((one["a"], one["b"]) for one in rows)]
     with styled(style):
         figure, panels = canvas(len(pairs), ACROSS)
-        figure.set_figheight(figure.get_figheight() * min(1, max(LEAST, (2 + len(names)) / TALL)))
+        lines = 2 + (style == "column") + len(names)  # a column's panels are lower
+        figure.set_figheight(figure.get_figheight() * min(1, max(LEAST, lines / TALL)))
         for axes, (a, b) in zip(panels, pairs, strict=True):
             look = looks[a]
             for one in rows:

@@ -4,7 +4,7 @@ import io
 import re
 from collections.abc import Iterator
 from importlib import import_module
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import matplotlib
@@ -208,3 +208,17 @@ def test_a_run_draws_for_a_paper_and_keeps_its_name(fkl: pytest.FixtureRequest) 
     assert "POF-MKL on diabetes" in (folder / "mse.txt").read_text()
     assert fkl("run", *words).code == 0  # type: ignore[operator]
     assert [*Path("outputs/runs").iterdir()] == [folder]
+
+
+@pytest.mark.parametrize("style", [*STYLES])
+def test_titles_of_panels_do_not_meet(style: str) -> None:
+    names = ["POF-MKL", "OFMKL-Avg (alone)", "a method with many words in its name", "vM-KOFL (eta=0.5 lam=1e-5)"]
+    with styled(style):
+        figure, panels = canvas(6, 3)
+        for axes, (a, b) in zip(panels, combinations(names, 2), strict=True):
+            axes.plot([0, 1])
+            axes.set_title(f"{a} against {b}")
+        rendered(figure, "titles")
+        boxes = [axes.title.get_window_extent() for axes in figure.axes]
+        assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+        assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in boxes)
