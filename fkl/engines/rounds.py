@@ -282,7 +282,7 @@ def rehearse(experiment: Experiment) -> tuple[int, int]:
 
     def play(features: int) -> None:
         nonlocal held
-        held = _first_round(_with_features(experiment, features))
+        held = _first_round(with_features(experiment, features))
 
     for number, features in enumerate(steps):
         if number > 1 and peaks[-1] - peaks[-2] > NOISE_BYTES:
@@ -298,10 +298,10 @@ def _small_experiment(experiment: Experiment) -> Experiment:
     """The same experiment with the fewest features and clients that compile all code."""
     no_graph = experiment.topology is None  # a graph needs all its agents
     problem = experiment.task.for_few_clients(FEW_CLIENTS) if no_graph else experiment.problem
-    return _with_features(replace(experiment, problem=problem, redraw=None), 2)
+    return with_features(replace(experiment, problem=problem, redraw=None), 2)
 
 
-def _with_features(experiment: Experiment, features: int) -> Experiment:
+def with_features(experiment: Experiment, features: int) -> Experiment:
     """The same experiment with this many features per kernel, if the dictionary has features."""
     dictionary: Any = experiment.dictionary
     return replace(experiment, dictionary=replace(dictionary, D=features)) if hasattr(dictionary, "D") else experiment

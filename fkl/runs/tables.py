@@ -14,7 +14,7 @@ from fkl.basics.files import whole_file, write_arrays, writing
 from fkl.basics.memory import blocks
 from fkl.contract.world import Wrapped
 from fkl.engines.base import DivergedError, Experiment
-from fkl.engines.rounds import Chunk, Learned, simulate
+from fkl.engines.rounds import Chunk, Learned, simulate, with_features
 from fkl.tasks.task import Columns, RowLosses, Values
 from fkl.wire import UNITS, Ledger
 
@@ -80,6 +80,7 @@ def cells_written(experiment: Experiment) -> int:
 def _first_tables(experiment: Experiment) -> dict[str, Iterable[pd.DataFrame]]:
     """The tables of the first round of one replicate."""
     short = replace(experiment, problem=experiment.task.first_round(), replicates=1, redraw=None)
+    short = with_features(short, 2)  # their number changes no size of a table
     return _tables_of_chunk(short, next(simulate(short, None, 1, lambda _: None)), None)
 
 
