@@ -100,8 +100,7 @@ class OmklSfg(Selective):
         x, y, _ = world.problem.round(t)
         z = world.bank.features(x)[:, :, 0]
         residual = (z * theta).sum(axis=-1, keepdims=True) - y
-        eta_t = self.eta / np.sqrt(t + 1)
-        return -eta_t * (2 * residual * z + 2 * self.lam * theta)
+        return -self.rates(slice(t, t + 1)) * (2 * residual * z + 2 * self.lam * theta)
 
     def require_fits(self, kernels: Dictionary) -> None:
         """Check that a node has at most as many neighbours as there are kernels."""
