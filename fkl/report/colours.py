@@ -22,6 +22,8 @@ METHODS = (
     "OMKL-GF", "OMKL-SFG", "OMKL-SFG-R", "OMKR", "Raker", "AdaRaker", "RFOMKR", "RBF-1", "POLY-2",
     # parsimonious
     "PF", "PC", "SVM", "Cascade SVM",
+    # appended
+    "FDSKL, as stated",
 )  # fmt: skip
 """Labels of methods. Append new ones, because the position decides the look: neighbours differ in colour and marker."""
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

@@ -8,18 +8,27 @@ from math import nan
 from pathlib import Path
 from typing import Any, ClassVar
 
+from fkl.basics.environment import variable
 from fkl.basics.errors import BadValue, FklError, require
 from fkl.basics.random_streams import Role, shared_generator
 from fkl.conditions import wrap
-from fkl.config.loading import Run, engine
+from fkl.config.loading import Run, engine, load
 from fkl.config.settings import STOP_WHEN
 from fkl.contract.world import Algorithm, World
 from fkl.engines.base import BY_ITSELF, Alone, Experiment, Numba, pooled_task, why_not
 from fkl.engines.rounds import Chunk, kinds_sent
 from fkl.kernels.dictionary import AroundMedian
+from fkl.runs.finished_runs import FinishedRun
 from fkl.runs.tables import TIMING_COLUMNS, find_comparison, rounds_so_far
 from fkl.tasks import task_of
 from fkl.tasks.task import require_rounds, require_topology, topology_of_run
+
+
+def checked(finished: FinishedRun) -> Run:
+    """A finished run's configuration, checked, with today's folder of data: to play it again."""
+    paths = dict(finished.config.get("paths", {}))
+    paths["data"] = variable("FKL_DATA", str(paths.get("data", "data")))
+    return load({**finished.config, "paths": paths})
 
 
 def prepare(run: Run) -> Experiment:

@@ -4,11 +4,12 @@ A module for each method plays a replicate (`record_of`) and yields its theorems
 the method's label.
 """
 
-from fkl.theory import coke, fdskl, fed_poe, fomd_oms, graph_omkl, parsimonious, pof_mkl, raker, rf_gp
+from fkl.theory import coke, fdskl, fed_poe, fomd_oms, graph_omkl, parsimonious, pof_mkl, raker, rf_gp, similarity
 from fkl.theory.base import Theory
 
 _AGENTS = Theory(coke.record_of, coke.theorems, coke.identities)
 _PARTIES = Theory(fdskl.record_of, fdskl.theorems, fdskl.identities)
+_GRAPHS = Theory(graph_omkl.record_of, graph_omkl.theorems, undrawn=similarity.theorems)
 _PARSIMONIOUS = Theory(parsimonious.record_of, parsimonious.theorems, parsimonious.identities)
 THEORIES: dict[str, Theory] = {
     "POF-MKL": Theory(pof_mkl.record_of, pof_mkl.theorems),
@@ -16,7 +17,8 @@ THEORIES: dict[str, Theory] = {
     "RF-GP": Theory(rf_gp.record_of, rf_gp.theorems),
     "FOMD-OMS": Theory(fomd_oms.record_of, fomd_oms.theorems),
     "Fed-POE": Theory(fed_poe.record_of, fed_poe.theorems),
-    **dict.fromkeys(("OMKL-GF", "OMKL-SFG", "OMKL-SFG-R"), Theory(graph_omkl.record_of, graph_omkl.theorems)),
+    "OMKL-GF": Theory(graph_omkl.record_of, graph_omkl.theorems),
+    **dict.fromkeys(("OMKL-SFG", "OMKL-SFG-R"), _GRAPHS),
     **dict.fromkeys(("COKE", "DKLA"), _AGENTS),
     **dict.fromkeys(("FDSKL", "DSG"), _PARTIES),
     **dict.fromkeys(("PF", "PC"), _PARSIMONIOUS),

@@ -6,16 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fkl.basics.environment import variable
 from fkl.basics.errors import FklError, plural
 from fkl.conditions.wrapped import OnMessages
-from fkl.config.loading import Run, load
+from fkl.config.loading import Run
 from fkl.conformance.identities import Identity, identities
 from fkl.engines.base import Experiment, Numba, make_world
 from fkl.engines.rounds import within_memory
 from fkl.kernels.threads import at_most
 from fkl.runs.finished_runs import FinishedRun
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import checked, prepare
 from fkl.screen.messages import note, say
 from fkl.screen.sheet import Sheet
 from fkl.theory import THEORIES, WITHOUT
@@ -48,9 +47,7 @@ class Answer(NamedTuple):
 
 def command(finished: FinishedRun, format: str, verbose: bool) -> bool:
     """Print whether a run's theorems hold, and return whether nothing is wrong."""
-    paths = dict(finished.config.get("paths", {}))
-    paths["data"] = variable("FKL_DATA", str(paths.get("data", "data")))
-    run = load({**finished.config, "paths": paths})
+    run = checked(finished)
     answer = answered(run)
     where = f"{run.algo.label} on {finished.provenance['dataset']}"
     first = _first_line(answer, where)
@@ -105,7 +102,8 @@ def played(experiment: Experiment) -> tuple[list[tuple[Theorem, ...]], tuple[Ide
         record = theory.record_of(experiment.algorithm, make_world(experiment, (r,))[0])
         replicates.append([*theory.theorems(record)])
         own = own if r else tuple(theory.identities(record))
-    return [*zip(*replicates, strict=True)], own
+    undrawn = theory.undrawn(experiment.algorithm, make_world(experiment, (0,))[0])
+    return [*zip(*replicates, strict=True), *((one,) for one in undrawn)], own
 
 
 def _changed_by(run: Run, experiment: Experiment) -> str:
@@ -155,7 +153,7 @@ def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
             why.setdefault(one.form.unmet, []).append(one.name)
     yield from (f"  does not apply ({'; '.join(names)}): {'; '.join(reasons)}" for reasons, names in why.items())
     if any(one.vacuous and not one.form.unmet for one in verdicts):
-        yield "  vacuous: the bound allows more than what predicting 0 loses"
+        yield "  vacuous: the bound allows more than what holds without it, usually what predicting 0 loses"
 
 
 def _identity_row(one: Identity) -> list[str]:

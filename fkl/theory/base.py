@@ -86,7 +86,8 @@ class Theorem(NamedTuple):
         Left-hand side after each round, for each claim: of a client, of a kernel, or of all together.
     forms : tuple of Form
     trivial : (C,) or None
-        Left-hand side at the end if every prediction were 0. A larger bound says nothing.
+        Bound that holds without the theorem: usually the left-hand side at the end if every prediction were 0. A larger
+        bound says nothing.
     exponent : float or None
         The bound is of order T to this power, except for logarithms, with the method's default rates; None without T.
     """
@@ -118,11 +119,14 @@ class Theory(NamedTuple):
         From the record to its theorems on the replicate, as many for each replicate.
     identities : callable
         From the record to identities that only `fkl bound` shows, besides those of `fkl.conformance.identities`.
+    undrawn : callable
+        From the method and a world to theorems about which a replicate's draws do not matter: computed once.
     """
 
     record_of: Callable[[Any, World], Any]
     theorems: Callable[[Any], Iterable[Theorem]]
     identities: Callable[[Any], Iterable[Identity]] = lambda record: ()
+    undrawn: Callable[[Any, World], Iterable[Theorem]] = lambda method, world: ()
 
 
 class Verdict(NamedTuple):
@@ -142,7 +146,7 @@ class Verdict(NamedTuple):
     exceeded : bool
         Whether a bound is exceeded in a way that its kind does not allow.
     vacuous : bool
-        Whether the bound of that claim allows more than the loss of the prediction 0.
+        Whether the bound of that claim allows more than its theorem's `trivial`.
     """
 
     theorem: Theorem

@@ -89,7 +89,7 @@ class Record:
             Assumption("constant gamma", "" if method.rate == "constant" else f"algo.rate={method.rate}"),
             Assumption("new features in every iteration", "" if method.bank is None else f"algo.bank={method.bank}"),
             Assumption("|L'| <= M", "" if POINTWISE_LOSSES[method.loss].classes else bounded),
-            Assumption("independent draws of samples", "rows are drawn without replacement"),
+            Assumption("independent draws of samples", "" if method.rows == "iid" else f"algo.rows={method.rows}"),
         )
 
 

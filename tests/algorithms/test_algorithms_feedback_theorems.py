@@ -258,16 +258,6 @@ class Accounts:
         return regret, found
 
 
-def constant(method: Any) -> Any:
-    """The method with one rate eta = xi = eta_e in all rounds, as the theorems have it."""
-
-    def rates(self: Any, rounds: slice) -> Array:
-        return np.full(rounds.stop - rounds.start, self.eta)
-
-    steady = type("Steady", (type(method),), {"rates": rates})
-    return steady(**vars(method))
-
-
 @pytest.mark.parametrize(
     "method",
     [
@@ -285,7 +275,7 @@ def test_regret_is_below_the_bounds(method: Any) -> None:
     size = Size(R=4, K=1, N=6, D=8, T=400)
     problem = make_problem(size, seed=1)
     problem = replace(problem, y=problem.y / 2)  # (as2): losses from 0 to 1
-    accounts = Accounts(constant(method), problem, make_dictionary(size, laplacians=2), (0, 1, 2, 3))
+    accounts = Accounts(replace(method, rate="constant"), problem, make_dictionary(size, laplacians=2), (0, 1, 2, 3))
     regret, bounds = accounts.sides()
     assert accounts.worst <= 1  # (as2)
     assert regret > 0

@@ -99,6 +99,7 @@ METHODS = st.builds(
     rate=st.sampled_from(dsg.RATES),
     lam=st.sampled_from([0.0, 0.2]),
     batch=st.integers(1, 4),
+    rows=st.sampled_from(dsg.ROWS),
     features=st.integers(1, 3),
     masks=st.sampled_from(MASKS),
 )
@@ -384,6 +385,47 @@ def test_simulated_time_of_iterations_by_hand() -> None:
     assert seconds(method, 5, 0, 7, cost) == pytest.approx(sum(parts))
     assert seconds(method, 5, 0, 0, cost) == 0
     assert seconds(replace(method, masks="fresh"), 2, 0, 1, cost) > seconds(method, 2, 0, 1, cost)
+
+
+def test_independent_rows_are_all_subsets_equally_often() -> None:
+    """2 of 4 rows: six subsets, whatever was drawn in the iteration before. Chi-square of 35 degrees of freedom."""
+    method, rows = Dsg(iterations=36_001, batch=2, rows="iid"), np.array([3, 5, 8, 13])
+    batches = np.sort(method.batches(rows, ONE), axis=1)
+    subsets = {pair: number for number, pair in enumerate(combinations(rows.tolist(), 2))}
+    drawn = np.array([subsets[pair] for pair in map(tuple, batches.tolist())])
+    pairs = np.bincount(6 * drawn[:-1] + drawn[1:], minlength=36)
+    assert ((pairs - 1000) ** 2 / 1000).sum() < 80  # 1 of 40,000
+    again = replace(method, iterations=9).batches(rows, ONE)
+    assert (np.sort(again, axis=1) == batches[:9]).all(), "the first iterations of a longer run"
+    assert (replace(method, iterations=9).batches(rows, Streams(6, (1,))) != again).any()
+
+
+@pytest.mark.parametrize("rows", dsg.ROWS)
+def test_the_mean_of_f_is_that_of_the_closed_form(rows: str) -> None:
+    """With the square loss, and training rows too far apart to share a kernel.
+
+    Independent draws: E f_t+1(x_i) = (1 - gamma lam) E f_t(x_i) - (2 gamma / n) (E f_t(x_i) - y). A shuffled epoch has
+    each row once, at any place.
+    """
+    y, n, gamma, lam = 0.7, 3, 0.6, 0.1
+    x = np.arange(4.0)[:, None] * [40.0, 0.0]
+    table = Table.of_one_site(x + 1e-3 * np.random.default_rng(0).random(x.shape), y + 1e-9 * x[:, 0], ("a", "b"))
+    problem = FeatureGroups(2).split(table, np.random.default_rng(1))
+    method = Dsg(iterations=n, gamma=gamma, lam=lam, features=64, loss="square", rows=rows, marks=1)
+    values = []
+    for seed in range(400):
+        common = Common(kernel(), 2, 1, Streams(seed, (1,)), "float64")
+        learner = method.learner(common, problem)
+        assert len(learner.split.training) == n
+        method.advance(common, problem, learner, n)
+        w, b = method._drawn_features(common, learner, 0, n)
+        values.append(cosine_features(problem.x[learner.split.training], w, b) @ learner.alpha.ravel())
+    stays = 1 - gamma * (lam + 2 / n)
+    independent = y * (2 / n) / (lam + 2 / n) * (1 - stays**n)
+    shuffled = 2 * gamma * y * np.mean([(1 - gamma * lam) ** later for later in range(n)])
+    expected = {"iid": independent, "shuffled": shuffled}[rows]
+    error = np.std(np.mean(values, axis=1)) / np.sqrt(len(values))
+    assert abs(np.mean(values) - expected) < 4 * error < 0.2 * abs(independent - shuffled)
 
 
 @pytest.mark.parametrize("name", sorted(POINTWISE_LOSSES))

@@ -40,11 +40,14 @@ def test_ada_raker_s_steps_of_theta_are_half_to_0_7_of_ours_in_the_authors_progr
     assert "Its steps of theta are 0.5 to 0.7 of these, since its features lack D^-1/2." in said
 
 
-def test_fdskl_draws_rows_without_replacement() -> None:
+def test_fdskl_draws_rows_without_replacement_unless_told_otherwise() -> None:
     """An epoch has every row once; i.i.d. draws of 60 of 60 rows would miss a third of them."""
     rows = np.arange(100, 160)
     batches = Fdskl(iterations=24, batch=5).batches(rows, Streams(0, (0,)))
     assert all(sorted(epoch.ravel()) == rows.tolist() for epoch in np.split(batches, 2))
+    drawn = Fdskl(iterations=600, batch=5, rows="iid").batches(rows, Streams(0, (0,)))
+    missed = np.mean([1 - len(np.unique(epoch)) / 60 for epoch in np.split(drawn, 50)])
+    assert missed == pytest.approx((1 - 5 / 60) ** 12, abs=0.02)
     assert "without replacement" in words(Fdskl.__doc__) and "drawn without replacement" in told("fdskl")
     assert "No cell of the paper can be counted" in told("fdskl")
 

@@ -1,7 +1,7 @@
 """Bounds of the graph-aided methods: sure ones hold, faults exceed them, and slips of the proofs are shown by hand."""
 
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,44 +11,33 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from literal.worlds import Size, make_dictionary, make_problem
+from sklearn.kernel_ridge import KernelRidge
 
 from fkl.algorithms.online.omkl_gf import OmklGf
-from fkl.algorithms.online.omkl_sfg import OmklSfg, OmklSfgR
+from fkl.algorithms.online.omkl_sfg import OmklSfg, OmklSfgR, log_inner_products
 from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
-from fkl.theory import graph_omkl
+from fkl.theory import graph_omkl, similarity
 from fkl.theory.base import Verdict, judged
 from fkl.theory.graph_omkl import of_bipartite_graph, record_of
 
 SETTLED = {"exploring": 1, "settle": "first", "p_floor": 0.2}
 
 
-class Steady:
-    """One constant rate in all rounds."""
-
-    def rates(self, rounds):
-        """See the class."""
-        return np.full(rounds.stop - rounds.start, self.eta)
-
-
-class SteadySfg(Steady, OmklSfg):
-    """OMKL-SFG as in the theorems."""
-
-
-class DoubledStep(SteadySfg):
+class DoubledStep(OmklSfg):
     """The steps are twice the declared ones."""
 
     def play(self, world, state, rounds):
         """See the class."""
-        return SteadySfg.play(replace(self, eta=2 * self.eta), world, state, rounds)
+        return OmklSfg.play(replace(self, eta=2 * self.eta), world, state, rounds)
 
 
-class WithoutWeight(SteadySfg):
+class WithoutWeight(OmklSfg):
     """Losses are not divided by their probability."""
 
     def play(self, world, state, rounds):
         """See the class."""
-        return SteadySfg.play(replace(self, q_floor=1.0), world, state, rounds)
+        return OmklSfg.play(replace(self, q_floor=1.0), world, state, rounds)
 
 
 def world_of(method, problem, dictionary, replicates=(0,)):
@@ -138,7 +127,7 @@ def test_means_over_the_draw_of_a_node_are_those_that_are_played(method) -> None
         np.testing.assert_allclose(falls, (record.nodes.a * record.nodes.loss)[last], rtol=2e-2, atol=1e-6)
 
 
-@pytest.mark.parametrize(("kind", "least", "most"), [(SteadySfg, 1.0, 1.03), (DoubledStep, 0.0, 0.55)])
+@pytest.mark.parametrize(("kind", "least", "most"), [(OmklSfg, 1.0, 1.03), (DoubledStep, 0.0, 0.55)])
 def test_targets_against_the_sign_are_close_to_lemma_7_and_a_doubled_step_exceeds_it(kind, least, most) -> None:
     class Opposed(kind):
         def step(self, world, state, t):
@@ -149,17 +138,17 @@ def test_targets_against_the_sign_are_close_to_lemma_7_and_a_doubled_step_exceed
     size = Size(K=1, N=1, D=3, T=2000)
     problem = make_problem(size, 0)
     problem = replace(problem, x=np.broadcast_to(problem.x[:1], problem.x.shape))
-    method = Opposed(M=1, lam=0.0, eta=size.T**-0.5, settle="never")
+    method = Opposed(M=1, lam=0.0, eta=size.T**-0.5, rate="constant", settle="never")
     theorem, *_ = theorems(method, world_of(method, problem, make_dictionary(size)))
     assert least <= theorem.forms[1].right[-1, 0] / theorem.left[-1, 0] <= most
 
 
-@pytest.mark.parametrize(("kind", "exceeded"), [(SteadySfg, False), (WithoutWeight, True)])
+@pytest.mark.parametrize(("kind", "exceeded"), [(OmklSfg, False), (WithoutWeight, True)])
 def test_a_constant_stream_shows_a_dropped_probability(kind, exceeded) -> None:
     size = Size(K=1, N=16, D=3, T=1600)
     problem = make_problem(size, 0)
     problem = replace(problem, x=np.broadcast_to(problem.x[:1], problem.x.shape), y=np.ones_like(problem.y))
-    method = kind(M=1, lam=0.0, eta=0.02, settle="never")
+    method = kind(M=1, lam=0.0, eta=0.02, rate="constant", settle="never")
     assert verdict(method, problem, make_dictionary(size), replicates=3).exceeded == exceeded
 
 
@@ -204,13 +193,101 @@ def test_printed_forms_say_why_they_do_not_apply() -> None:
         [theorem, *_] = theorems(method, world_of(method, problem, dictionary))
         return theorem.forms[0].unmet
 
-    steady = SteadySfg(M=2, eta=0.01)
-    assert unmet(steady) == ()
+    assert unmet(OmklSfg(M=2, eta=0.01, rate="constant")) == ()
     assert unmet(OmklSfg(M=2)) == ("eta_t falls from 0.1 to 0.0158",)
     why = ("algo.exploring=10", "algo.q_floor=0.1")
-    floored = SteadySfg(M=2, eta=0.01, exploring=10, q_floor=0.1)
+    floored = OmklSfg(M=2, eta=0.01, rate="constant", exploring=10, q_floor=0.1)
     assert unmet(floored) == why
     lemma, *_ = theorems(floored, world_of(floored, problem, dictionary))
     printed = next(judged([lemma] * 2))
     assert printed.form.unmet == why
     assert printed.answer == "does not apply"
+
+
+@pytest.mark.parametrize(
+    "method",
+    [OmklGf(M=2, exploring=400), OmklSfg(M=2, settle="never"), OmklSfgR(M=2, rank=2, settle="never")],
+    ids=repr,
+)
+def test_a_constant_rate_makes_the_printed_bounds_apply_and_they_hold(method) -> None:
+    """All but Lemma 11 of OMKL-SFG-R, whose graph changes; the rates are one number."""
+    size = Size(K=1, N=6, D=8, T=400)
+    problem = replace(make_problem(size, 1), y=make_problem(size, 1).y / 2)
+    method = replace(method, eta=0.01, rate="constant")
+    assert (method.rates(slice(0, 400)) == 0.01).all()
+    told = [theorems(method, world_of(method, problem, make_dictionary(size), (r,))) for r in range(2)]
+    verdicts = [verdict for each in zip(*told, strict=True) for verdict in judged(each)]
+    assert {one.answer.partition(",")[0] for one in verdicts if one.form.name == "corrected"} == {"holds"}
+    changes = ("OMKL-SFG-R changes the graph",) if isinstance(method, OmklSfgR) else ()
+    for one in verdicts:
+        if one.form.name == "printed":
+            assert one.form.unmet == changes * (one.theorem.name == "Lemma 11"), one.name
+            assert not one.exceeded
+
+
+def lemmas(method, world) -> dict[str, Any]:
+    """Lemmas 3 and 4, by form."""
+    return {f"{one.name}, {form.name}": (one, form) for one in similarity.theorems(method, world) for form in one.forms}
+
+
+def test_lemma_3_by_quadrature() -> None:
+    """On a line: both kinds of integrals, of all pairs of three kernels."""
+    size = Size(K=1, N=3, d=1, T=9)
+    problem, dictionary, method = make_problem(size, 0), make_dictionary(size, laplacians=1), OmklSfg(M=2)
+    lemma, form = lemmas(method, world_of(method, problem, dictionary))["Lemma 3, printed"]
+    rho = np.linspace(-60, 60, 600_001)[:, None]
+    k = np.array([dictionary.gram(i, rho, np.zeros((1, 1)))[:, 0] for i in range(3)])
+    step = rho[1, 0] - rho[0, 0]
+    for at, (i, j) in enumerate(combinations(range(3), 2)):
+        expected = ((k[i] - k[j]) ** 2).sum() / (k[i] + k[j]).sum()
+        assert lemma.left[0, at] == pytest.approx(expected, rel=1e-4)
+        np.testing.assert_allclose(similarity.log_integrals(dictionary, 1)[i], np.log(k[i].sum() * step), rtol=1e-4)
+    assert (lemma.left <= form.right).all()
+
+
+def test_lemma_4_by_scikit_learn() -> None:
+    """Functions and coefficients of kernel ridge regression; the integral over a disc by a grid; its volume is pi."""
+    size = Size(K=1, N=3, d=2, T=30)
+    problem, dictionary, method = make_problem(size, 0), make_dictionary(size, laplacians=1), OmklSfg(M=2, lam=0.1)
+    problem = replace(problem, x=problem.x / np.linalg.norm(problem.x, axis=-1).max())
+    found = lemmas(method, world_of(method, problem, dictionary))
+    lemma, printed = found["Lemma 4, printed"]
+    x, y = problem.x[:, 0], problem.y[:, 0]
+    side = np.linspace(-1, 1, 201)
+    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    grid = grid[np.linalg.norm(grid, axis=1) <= 1]
+    alpha, f = [], []
+    for i in range(3):
+        model = KernelRidge(alpha=30 * 0.1, kernel="precomputed").fit(dictionary.gram(i, x, x), y)
+        alpha.append(model.dual_coef_)
+        f.append(model.predict(dictionary.gram(i, grid, x)))
+    C_m = max((one**2).sum() for one in alpha)
+    inner = np.exp(log_inner_products(dictionary.families, dictionary.scales, 2))
+    for at, (i, j) in enumerate(combinations(range(3), 2)):
+        delta, apart = inner[i, i] + inner[j, j] - 2 * inner[i, j], ((alpha[i] - alpha[j]) ** 2).sum()
+        assert lemma.left[0, at] == pytest.approx(((f[i] - f[j]) ** 2).mean(), rel=0.2)  # 256 points
+        assert printed.right[0, at] == pytest.approx(2 * C_m * 30 * (delta / np.pi + 2))
+        corrected = found["Lemma 4, corrected"][1].right[0, at]
+        assert corrected == pytest.approx(60 * (C_m * delta / np.pi + apart))
+        assert lemma.left[0, at] <= min(corrected, lemma.trivial[at])
+    assert (lemma.trivial <= printed.right).all(), "vacuous"
+    assert printed.unmet == ()
+
+
+def test_lemma_4_needs_samples_in_the_unit_ball_and_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    size, method = Size(K=1, N=3, T=9), OmklSfg(M=2)
+    problem = make_problem(size, 0)
+    problem = replace(problem, x=3 * problem.x / np.linalg.norm(problem.x, axis=-1).max())
+    world = world_of(method, problem, make_dictionary(size))
+    assert lemmas(method, world)["Lemma 4, printed"][1].unmet == ("a sample is longer than 1",)
+    monkeypatch.setattr(similarity, "MOST_SAMPLES", 8)
+    assert set(lemmas(method, world)) == {"Lemma 3, printed"}
+
+
+def test_points_are_uniform_in_the_ball() -> None:
+    """Of a ball in R^d, the share within radius r is r^d."""
+    for d in (1, 2, 17):
+        radius = np.linalg.norm(similarity.points_of_ball(d, 4000), axis=1)
+        assert (radius**d).mean() == pytest.approx(0.5, abs=0.02)
+        assert radius.max() <= 1
+    assert [np.exp(similarity.log_ball(d)) for d in (1, 2, 3)] == pytest.approx([2, np.pi, 4 * np.pi / 3])

@@ -100,8 +100,7 @@ class OmklSfg(Selective):
         x, y, _ = world.problem.round(t)
         z = world.bank.features(x)[:, :, 0]
         residual = (z * theta).sum(axis=-1, keepdims=True) - y
-        eta_t = self.eta / np.sqrt(t + 1)
-        return -eta_t * (2 * residual * z + 2 * self.lam * theta)
+        return -self.rates(slice(t, t + 1)) * (2 * residual * z + 2 * self.lam * theta)
 
     def require_fits(self, kernels: Dictionary) -> None:
         """Check that a node has at most as many neighbours as there are kernels."""
@@ -441,4 +440,4 @@ def farthest_first(log_inner: Float64s, log_total: Float64s, members: int) -> tu
     return sign, size
 
 
-# Compiled with parts of other modules: 6e2615f2, see tests/test_compiled.py
+# Compiled with parts of other modules: 29e2894e, see tests/test_compiled.py

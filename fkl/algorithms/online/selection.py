@@ -30,6 +30,12 @@ class Selective(Learner):
     label: ClassVar[str]
     compiled_only: ClassVar[bool] = True
 
+    rate: str = key(
+        "diminishing",
+        "eta_t = eta / sqrt(t), as in the paper's experiments, or eta in all rounds, as in its theorems. The "
+        "exploration rates are eta_t, too.",
+        among=("diminishing", "constant"),
+    )
     lam: float = key(1e-3, "Regularisation lambda.", least=0)
     M: int = key(
         10,
@@ -62,6 +68,11 @@ class Selective(Learner):
         "published numbers come from it.",
         among=("exact", "next"),
     )
+
+    def rates(self, rounds: slice) -> NDArray[np.float64]:
+        """eta_t of a block of rounds, (B,)."""
+        falling = super().rates(rounds)
+        return falling if self.rate == "diminishing" else np.full_like(falling, self.eta)
 
     def open_block(self, world: World, rounds: slice) -> tuple["Stream", Played]:
         """A block of rounds of the world's only client, and arrays for its results."""

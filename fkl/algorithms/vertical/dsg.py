@@ -27,6 +27,7 @@ from fkl.kernels.threads import in_parts
 
 FAMILIES = ("rbf", "laplacian")
 RATES = ("constant", "diminishing")
+ROWS = ("shuffled", "iid")
 TURN = 2 * np.pi
 BLOCK = 256
 """Features that are computed together: many iterations of few features, or one iteration of many."""
@@ -102,10 +103,10 @@ class State:
 class Dsg(VerticalMethod):
     """f_t+1 = (1 - gamma_t lambda) f_t - gamma_t mean_{i, k} L'(f_t(x_i), y_i) phi_k(x_i) phi_k(.), FDSKL's eq. (7).
 
-    The mean is over the B rows and D features of the iteration; 1 and 1 are the method in the papers. Rows are drawn
-    without replacement until all have been drawn, while the analysis has i.i.d. draws. The kernel is the one of
-    `kernels`. Its features are drawn during learning, D at a time, so keys of that node about a bank of features, such
-    as its D, have no influence here.
+    The mean is over the B rows and D features of the iteration; 1 and 1 are the method in the papers. By default, rows
+    are drawn without replacement until all have been drawn, while the analysis has i.i.d. draws (`rows`). The kernel is
+    the one of `kernels`. Its features are drawn during learning, D at a time, so keys of that node about a bank of
+    features, such as its D, have no influence here.
     """
 
     label: ClassVar[str] = "DSG"
@@ -122,6 +123,12 @@ class Dsg(VerticalMethod):
     rate: str = key("constant", "gamma_t = gamma, or gamma / t (Dai et al., Theorem 4).", among=RATES)
     lam: float = key(1e-6, "Regularisation lambda.", least=0)
     batch: int = key(1, "B, samples per iteration.", least=1, most=1_000_000_000)
+    rows: str = key(
+        "shuffled",
+        "``shuffled``: all rows in a random order, before any is drawn again. ``iid``: each iteration draws its B rows "
+        "from all rows, whatever was drawn before, as in the papers' analysis; no row is twice in a batch.",
+        among=ROWS,
+    )
     features: int = key(1, "D, features per iteration.", least=1, most=1_000_000_000)
     bank: int | None = key(
         None,
@@ -210,9 +217,12 @@ class Dsg(VerticalMethod):
         return Learner(split, batches, holders, 0, *learned_from, alpha, *tested, 0, 1.0)
 
     def batches(self, training: NDArray[np.int64], streams: Streams) -> NDArray[np.int64]:
-        """Rows of each iteration, (T, B): full batches from one random order after another."""
+        """Rows of each iteration, (T, B): full batches from one random order after another, or independent subsets."""
         size = len(training)
         require(self.batch <= size, "batch", self.batch, f"at most {size}, the rows to learn from")
+        if self.rows == "iid":
+            u = streams.uniform(Role.SELECTION, 0, self.iterations * self.batch)[0].reshape(-1, self.batch)
+            return training[random_subsets(u, size)]
         whole = size // self.batch
         orders = [
             streams.uniform(Role.SELECTION, epoch, size)[0].argsort()[: whole * self.batch]
@@ -345,6 +355,15 @@ class Dsg(VerticalMethod):
     def _precision(self, common: Common) -> np.dtype[np.floating]:
         """Precision of angles: float64 for Cauchy directions, as float32 does not resolve the fraction of a turn."""
         return np.dtype(np.float64 if common.dictionary.families[0] == "laplacian" else common.precision)
+
+
+def random_subsets(u: NDArray[np.float64], size: int) -> NDArray[np.int64]:
+    """Subsets of `range(size)`, one from each row of u (numbers in [0, 1)), by Floyd's algorithm (Bentley 1987)."""
+    chosen = np.empty(u.shape, np.int64)
+    for k, top in enumerate(range(size - u.shape[1], size)):
+        drawn = (u[:, k] * (top + 1)).astype(np.int64)
+        chosen[:, k] = np.where((chosen[:, :k] == drawn[:, None]).any(axis=1), top, drawn)
+    return chosen
 
 
 def _add_features(x: Any, f: NDArray[np.float64], shrunk: float, w: Array, b: Array, alpha: Array) -> None:

@@ -369,8 +369,8 @@ MASKS = ("paper", "reduced", "fresh")
 class Fdskl(Dsg):
     """Doubly stochastic gradients of workers that hold different features of the same samples.
 
-    As in `Dsg`, rows are drawn without replacement until all have been drawn; the paper's analysis has i.i.d. draws.
-    Active workers take turns; in the paper they work in parallel.
+    As in `Dsg`, rows are drawn without replacement until all have been drawn; the paper's analysis has i.i.d. draws
+    (`rows`). Active workers take turns; in the paper they work in parallel.
     """
 
     label: ClassVar[str] = "FDSKL"

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from fkl.papers.cells import Answer, Cell, answered, published
 from fkl.papers.fdskl import claims, figures
-from fkl.papers.fdskl.chosen import SHARE, Key, answering
+from fkl.papers.fdskl.chosen import AS_STATED, SHARE, Key, answering
 from fkl.papers.fdskl.errors import errors_table
 from fkl.papers.our_runs import require_found
 from fkl.runs.finished_runs import FinishedRun
@@ -44,14 +44,13 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
 
     def minutes(cell: Cell) -> list[Answer]:
         """Minutes of a training, without and with the simulated time of the links."""
-        one = found.get((cell.dataset, cell.algorithm, SHARE))
-        if one is None:
-            return []
-        summary = one.run.summary
-        readings = {COMPUTE: summary["runtime_s"], WITH_LINKS: summary["runtime_s"] + summary["communication_s"]}
-        return [
-            replace(one.answer(seconds / 60), switch=f"{words}; {one.switch}") for words, seconds in readings.items()
-        ]
+        answers = []
+        for system in (cell.algorithm + AS_STATED, cell.algorithm):
+            if one := found.get((cell.dataset, system, SHARE)):
+                for words, links in ((COMPUTE, False), (WITH_LINKS, True)):
+                    answer = one.answer(figures.training_seconds(one.run.summary, links) / 60)
+                    answers.append(replace(answer, switch=f"{words}; {one.switch}"))
+        return answers
 
     return answered(published("fdskl", "4"), minutes)
 

@@ -5,7 +5,7 @@ import pandas as pd
 
 from fkl.algorithms.vertical.kernel_machines import PpSvmv
 from fkl.basics.errors import FklError
-from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, SHARE, Key, samples
+from fkl.papers.fdskl.chosen import DATASETS, SHARE, SYSTEMS, Key, samples
 from fkl.runs.finished_runs import FinishedRun
 from fkl.statistics.intervals import student_interval
 
@@ -37,7 +37,7 @@ def errors_table(by_key: dict[Key, FinishedRun]) -> pd.DataFrame:
         mine = {key: run for key, run in by_key.items() if key[0] == dataset and key[2] in sizes}
         machines = {share: run for (_, name, share), run in mine.items() if name == "LIBSVM"}
         of_fdskl = {samples(run): _scalars_sent(run) for (_, name, _), run in mine.items() if name == "FDSKL"}
-        for name in FOLDERS:
+        for name in SYSTEMS:
             for (_, of, _), run in sorted(mine.items(), key=lambda item: item[0][2]):
                 if of != name:
                     continue

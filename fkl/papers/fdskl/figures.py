@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from fkl.algorithms.vertical.sums import STRUCTURES, seconds_of_sum
 from fkl.network.settings import CostModel
-from fkl.papers.fdskl.chosen import DATASETS, FOLDERS, SHARE, Key, samples
+from fkl.papers.fdskl.chosen import DATASETS, SHARE, SYSTEMS, Key, samples
 from fkl.papers.fdskl.errors import refusal
 from fkl.papers.our_runs import require_found
 from fkl.papers.panels import dataset_panels
@@ -146,7 +146,7 @@ def boxes(by_key: dict[Key, FinishedRun]) -> Drawn:
 def most_samples(dataset: str, by_key: dict[Key, FinishedRun]) -> dict[str, FinishedRun]:
     """Each system's run on the most training samples."""
     runs: dict[str, FinishedRun] = {}
-    for system in FOLDERS:
+    for system in SYSTEMS:
         shares = [key[2] for key in by_key if key[:2] == (dataset, system)]
         if shares:
             runs[system] = by_key[dataset, system, min(shares)]

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from fkl.config.experiments import readings_tried
 from fkl.papers.cells import Answer, Cell, answered, published
+from fkl.papers.graph_omkl import graphs
 from fkl.papers.our_runs import find, of_cell, require_found
 from fkl.papers.panels import dataset_panels
 from fkl.report.colours import look_of
@@ -57,6 +58,8 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     replicates : int or str
         Number of replicates in the curves; methods without random draws have one.
     """
+    if number in graphs.SHOWN:
+        return graphs.figure(number, runs)
     over_rounds = number in ("5", "6")
     algorithms = OVER_ROUNDS if number == "5" else GRAPH_AIDED
     found = [one for one in find("graph_omkl", runs, *DRAWN) if one.run.algorithm in algorithms]
@@ -99,7 +102,7 @@ def _sublinear(runs: list[FinishedRun]) -> str:
     return f"The paper proves that regret grows slower than the rounds, and says nothing of these curves. Here: {here}."
 
 
-CLAIMS = {"6": _sublinear}
+CLAIMS = {"1": lambda _: graphs.CLAIMS["1"], "2": lambda _: graphs.CLAIMS["2"], "6": _sublinear}
 """For figures without published values: the paper's claims, and our results."""
 
 

@@ -1,0 +1,104 @@
+"""Figures 1 and 2: the feedback graphs of finished runs, which are played again as far as that takes."""
+
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fkl.basics.arrays import Array
+from fkl.engines.base import Experiment, Numba, make_world
+from fkl.papers.our_runs import Found, find, require_found
+from fkl.report.colours import baseline_colour, colour_of
+from fkl.report.figures import canvas
+from fkl.runs.finished_runs import FinishedRun
+from fkl.runs.prepare import checked, prepare
+
+SHOWN = {"1": "OMKL-GF", "2": "OMKL-SFG"}
+"""Method of each figure."""
+SETTING = "M=10"
+NOTE = "graphs of the first replicate, played again; kernels of a family from narrow to wide"
+CLAIMS = {
+    "1": "The paper draws an example. Here: graphs with which rounds are played; the last one stays until the end.",
+    "2": "The paper: of five Gaussian kernels with bandwidths 0.01 to 100, node 2 points to 1, 2, 3. Here: as \
+described by Algorithm 4 it points to 1, 2, 5 in any dimension; in the degenerate graph, as published, to 1, 2, 3.",
+}
+
+
+def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, str]:
+    """Draw Figure 1, bipartite graphs of OMKL-GF on one data set, or 2, all graphs of OMKL-SFG."""
+    found = find("graph_omkl", runs, "graph_omkl/as_stated", "graph_omkl/as_published")
+    found = [one for one in found if one.key[1:] == (SHOWN[number], SETTING)]
+    require_found(found, "figure", "graph_omkl/as_stated")
+    return (_bipartite if number == "1" else _similarity)(found), NOTE
+
+
+def bipartite_graph(experiment: Experiment, t: int) -> Array:
+    """Graph A (J, N) of Algorithm 2 with which round t, from 1, is played."""
+    world, _ = make_world(experiment, (0,))
+    method: Any = experiment.algorithm
+    drawn: Array = method.play(world, method.init(world), slice(0, t)).A[0]
+    return drawn
+
+
+def _bipartite(found: list[Found]) -> Figure:
+    """The graph of the first round, and for each reading that of the last round with a draw."""
+    dataset = found[0].key[0]
+    last = [(one, int(one.run.config["algo"]["exploring"])) for one in found if one.key[0] == dataset]
+    figure, panels = canvas(1 + len(last))
+    for axes, (one, t) in zip(panels, [(found[0], 1), *last], strict=True):
+        experiment = _experiment(one)
+        A = bipartite_graph(experiment, min(t, experiment.problem.rounds))
+        J, N = A.shape
+        axes.plot(np.arange(1, N + 1), np.zeros(N), "o", color=baseline_colour(0), markersize=2, label="kernel")
+        for j, kernels in enumerate(map(np.flatnonzero, A)):
+            at, gaps = (j + 0.5) / J * N, np.full(len(kernels), np.nan)
+            x = np.stack([np.full(len(kernels), at), kernels + 1, gaps], axis=1)
+            y = np.tile([1.0, 0.0, np.nan], len(kernels))
+            axes.plot(x.ravel(), y, color=colour_of(j), linewidth=1, label=f"edge of selective node {j + 1}")
+            axes.plot(at, 1.0, "s", color=colour_of(j), clip_on=False, label=f"_node {j + 1}")
+        axes.set_yticks([])
+        axes.set_title(f"{one.variant}: {dataset}, round {t}")
+        _number_kernels(axes, experiment)
+    panels[0].set_ylabel("kernels, selective nodes")
+    return figure
+
+
+def _similarity(found: list[Found]) -> Figure:
+    """A dot for each edge, and a panel for each graph, with the data sets that have it."""
+    shown: dict[bytes, tuple[Experiment, Any, str, list[str]]] = {}
+    for one in found:
+        experiment = _experiment(one)
+        start: Any = experiment.algorithm.init(make_world(experiment, (0,))[0])
+        shown.setdefault(start.A.tobytes(), (experiment, start, one.variant, []))[3].append(one.key[0])
+    readings = [variant for _, _, variant, _ in shown.values()]
+    figure, panels = canvas(len(shown))
+    for axes, (experiment, start, variant, datasets) in zip(panels, shown.values(), strict=True):
+        kinds = {"edge of a node in the dominating set": start.D, "edge of another node": ~start.D}
+        for number, (label, nodes) in enumerate(kinds.items()):
+            i, j = np.nonzero(start.A & nodes[:, None])
+            axes.plot(j + 1, i + 1, "s", color=colour_of(number), markersize=2, label=label)
+        axes.set_title(variant if readings.count(variant) == 1 else f"{variant}: {', '.join(datasets)}")
+        axes.set_yticks(_number_kernels(axes, experiment))
+        axes.invert_yaxis()
+        axes.set_aspect("equal")
+    panels[0].set_ylabel("node")
+    return figure
+
+
+def _experiment(one: Found) -> Experiment:
+    return replace(prepare(checked(one.run)), engine=Numba())
+
+
+def _number_kernels(axes: Axes, experiment: Experiment) -> list[int]:
+    """Ticks where a family of kernels begins, and at the last kernel."""
+    ticks, words = [1], []
+    for family, those in groupby(experiment.dictionary.families):
+        ticks.append(ticks[-1] + len([*those]))
+        words.append(f"{ticks[-2]} to {ticks[-1] - 1} {family}")
+    ticks[-1] -= 1
+    axes.set_xticks(ticks)
+    axes.set_xlabel(f"kernel: {', '.join(words)}")
+    return ticks
