@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.signal import lfilter
-from scipy.stats import ttest_1samp
+from scipy.stats import ttest_1samp, ttest_rel
 
 from fkl.basics.errors import FklError
 from fkl.statistics.differences import OF_TRAINING, from_clients, from_data_sets, from_rows, from_seeds, from_time
@@ -35,6 +35,18 @@ def test_the_interval_over_seeds_covers_the_difference_on_these_rows() -> None:
     covered = (ends[:, 0] <= u) & (u <= ends[:, 1])
     assert covered.mean() == pytest.approx(0.95, abs=0.01)
     assert [one.p < 0.05 for one in found] == ((ends[:, 0] > 0) | (ends[:, 1] < 0)).tolist()
+
+
+def test_units_of_equal_weight_have_students_t_as_scipy_has_it() -> None:
+    random = np.random.default_rng(4)
+    a, b = random.lognormal(0, 0.3, (2, 12))
+    seeds = from_seeds(a, b)
+    over = from_data_sets([from_seeds(one, other) for one, other in random.lognormal(0, 0.3, (12, 2, 5))])
+    for found in (seeds, from_clients(a, b), over):
+        expected = ttest_1samp(found.d, 0)
+        assert found.p == pytest.approx(expected.pvalue, rel=1e-9)
+        assert found.interval(0.9) == pytest.approx([*expected.confidence_interval(0.9)], rel=1e-9)
+    assert ttest_rel(np.log(a), np.log(b)).pvalue == pytest.approx(seeds.p, rel=1e-9)
 
 
 def test_it_is_wrong_about_other_rows() -> None:
