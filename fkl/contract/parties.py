@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array
-from fkl.basics.errors import BrokenPromiseError, FklError
+from fkl.basics.errors import BrokenPromiseError
 from fkl.basics.keys import Keys
 from fkl.basics.random_streams import Role, Streams
 from fkl.contract.world import Common, World
@@ -270,9 +270,14 @@ class Learning(VerticalMethod):
     - ``advance(held, learned, count) -> (learned, model)``: one round with all features x (N, d) at once;
       ``count(kind, sender, receiver, messages, items, size)`` records the letters that the parties would send.
 
-    You may write `rounds`, `generators` (if other parties than the first active one draw numbers) and `values` (if f of
-    the test rows is cheaper given that of the last model).
+    You may write `rounds`, `generators` (if other parties than the first active one draw numbers), `values` (if f of
+    the test rows is cheaper given that of the last model) and `loss_of_classes`.
     """
+
+    @property
+    def loss_of_classes(self) -> str | None:
+        """Its loss, if that needs two classes, -1 and 1; None if it also learns real targets."""
+        return None
 
     @property
     def rounds(self) -> int:
@@ -357,9 +362,8 @@ class Learning(VerticalMethod):
     def init(self, world: World) -> State:
         """Draw the splits; nothing is learned yet."""
         problem = world.problem
-        if not problem.two_classes:
-            values = len(np.unique(problem.y))
-            raise FklError(f"the target has {values} values, where {self.label} learns two classes")
+        if self.loss_of_classes:
+            problem.require_classes(self.loss_of_classes)
         alone = map(world.streams.replicate, range(len(world.streams.replicates)))
         splits, own = zip(*(draw_split_and_generator(problem, streams, self.fold) for streams in alone), strict=True)
         held = [held_for_training(problem, split) for split in splits]

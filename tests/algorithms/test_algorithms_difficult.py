@@ -89,6 +89,12 @@ DIFFICULT: dict[str, tuple[set[Promise], tuple[str, ...]]] = {
         ("algo=fdskl", "algo.masks=fresh", "algo.fold=1", "precision=float64"),
     ),
     "secureboost, a fold": ({LEDGER, APART, LABELS}, ("algo=secureboost", "algo.fold=0", "algo.trees=5")),
+    "secureboost, real targets": ({LEDGER, APART, LABELS}, ("algo=secureboost", "algo.trees=3", "dataset=diabetes")),
+    "pp_svmv, real targets": ({LEDGER, APART, LABELS}, ("algo=pp_svmv", "dataset=diabetes")),
+    "fd_svrg, real targets": (
+        {LEDGER, APART, LABELS},
+        ("algo=fd_svrg", "algo.loss=square", "algo.passes=2", "dataset=diabetes"),
+    ),
 }
 """Where there is more that can go wrong: the promises that this can break (all others are slow), and how to run it."""
 

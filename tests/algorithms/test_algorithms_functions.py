@@ -56,6 +56,8 @@ MORE = {
         "kernels.largest=1",
     ),
     "pp_svmv, linear": ("algo=pp_svmv", "algo.kernel=linear"),
+    "libsvm, real targets": ("algo=libsvm", "dataset=diabetes"),
+    "secureboost, real targets": ("algo=secureboost", "dataset=diabetes"),
     "nystroem, hinge": ("algo=vertical_nystroem", "algo.loss=squared_hinge"),
     "cascade, three classes": ("algo=cascade_svm", *IRIS),
     "pf, three classes": ("algo=parsimonious_federated", *IRIS, "algo.centres=10", "algo.steps=20"),
@@ -76,7 +78,8 @@ def experiment_of(overrides: tuple[str, ...]) -> Experiment:
     """A small one in float64, whose last round begins a block of those that learners play at once."""
     node = yaml.safe_load((conf_folder() / "algo" / f"{overrides[0].removeprefix('algo=')}.yaml").read_text())
     algorithm = get_class(node["_target_"])
-    upon = [word for word in small(algorithm) if not (IRIS[0] in overrides and word.startswith(("dataset", "scaling")))]
+    own_data = any(word.startswith("dataset=") for word in overrides)
+    upon = [word for word in small(algorithm) if not (own_data and word.startswith(("dataset", "scaling")))]
     rounds = [f"partition.rounds={getattr(algorithm, 'block', 32) + 1}"] * (task_of(algorithm) is StreamTask)
     fewer = overrides_for_keys(algorithm, angles=20, trees=3, passes=2, centres=20)
     fewer += overrides_for_keys(algorithm, iterations=20) if task_of(algorithm) is not StreamTask else ()

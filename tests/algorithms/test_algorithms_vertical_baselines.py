@@ -15,12 +15,13 @@ from literal.toy_cipher import Toy
 from literal.vertical_boosting import Node, boosted
 from literal.vertical_fd_svrg import fd_svrg
 from numpy.typing import NDArray
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 
 from fkl.algorithms.vertical.ciphers import Cipher, Operations, Paillier, Plain, Sorting
 from fkl.algorithms.vertical.fd_svrg import LOSSES, FdSvrg, _slope_of_loss
-from fkl.algorithms.vertical.kernel_machines import LibsvmSvc, PpSvmv
-from fkl.algorithms.vertical.parties import Groups, Held, Wire
+from fkl.algorithms.vertical.kernel_machines import Libsvm, Nystroem, PpSvmv
+from fkl.algorithms.vertical.parties import Groups, Held, Learning, Wire
+from fkl.algorithms.vertical.ridge import FeatureRidge
 from fkl.algorithms.vertical.secureboost import LEAF, SecureBoost, Tree
 from fkl.algorithms.vertical.sums import tree_rooted_at
 from fkl.basics.errors import BadValue, FklError
@@ -44,6 +45,15 @@ def samples(n: int, seed: int = 0) -> tuple[Array, Array]:
 
 
 X, Y = samples(60)
+
+
+def real_targets(x: Array) -> Array:
+    """Of a curved function with noise, in units and from a level that no method has for a default."""
+    noise = np.random.default_rng(9).normal(size=len(x))
+    return 1000 + 50 * (np.sin(2 * x[:, 0]) + x[:, 1] * x[:, 2] + 0.1 * noise)
+
+
+REAL = real_targets(X)
 
 
 @st.composite
@@ -118,6 +128,15 @@ def test_fd_svrg_finds_the_minimum_of_its_objective(loss: str) -> None:
     np.testing.assert_allclose(slope.mean() + 0.1 * model.bias, 0, atol=1e-7)
 
 
+def test_fd_svrg_on_real_targets_finds_the_closed_form() -> None:
+    """(2 / N X'X + lam I) w = 2 / N X'y, with the feature that is always 1 and is regularised, too."""
+    y = REAL / 1000
+    model = FdSvrg("square", lam=0.1, eta=0.02, passes=150).fit(X, y, *THREE, np.random.default_rng(0))
+    x = np.column_stack([X, np.ones(len(X))])
+    w = np.linalg.solve(2 / len(y) * x.T @ x + 0.1 * np.eye(D + 1), 2 / len(y) * x.T @ y)
+    np.testing.assert_allclose([*model.w, model.bias], w, atol=1e-9)
+
+
 @pytest.mark.parametrize("loss", sorted(LOSSES))
 def test_fd_svrg_has_the_losses_of_fdskl(loss: str) -> None:
     assert LOSSES.keys() == POINTWISE_LOSSES.keys()
@@ -142,9 +161,24 @@ def test_fd_svrg_asks_for_no_more_samples_a_step_than_there_are() -> None:
 
 def test_libsvm_decides_as_scikit_learn() -> None:
     x, y = samples(300)
-    model = LibsvmSvc(C=3.0, gamma=0.2).fit(x[:200], y[:200], *THREE)
+    model = Libsvm(C=3.0, gamma=0.2).fit(x[:200], y[:200], *THREE)
     svc = SVC(C=3.0, gamma=0.2).fit(x[:200], y[:200])
     np.testing.assert_allclose(model.decision(x), svc.decision_function(x), atol=1e-10)
+
+
+def standardised_svr(x: Array, y: Array, **settings: Any) -> Any:
+    """scikit-learn's SVR on standardised targets, as a function that has the targets' unit again."""
+    svr = SVR(epsilon=0.2, **settings).fit(x, (y - y.mean()) / y.std())
+    return lambda new: svr.predict(new) * y.std() + y.mean()
+
+
+def test_libsvm_on_real_targets_is_scikit_learn_on_standardised_ones() -> None:
+    x, _ = samples(300)
+    y = real_targets(x)
+    model = Libsvm(C=3.0, gamma=0.2, epsilon=0.2, tolerance=1e-9).fit(x[:200], y[:200], *THREE)
+    svr = standardised_svr(x[:200], y[:200], C=3.0, gamma=0.2, tol=1e-9)
+    np.testing.assert_allclose(model.decision(x), svr(x), atol=1e-6)
+    np.testing.assert_allclose(model.function.predict(x)[0], svr(x), atol=1e-6)
 
 
 @settings(max_examples=25)
@@ -171,12 +205,33 @@ def test_pp_svmv_merges_what_pooled_data_give(partition: tuple[Groups, tuple[int
 def test_pp_svmv_is_the_pooled_machine(kernel: str) -> None:
     x, y = samples(300)
     settings = {"C": 2.0, "gamma": 0.3, "tolerance": 1e-9}
-    merged = PpSvmv(kernel, **settings).fit(x[:200], y[:200], *THREE, np.random.default_rng(0))
+    merged = PpSvmv(kernel=kernel, **settings).fit(x[:200], y[:200], *THREE, np.random.default_rng(0))
     svc = SVC(C=2.0, gamma=0.3, tol=1e-9, kernel=kernel).fit(x[:200], y[:200])
     np.testing.assert_allclose(merged.decision(x), svc.decision_function(x), atol=1e-6)
     if kernel == "rbf":
-        pooled = LibsvmSvc(**settings).fit(x[:200], y[:200])
+        pooled = Libsvm(**settings).fit(x[:200], y[:200])
         np.testing.assert_allclose(merged.decision(x), pooled.decision(x), atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_pp_svmv_on_real_targets_is_the_pooled_machine_and_sends_the_same(kernel: str) -> None:
+    x, signs = samples(300)
+    y, settings = real_targets(x), {"C": 2.0, "gamma": 0.3}
+    method, counts, of_signs = PpSvmv(kernel=kernel, epsilon=0.2, tolerance=1e-9, **settings), Counts(), Counts()
+    merged = method.fit(x[:200], y[:200], *THREE, np.random.default_rng(0), counts)
+    svr = standardised_svr(x[:200], y[:200], tol=1e-9, kernel=kernel, **settings)
+    np.testing.assert_allclose(merged.decision(x), svr(x), atol=1e-4)
+    method.fit(x[:200], signs[:200], *THREE, np.random.default_rng(0), of_signs)
+    assert counts.bytes == of_signs.bytes == Counter(dict.fromkeys(counts.bytes, 8 * 200 * 201 // 2))
+
+
+@pytest.mark.parametrize("algorithm", [Libsvm(epsilon=9.0), PpSvmv(epsilon=9.0)])
+def test_machines_without_a_support_vector_are_a_constant(algorithm: Libsvm | PpSvmv) -> None:
+    """Where no error is above epsilon, and where all targets are equal."""
+    for y in (REAL, np.full(60, 3.0)):
+        model = algorithm.fit(X, y, *THREE, np.random.default_rng(0))
+        np.testing.assert_allclose(model.decision(X), (y.max() + y.min()) / 2, rtol=1e-12)
+        np.testing.assert_allclose(model.function.predict(X)[0], model.decision(X))
 
 
 def test_pp_svmv_works_on_blocks_as_on_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,11 +257,10 @@ def test_pp_svmv_refuses_what_it_cannot_code() -> None:
         PpSvmv().fit(1e4 * X, Y, *THREE, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("algorithm", [LibsvmSvc(), PpSvmv()])
-@pytest.mark.parametrize("y", [np.ones(60), np.arange(60.0)])
-def test_machines_refuse_other_labels(algorithm: LibsvmSvc | PpSvmv, y: Array) -> None:
+@pytest.mark.parametrize("algorithm", [Libsvm(), PpSvmv()])
+def test_machines_refuse_one_class_alone(algorithm: Libsvm | PpSvmv) -> None:
     with pytest.raises(FklError, match="-1 and 1, and both must occur"):
-        algorithm.fit(X, y, *THREE, np.random.default_rng(0))
+        algorithm.fit(X, np.ones(60), *THREE, np.random.default_rng(0))
 
 
 # SecureBoost
@@ -226,21 +280,39 @@ def nested(tree: Tree, node: int = 0) -> Node:
 @pytest.mark.parametrize(
     "settings", [{}, {"lam": 0.0, "gamma": 0.2, "min_child_weight": 0.0}, {"depth": 1, "bins": 2, "trees": 6}]
 )
-def test_secureboost_on_one_party_is_the_literal_booster(settings: dict[str, Any]) -> None:
+@pytest.mark.parametrize("y", [Y, REAL], ids=["classes", "real targets"])
+def test_secureboost_on_one_party_is_the_literal_booster(settings: dict[str, Any], y: Array) -> None:
     algorithm = replace(SMALL, **settings)
     limits = algorithm.lam, algorithm.gamma, algorithm.min_child_weight
-    trees, f = boosted(X, Y, algorithm.trees, algorithm.depth, algorithm.learning_rate, *limits, algorithm.bins)
-    forest = algorithm.fit(X, Y, *POOLED)
+    trees, f = boosted(X, y, algorithm.trees, algorithm.depth, algorithm.learning_rate, *limits, algorithm.bins)
+    forest = algorithm.fit(X, y, *POOLED)
     assert [nested(tree) for tree in forest.trees] == trees
     assert np.array_equal(forest.decision(X), f)
     assert forest.operations == Operations()
 
 
+@pytest.mark.parametrize(
+    "settings", [{"depth": 3, "learning_rate": 0.3, "min_child_weight": 1.0}, {"depth": 5, "lam": 3.0}]
+)
+def test_secureboost_on_real_targets_is_xgboost(settings: dict[str, Any]) -> None:
+    """To its single precision, on features of fewer values than bins; gamma in variances of the target, and halved."""
+    xgboost = pytest.importorskip("xgboost")
+    x = np.round(4 * samples(400)[0]) / 4
+    y = real_targets(x)
+    forest = SecureBoost(trees=30, gamma=1e-3, bins=256, **settings).fit(x, y, *THREE)
+    theirs = {{"depth": "max_depth", "lam": "reg_lambda"}.get(key, key): value for key, value in settings.items()}
+    gamma, mean = 2e-3 * y.var(), float(y.mean())
+    pooled = xgboost.XGBRegressor(
+        n_estimators=30, **{"learning_rate": 0.3} | theirs, gamma=gamma, tree_method="hist", base_score=mean
+    )
+    np.testing.assert_allclose(forest.decision(x), pooled.fit(x, y).predict(x), atol=1e-4 * y.std())
+
+
 @settings(max_examples=30)
-@given(partitions())
-def test_secureboost_loses_nothing(partition: tuple[Groups, tuple[int, ...]]) -> None:
-    pooled = SMALL.fit(X, Y, *POOLED)
-    forest = SMALL.fit(X, Y, *partition)
+@given(partitions(), st.sampled_from([Y, REAL]))
+def test_secureboost_loses_nothing(partition: tuple[Groups, tuple[int, ...]], y: Array) -> None:
+    pooled = SMALL.fit(X, y, *POOLED)
+    forest = SMALL.fit(X, y, *partition)
     assert [nested(tree) for tree in forest.trees] == [nested(tree) for tree in pooled.trees]
     groups = partition[0]
     for tree in forest.trees:
@@ -248,26 +320,26 @@ def test_secureboost_loses_nothing(partition: tuple[Groups, tuple[int, ...]]) ->
             assert owner == LEAF if feature == LEAF else feature in groups[owner]
 
 
-@settings(max_examples=8)
-@given(partitions())
-def test_ciphers_change_nothing_but_bytes(partition: tuple[Groups, tuple[int, ...]]) -> None:
+@settings(max_examples=12)
+@given(partitions(), st.sampled_from([Y, REAL]))
+def test_ciphers_change_nothing_but_bytes(partition: tuple[Groups, tuple[int, ...]], y: Array) -> None:
     plain, sealed = Counts(), Counts()
-    forest = SMALL.fit(X, Y, *partition, count=plain)
-    again = replace(SMALL, cipher=Toy()).fit(X, Y, *partition, count=sealed)
+    forest = SMALL.fit(X, y, *partition, count=plain)
+    again = replace(SMALL, cipher=Toy()).fit(X, y, *partition, count=sealed)
     assert [nested(tree) for tree in forest.trees] == [nested(tree) for tree in again.trees]
     assert forest.operations == again.operations
     assert (plain.messages, plain.items) == (sealed.messages, sealed.items)
     wide = Counts()
-    replace(SMALL, cipher=Plain(32)).fit(X, Y, *partition, count=wide)
+    replace(SMALL, cipher=Plain(32)).fit(X, y, *partition, count=wide)
     assert wide.bytes == sealed.bytes
 
 
-@settings(max_examples=20)
-@given(partitions())
-def test_secureboost_counts_what_its_trees_took(partition: tuple[Groups, tuple[int, ...]]) -> None:
+@settings(max_examples=30)
+@given(partitions(), st.sampled_from([Y, REAL]))
+def test_secureboost_counts_what_its_trees_took(partition: tuple[Groups, tuple[int, ...]], y: Array) -> None:
     groups, (active,) = partition
     counts, passive = Counts(), [party for party in range(len(groups)) if party != active]
-    forest = SMALL.fit(X, Y, *partition, count=counts)
+    forest = SMALL.fit(X, y, *partition, count=counts)
 
     bins = [min(SMALL.bins, len(np.unique(X[:, k]))) for k in range(D)]
     histogram = [2 * sum(bins[k] for k in group) for group in groups]
@@ -333,6 +405,37 @@ def test_secureboost_learns_tree_after_tree() -> None:
     ]
     assert len(errors) == 40
     assert errors[-1] < 0.17 < errors[0]
+
+
+def test_steps_that_let_trees_on_real_targets_diverge_are_refused() -> None:
+    """Up to 2 the squared error does not grow, which keeps the sums exact."""
+    squares = [
+        np.square(forest.decision(X) - REAL).mean()
+        for forest in SecureBoost(trees=30, learning_rate=2.0, lam=0.0).learn(X, REAL, *THREE)
+    ]
+    assert max(squares) <= REAL.var() * (1 + 1e-9)
+    with pytest.raises(BadValue, match=r"learning_rate=2\.1: must be at most 2 for real targets"):
+        SecureBoost(learning_rate=2.1).fit(X, REAL, *THREE)
+    SecureBoost(trees=2, learning_rate=2.1).fit(X, Y, *THREE)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        Libsvm(tolerance=1e-9),
+        PpSvmv(tolerance=1e-9),
+        FdSvrg("square", passes=3),
+        FeatureRidge(20),
+        Nystroem(20),
+        replace(SMALL, gamma=0.01),
+    ],
+    ids=lambda method: str(method.label),
+)
+def test_no_key_depends_on_the_unit_of_real_targets(method: Learning) -> None:
+    """Targets in another unit give the same function in that unit; FD-SVRG regularises the bias, so no shift here."""
+    y = REAL - 1000
+    once, again = (method.fit(X, scale * y, *THREE, np.random.default_rng(0)).decision(X) for scale in (1.0, 1e5))
+    np.testing.assert_allclose(again / 1e5, once, atol=1e-6 * y.std())
 
 
 @pytest.mark.parametrize("forgets", [(), (2,), (1, 3)])
@@ -417,9 +520,10 @@ WRONG: list[tuple[type, str, list[Any]]] = [
     (PpSvmv, "memory_gib", [0.0, np.nan]),
     *(
         (kind, key, [0.0, -1.0, np.inf])
-        for kind in (LibsvmSvc, PpSvmv)
+        for kind in (Libsvm, PpSvmv)
         for key in ("C", "gamma", "tolerance", "cache_mib")
     ),
+    *((kind, "epsilon", [-0.1, np.inf, np.nan]) for kind in (Libsvm, PpSvmv)),
     (SecureBoost, "trees", [0]),
     (SecureBoost, "depth", [0, 17]),
     (SecureBoost, "learning_rate", [0.0, np.nan]),

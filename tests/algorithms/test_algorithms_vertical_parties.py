@@ -16,7 +16,7 @@ from fkl.algorithms.vertical import ridge as ridges
 from fkl.algorithms.vertical.ciphers import Cipher, Paillier, Plain
 from fkl.algorithms.vertical.fd_svrg import FdSvrg, Linear, Products, Slopes
 from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
-from fkl.algorithms.vertical.kernel_machines import LibsvmSvc, Nystroem, PpSvmv
+from fkl.algorithms.vertical.kernel_machines import Libsvm, Nystroem, PpSvmv
 from fkl.algorithms.vertical.parties import Actor, Count, Groups, Held, Learning, Own, VerticalMethod, Wire
 from fkl.algorithms.vertical.ridge import FeatureRidge
 from fkl.algorithms.vertical.secureboost import SecureBoost
@@ -40,7 +40,7 @@ SUMMED = [
     FdSvrg(passes=3, batch=2),
     FdSvrg("square", passes=2, inner=5, intercept=False),
     PpSvmv(C=2.0),
-    PpSvmv("linear"),
+    PpSvmv(kernel="linear"),
     Nystroem(landmarks=10),
     Nystroem(landmarks=12, loss="squared_hinge", lam=1e-3),
     FeatureRidge(angles=15),
@@ -58,6 +58,8 @@ def samples(n: int = 40) -> tuple[Array, Array]:
 
 
 X, Y = samples()
+REAL = 1000 + 50 * (X[:, 0] + X[:, 1] * X[:, 2])
+TAUGHT = [(one, Y) for one in SUMMED] + [(one, REAL) for one in SUMMED if one.loss_of_classes is None]
 
 
 @st.composite
@@ -71,15 +73,17 @@ def partitions(draw: st.DrawFn) -> tuple[Groups, tuple[int, ...]]:
 
 @settings(max_examples=15)
 @given(partitions())
-@pytest.mark.parametrize("method", SUMMED, ids=lambda method: f"{method.label}")
+@pytest.mark.parametrize(
+    ("method", "y"), TAUGHT, ids=lambda one: getattr(one, "label", "real targets" if one is REAL else "classes")
+)
 def test_parties_with_their_own_features_are_the_pooled_path(
-    method: Learning, partition: tuple[Groups, tuple[int, ...]]
+    method: Learning, y: Array, partition: tuple[Groups, tuple[int, ...]]
 ) -> None:
     """In what they learn, and in what is counted, to the byte, by kind and sender."""
     groups, active = partition
     booked: Booked = {}
-    pooled = method.fit(X, Y, groups, active, np.random.default_rng(1), counting_into(booked, len(groups)))
-    held = Held(X, Y, groups, active)
+    pooled = method.fit(X, y, groups, active, np.random.default_rng(1), counting_into(booked, len(groups)))
+    held = Held(X, y, groups, active)
     parties = deal_features(held, method.generators(np.random.default_rng(1), len(groups), active[0]))
     parts, sent = play_apart(method, parties, PartyObject)
     require_sent(booked, sent)
@@ -227,7 +231,7 @@ class WaitsForEver(Honest):
 
 
 @dataclass(frozen=True)
-class BooksThoughPooled(LibsvmSvc):
+class BooksThoughPooled(Libsvm):
     """Says that it is on pooled data, and counts letters."""
 
     def advance(self, held: Held, learned: None, count: Count) -> Any:

@@ -23,17 +23,22 @@ def edges(column: Array, bins: int) -> list[float]:
 def boosted(
     x: Array, y: Array, trees: int, depth: int, rate: float, lam: float, gamma: float, least: float, bins: int
 ) -> tuple[list[Node], Array]:
-    """The trees, and f (n,) after all of them."""
+    """The trees, and f (n,) after all of them; the squared error's where y has other values than -1 and 1."""
     divisions = [edges(x[:, k], bins) for k in range(x.shape[1])]
     unit = 2.0**-40
-    f, forest = np.zeros(len(y)), []
+    real = not set(y) <= {-1.0, 1.0}
+    mean, deviation = (np.mean(y), np.std(y)) if real else (0.0, 1.0)
+    f, forest = np.full(len(y), mean), []
 
-    for _ in range(trees):
+    for t in range(trees):
         p = expit(f)
-        g = [round(float(p[i] - (y[i] > 0)) / unit) for i in range(len(y))]
-        h = [round(float(p[i] * (1 - p[i])) / unit) for i in range(len(y))]
+        slopes = (f - y) / deviation if real else p - (y > 0)
+        curvatures = np.ones(len(y)) if real else p * (1 - p)
+        g = [round(float(slope) / unit) for slope in slopes]
+        h = [round(float(curvature) / unit) for curvature in curvatures]
+        start = mean if t == 0 else 0.0
 
-        def grow(rows: list[int], left_to_split: int, g: list[int] = g, h: list[int] = h) -> Node:
+        def grow(rows: list[int], left_to_split: int, g: list[int] = g, h: list[int] = h, start: float = start) -> Node:
             G, H = sum(g[i] for i in rows), sum(h[i] for i in rows)
             best, choice = 0.0, None
             for k in range(x.shape[1]) if left_to_split else ():
@@ -50,9 +55,9 @@ def boosted(
                     if gain > best:
                         best, choice = gain, (k, threshold)
             if choice is None:
-                value = -rate * (G * unit) / (H * unit + lam)
+                value = deviation * (-rate * (G * unit) / (H * unit + lam))
                 f[rows] += value
-                return (value,)
+                return (start + value,)
             k, threshold = choice
             below = [i for i in rows if x[i, k] <= threshold]
             above = [i for i in rows if x[i, k] > threshold]

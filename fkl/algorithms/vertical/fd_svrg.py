@@ -46,7 +46,7 @@ class Linear:
     bias: float
 
     def decision(self, x: Array) -> Array:
-        """Values f of samples (n, d), shape (n,); a sample is of class 1 where it is above 0."""
+        """Values f of samples (n, d), shape (n,): estimates, or above 0 for class 1."""
         return x @ self.w + self.bias
 
     @property
@@ -76,14 +76,15 @@ class FdSvrg(Learning):
     """Minimise (1/N) sum_i L(w'x_i, y_i) + lam/2 |w|^2; each party stores and updates the w of its own features.
 
     Partial inner products are summed up a tree to the active party. Only this party knows y, and it sends L' down the
-    tree, unmasked as in the paper. (In the paper all workers hold the labels and receive the sums instead, the same
-    number of scalars.) All parties draw the same samples from a common seed, without a message.
+    tree, unmasked as in the paper: the first ones, at w = 0, tell every party all targets. (In the paper all workers
+    hold the labels and receive the sums instead, the same number of scalars.) All parties draw the same samples from a
+    common seed, without a message.
     """
 
     label: ClassVar[str] = "FD-SVRG"
     compiled_only: ClassVar[bool] = True
 
-    loss: str = key("logistic", "L, as in FDSKL's Table 1.", among=LOSSES)
+    loss: str = key("logistic", "L, as in FDSKL's Table 1; ``square`` also learns real targets.", among=LOSSES)
     lam: float = key(1e-5, "Regularisation; the bias is regularised too.", least=0)
     eta: float = key(0.1, "Step size.", above=0)
     passes: int = key(20, "Outer iterations, each with one full gradient.", least=1, most=1_000_000_000)
@@ -92,6 +93,11 @@ class FdSvrg(Learning):
     )
     batch: int = key(1, "u, samples per step.", least=1)
     intercept: bool = key(True, "Whether the active party holds one more feature, which is always 1.")
+
+    @property
+    def loss_of_classes(self) -> str | None:
+        """All but the squared loss need two classes."""
+        return None if self.loss == "square" else self.loss
 
     @property
     def rounds(self) -> int:

@@ -1,6 +1,6 @@
 """Machines on the kernel of two samples: LIBSVM on pooled data, and two whose parties sum their parts round a ring.
 
-`PpSvmv` is that of Yu, Vaidya and Jiang (2006). `Nystroem` is a classifier in the span of some of the samples, the
+`PpSvmv` is that of Yu, Vaidya and Jiang (2006). `Nystroem` is a machine in the span of some of the samples, the
 landmarks: Williams and Seeger, "Using the Nystroem method to speed up kernel machines" (2000). Its sums go round the
 ring of PP-SVMV, N M numbers instead of N (N + 1) / 2.
 """
@@ -23,6 +23,8 @@ from fkl.algorithms.vertical.parties import (
     Letter,
     Own,
     Wire,
+    are_signs,
+    deviation,
     require_two_classes,
 )
 from fkl.algorithms.vertical.ridge import kernel_ridge, ridge, squared_hinge
@@ -68,7 +70,7 @@ class Machine:
     gamma: float | None
 
     def decision(self, x: Array) -> Array:
-        """Values f of samples (n, d), shape (n,); a sample is of class 1 where it is above 0."""
+        """Values f of samples (n, d), shape (n,): estimates, or above 0 for class 1."""
         if self.gamma is None:
             return x @ (self.weight @ self.support) + self.bias
         norms = np.square(self.support).sum(axis=1)
@@ -98,24 +100,30 @@ def rbf(products: Array, rows: Array, columns: Array, gamma: float) -> Array:
     return np.exp(products, out=products)
 
 
-def require_cache(cache_mib: float, samples: int) -> None:
-    """Refuse a cache that does not fit; it holds no more than all kernel values, four bytes each."""
-    needed = min(int(cache_mib * 2**20), 4 * samples**2)
-    require_memory(needed, "LIBSVM's cache of kernel values", f"algo.cache_mib={cache_mib:g}")
+class Trained(NamedTuple):
+    """The indices of support vectors, their weights, and the bias."""
+
+    support: NDArray[np.integer]
+    weight: Array
+    bias: float
 
 
 @dataclass(frozen=True)
-class LibsvmSvc(Learning):
-    """scikit-learn's SVC, which is LIBSVM, with the RBF kernel.
+class SupportVectorMachine(Learning):
+    """Keys and solver of the two methods that solve LIBSVM's problem, by scikit-learn.
 
-    Chang and Lin, "LIBSVM: a library for support vector machines" (2011).
+    Two classes have its SVC, and real targets its SVR. C and epsilon are then in units of the target's standard
+    deviation, so they do not depend on the target's unit: SVR has C, epsilon and the tolerance times that deviation.
     """
 
-    label: ClassVar[str] = "LIBSVM"
-    pooled: ClassVar[bool] = True
-
-    C: float = key(1.0, "Penalty of a sample on the wrong side.", above=0)
-    gamma: float = key(1.0, "The kernel is exp(-gamma |x - x'|^2).", above=0)
+    C: float = key(1.0, "Penalty of a sample on the wrong side, or of an error above epsilon.", above=0)
+    epsilon: float = key(
+        0.1,
+        "Of real targets: errors up to epsilon standard deviations of the training targets cost nothing. No effect on "
+        "two classes.",
+        least=0,
+    )
+    gamma: float = key(1.0, "The RBF kernel is exp(-gamma |x - x'|^2).", above=0)
     tolerance: float = key(1e-3, "LIBSVM's stopping criterion.", least=LEAST_TOLERANCE)
     cache_mib: float = key(
         200.0,
@@ -125,23 +133,43 @@ class LibsvmSvc(Learning):
         most=MOST_MIB,
     )
 
-    def begin(self, held: Held, rng: np.random.Generator) -> None:
-        """There is no state, because there is one round.
+    def require_cache(self, samples: int) -> None:
+        """Refuse a cache, of four bytes a kernel value, that may outgrow the memory, which would end LIBSVM."""
+        needed = min(int(self.cache_mib * 2**20), 4 * samples**2)
+        require_memory(needed, "LIBSVM's cache of kernel values", f"algo.cache_mib={self.cache_mib:g}")
 
-        Raises
-        ------
-        fkl.basics.errors.FklError
-            If the cache may grow larger than the memory, which would end LIBSVM.
-        """
-        require_cache(self.cache_mib, len(held.x))
+    def solved(self, x: Array, y: Array, **kernel: Any) -> Trained:
+        """The machine for samples (N, d), or for kernel values (N, N) where the kernel is precomputed."""
+        from sklearn.svm import SVC, SVR
+
+        if are_signs(y):
+            require_two_classes(y)
+            machine = SVC(C=self.C, tol=self.tolerance, cache_size=self.cache_mib, **kernel)
+        else:
+            C, epsilon, tolerance = (value * deviation(y) for value in (self.C, self.epsilon, self.tolerance))
+            machine = SVR(C=C, epsilon=epsilon, tol=tolerance, cache_size=self.cache_mib, **kernel)
+        machine.fit(x, y)
+        return Trained(machine.support_, machine.dual_coef_[0], float(machine.intercept_[0]))
+
+
+@dataclass(frozen=True)
+class Libsvm(SupportVectorMachine):
+    """scikit-learn's SVC or SVR, which are LIBSVM, with the RBF kernel.
+
+    Chang and Lin, "LIBSVM: a library for support vector machines" (2011).
+    """
+
+    label: ClassVar[str] = "LIBSVM"
+    pooled: ClassVar[bool] = True
+
+    def begin(self, held: Held, rng: np.random.Generator) -> None:
+        """There is no state, because there is one round."""
+        self.require_cache(len(held.x))
 
     def advance(self, held: Held, learned: None, count: Count) -> tuple[None, Machine]:
         """Learn from x and y, without other inputs or messages."""
-        from sklearn.svm import SVC
-
-        require_two_classes(held.y)
-        svc = SVC(C=self.C, gamma=self.gamma, tol=self.tolerance, cache_size=self.cache_mib).fit(held.x, held.y)
-        return None, Machine(svc.support_vectors_, svc.dual_coef_[0], float(svc.intercept_[0]), self.gamma)
+        support, weight, bias = self.solved(held.x, held.y, gamma=self.gamma)
+        return None, Machine(held.x[support], weight, bias, self.gamma)
 
 
 BLOCK = 1 << 19
@@ -153,37 +181,26 @@ class Matrix(Letter, kind="matrix", dtype="u8"):
     """The different entries of the matrix so far, masked."""
 
 
-class Trained(NamedTuple):
-    """The first active party's machine: the indices of support vectors, and the rest of `Machine`."""
-
-    support: NDArray[np.integer]
-    weight: Array
-    bias: float
-    gamma: float | None
-
-
 @dataclass(frozen=True)
-class PpSvmv(Learning):
+class PpSvmv(SupportVectorMachine):
     """Inner products of all samples are summed round a ring under a random mask, then an SVM learns from the sum.
 
     The ring begins and ends with the active party. Entries are whole multiples of 2^-40, added modulo 2^64, so the
     mask, uniform on all 64-bit numbers, hides them perfectly and is removed exactly. With two parties the active one
-    learns the other's matrix, so the paper requires three. A party sends the N (N + 1) / 2 different entries.
+    learns the other's matrix, so the paper requires three. A party sends the N (N + 1) / 2 different entries. They do
+    not depend on the target, and nothing about it is sent: real targets change only what the active party solves.
     """
 
     label: ClassVar[str] = "PP-SVMV"
 
     kernel: str = key("rbf", "exp(-gamma |x - x'|^2), or x'x'.", among=("rbf", "linear"))
-    C: float = key(1.0, "Penalty of a sample on the wrong side.", above=0)
-    gamma: float = key(1.0, "gamma of the rbf kernel.", above=0)
-    tolerance: float = key(1e-3, "LIBSVM's stopping criterion.", least=LEAST_TOLERANCE)
     cache_mib: float = key(500.0, "Memory for kernel values.", above=0, most=MOST_MIB)
     memory_gib: float = key(4.0, "Largest allowed matrix of all inner products.", above=0)
 
     def begin(self, held: Held, rng: np.random.Generator) -> Any:
         """Refuse a matrix that does not fit, and inner products that are too large to be coded."""
         self.require_room(len(held.x))
-        require_cache(self.cache_mib, len(held.x))
+        self.require_cache(len(held.x))
         if np.square(held.x).sum(axis=1).max() >= LARGEST:
             raise FklError(f"PP-SVMV codes inner products below {LARGEST:g} only: normalise the features")
         return super().begin(held, rng)
@@ -193,23 +210,18 @@ class PpSvmv(Learning):
         gram = yield from self.merged(own, wire)
         return None if gram is None else self._trained(gram, own.labels)
 
-    def assembled(self, parts: list["Trained"], held: Held) -> Machine:
+    def assembled(self, parts: list[Trained], held: Held) -> Machine:
         """The first active party's solution on the support vectors; each party has its own features of these."""
-        support, weight, bias, gamma = parts[held.active[0]]
-        return Machine(held.x[support], weight, bias, gamma)
+        support, weight, bias = parts[held.active[0]]
+        return Machine(held.x[support], weight, bias, self.gamma if self.kernel == "rbf" else None)
 
-    def _trained(self, gram: Array, y: Array) -> "Trained":
+    def _trained(self, gram: Array, y: Array) -> Trained:
         """A machine from the inner products (N, N), which are overwritten."""
-        from sklearn.svm import SVC
-
-        require_two_classes(y)
-        gamma = self.gamma if self.kernel == "rbf" else None
-        if gamma is not None:
+        if self.kernel == "rbf":
             squares = gram.diagonal().copy()
             for block in row_blocks(len(gram), len(gram), BLOCK):
-                rbf(gram[block], squares[block], squares, gamma)
-        svc = SVC(C=self.C, kernel="precomputed", tol=self.tolerance, cache_size=self.cache_mib).fit(gram, y)
-        return Trained(svc.support_, svc.dual_coef_[0], float(svc.intercept_[0]), gamma)
+                rbf(gram[block], squares[block], squares, self.gamma)
+        return self.solved(gram, y, kernel="precomputed")
 
     def merged(self, own: Own, wire: Wire) -> Part:
         """Inner products (N, N), as the first active party holds them after the ring; None at any other party."""
@@ -280,17 +292,23 @@ class Nystroem(Learning):
     )
     loss: str = key(
         "square",
-        "L = (f - y)^2, kernel ridge regression, or max(0, 1 - y f)^2, a support vector machine.",
+        "L = (f - y)^2, kernel ridge regression, or of two classes max(0, 1 - y f)^2, a support vector machine.",
         among=LOSSES,
     )
     gamma: float = key(1.0, "K(x, z) = exp(-gamma |x - z|^2).", above=0)
     lam: float = key(1e-6, "Regularisation; the bias is not regularised.", above=0)
 
+    @property
+    def loss_of_classes(self) -> str | None:
+        """The squared hinge needs two classes."""
+        return None if self.loss == "square" else self.loss
+
     def begin(self, held: Held, rng: np.random.Generator) -> Any:
-        """Refuse other labels, equations that do not fit in memory, and distances that are too large to be coded."""
+        """Refuse equations that do not fit in memory, one class only, and distances that are too large to be coded."""
         size = min(self.landmarks, len(held.x))
         require_memory(8 * size * (3 * size + 2 * len(held.x)), f"equations of {size} landmarks", "algo.landmarks")
-        require_two_classes(held.y)
+        if self.loss_of_classes:
+            require_two_classes(held.y)
         if 4 * np.square(held.x).sum(axis=1).max() >= LARGEST:
             raise FklError(f"squared distances are coded below {LARGEST:g} only: normalise the features")
         return super().begin(held, rng)

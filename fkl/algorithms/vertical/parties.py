@@ -28,6 +28,8 @@ __all__ = [
     "Own",
     "VerticalMethod",
     "Wire",
+    "are_signs",
+    "deviation",
     "require_two_classes",
 ]
 
@@ -54,6 +56,16 @@ class VerticalMethod(parties.VerticalMethod):
 @dataclass(frozen=True)
 class Learning(parties.Learning, VerticalMethod):
     """A method that has a model after each of its rounds."""
+
+
+def are_signs(y: Array) -> bool:
+    """Whether training targets are of two classes, -1 and 1; others are real."""
+    return bool(np.isin(y, (-1, 1)).all())
+
+
+def deviation(y: Array) -> float:
+    """Standard deviation of real training targets, the unit of what depends on theirs; 1 where all are equal."""
+    return float(y.std()) if np.ptp(y) > 0 else 1.0
 
 
 def require_two_classes(y: Array) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, solve
 from scipy.linalg.blas import dsyr, dsyrk
 
-from fkl.algorithms.vertical.parties import Actor, Held, Learning, Letter, Own, Wire, require_two_classes
+from fkl.algorithms.vertical.parties import Actor, Held, Learning, Letter, Own, Wire
 from fkl.algorithms.vertical.sums import Words, round_the_ring
 from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError
@@ -240,7 +240,7 @@ class Features:
     bias: float
 
     def decision(self, x: Array) -> Array:
-        """Values f of samples (n, d), shape (n,); a sample is of class 1 where it is above 0."""
+        """Values f of samples (n, d), shape (n,): estimates, or above 0 for class 1."""
         values = [
             _cosines_of_angles(x[rows] @ self.w) @ self.theta + self.bias for rows in row_blocks(len(x), 1, BLOCK)
         ]
@@ -273,8 +273,7 @@ class FeatureRidge(Learning):
     lam: float = key(1e-6, "Regularisation; the bias is not regularised.", above=0)
 
     def begin(self, held: Held, rng: np.random.Generator) -> Any:
-        """Refuse other labels, and sizes that do not fit in memory."""
-        require_two_classes(held.y)
+        """Refuse sizes that do not fit in memory."""
         samples, d = held.x.shape
         for needed, what in (
             (3 * 8 * (2 * self.angles) ** 2, f"equations of {2 * self.angles} features"),

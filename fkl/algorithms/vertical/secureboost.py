@@ -24,10 +24,10 @@ from fkl.algorithms.vertical.ciphers import (
     Sorting,
     require_key_bits,
 )
-from fkl.algorithms.vertical.parties import Actor, Held, Integers, Learning, Letter, Own, Wire
+from fkl.algorithms.vertical.parties import Actor, Held, Integers, Learning, Letter, Own, Wire, are_signs, deviation
 from fkl.algorithms.vertical.sums import Part, values_of_letter
 from fkl.basics.arrays import Array
-from fkl.basics.errors import FklError
+from fkl.basics.errors import FklError, require
 from fkl.basics.keys import key
 from fkl.basics.memory import require_memory
 from fkl.kernels.cached_njit import njit_cached
@@ -84,7 +84,7 @@ class Forest:
     operations: Operations
 
     def decision(self, x: Array) -> Array:
-        """Values f of samples (n, d), shape (n,); a sample is of class 1 where it is above 0."""
+        """Values f of samples (n, d), shape (n,): estimates, or above 0 for class 1."""
         f = np.zeros(len(x))
         for tree in self.trees:
             f += tree.decision(x)
@@ -158,9 +158,13 @@ def first_bins_of(edges: tuple[Array, ...]) -> NDArray[np.int64]:
 
 
 def coded_statistics(y: Array, f: Array) -> NDArray[np.int64]:
-    """Coded g and h (n, 2) of the logistic loss."""
-    p = expit(f)
-    return np.rint(np.stack([p - (y > 0), p * (1 - p)], axis=1) / UNIT).astype(np.int64)
+    """Coded g and h (n, 2) of the logistic loss, or of the squared error (f - y)^2 / 2 in `deviation`s of y."""
+    if are_signs(y):
+        p = expit(f)
+        g, h = p - (y > 0), p * (1 - p)
+    else:
+        g, h = (f - y) / deviation(y), np.ones(len(y))
+    return np.rint(np.stack([g, h], axis=1) / UNIT).astype(np.int64)
 
 
 @njit_cached(nogil=True)
@@ -260,7 +264,9 @@ class Booster:
 
 
 MOST_SAMPLES = 1 << (62 - FRACTION_BITS)
-"""Sums of this many g, each at most 1 in magnitude, are exact in 64 bits."""
+"""Sums of this many g, whose mean square is at most 1, are exact in 64 bits."""
+MOST_RATE = 2
+"""Up to this learning rate, no tree increases the squared error, so g of real targets stay so small."""
 TREE_BYTES = 700
 """Splits of a tree that is one leaf."""
 CIPHERS: dict[str, Callable[[int], Cipher]] = {"plain": lambda _: Plain(), "paillier": Paillier}
@@ -268,7 +274,10 @@ CIPHERS: dict[str, Callable[[int], Cipher]] = {"plain": lambda _: Plain(), "pail
 
 @dataclass(frozen=True)
 class SecureBoost(Learning):
-    """Trees fitted to second-order statistics of the logistic loss, which only the active party reads.
+    """Trees fitted to second-order statistics of a loss, which only the active party reads.
+
+    Two classes have the logistic loss. Real targets have the squared error: f starts from their mean, g is f - y in
+    their standard deviations, so gamma is in their variance, and h is 1 for every sample, but is sent all the same.
 
     For each tree it sends the other parties g and h of all samples, encrypted. For each node they return the encrypted
     sums over the bins of their features. The active party chooses the best split and sends it to the feature's owner,
@@ -282,7 +291,7 @@ class SecureBoost(Learning):
 
     trees: int = key(100, "Number of trees.", least=1, most=1_000_000)
     depth: int = key(5, "Maximum number of splits from a root to a leaf.", least=1, most=16)
-    learning_rate: float = key(0.3, "Factor of the leaves' values.", above=0)
+    learning_rate: float = key(0.3, "Factor of the leaves' values; at most 2 for real targets.", above=0)
     lam: float = key(1.0, "lambda, l2 regularisation of the leaves.", least=0)
     gamma: float = key(
         0.0,
@@ -328,8 +337,10 @@ class SecureBoost(Learning):
         Raises
         ------
         fkl.basics.errors.FklError
-            If there are too many samples for exact sums, or the cipher's package is missing.
+            If there are too many samples or too large steps for exact sums, or the cipher's package is missing.
         """
+        allowed = f"at most {MOST_RATE} for real targets, whose trees diverge"
+        require(are_signs(held.y) or self.learning_rate <= MOST_RATE, "learning_rate", self.learning_rate, allowed)
         if len(held.x) > MOST_SAMPLES:
             raise FklError(f"SecureBoost's sums are exact for {MOST_SAMPLES} samples at most, not {len(held.x)}")
         require_memory(self.trees * TREE_BYTES, f"{self.trees} trees", "algo.trees")
@@ -381,7 +392,10 @@ class SecureBoost(Learning):
         keys, passive = memory.keys, [party for party in range(own.parties) if party != own.number]
         for party in passive if keys.public and not memory.trees else ():
             wire.send(party, Key(np.array([keys.public], f"V{len(keys.public)}")))
-        statistics, gain = coded_statistics(own.labels, memory.f), np.zeros(len(own.x))
+        classes, gain = are_signs(own.labels), np.zeros(len(own.x))
+        unit = 1.0 if classes else deviation(own.labels)
+        start = 0.0 if classes or memory.trees else float(own.labels.mean())  # added to the first tree's leaves
+        statistics = coded_statistics(own.labels, memory.f + start)
         sealed = keys.words(keys.encrypt(statistics)) if passive else np.zeros(0)
         for party in passive:
             wire.send(party, Statistics(sealed))
@@ -395,7 +409,7 @@ class SecureBoost(Learning):
                 histogram, starts = yield from _histogram(own, memory, own_sums, letters, node)
                 feature, edge = best_split(histogram, starts, total, self.lam, self.gamma, self.min_child_weight)
             if feature == LEAF:
-                gain[rows] = nodes.make_leaf(node, self.value_of_leaf(*total * UNIT))
+                gain[rows] = nodes.make_leaf(node, start + unit * self.value_of_leaf(*total * UNIT))
                 continue
             owner = next(party for party, group in enumerate(own.groups) if feature in group)
             local = int(np.flatnonzero(own.groups[owner] == feature)[0])
