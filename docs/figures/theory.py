@@ -23,6 +23,10 @@ RUNS = {
     "DKLA": (("algo=dkla", "kernels.D=20", "replicates=3"), ("wave_farm",)),
     "COKE": (("algo=coke", "kernels.D=20", "replicates=1"), ("wave_farm",)),
     "FDSKL": (("algo=fdskl", "replicates=3"), ("ellipses",)),
+    "FDSKL, independent rows": (
+        ("algo=fdskl", "algo.rows=iid", "algo.lam=0.5", "algo.gamma=1e-4", "algo.iterations=40000", "replicates=3"),
+        ("ellipses",),
+    ),
     "PF": (("algo=parsimonious_federated", "scaling=none", "replicates=3"), ("ellipses",)),
     "Raker": (("algo=raker", *STREAM), ("airfoil", "diabetes")),
     "FOMD-OMS, J = 2": (("algo=fomd_oms", "kernels.D=20", "replicates=6", *STAR), ("air", "naval", "wave_farm")),
@@ -34,6 +38,10 @@ RUNS = {
     "OMKL-GF": (("algo=omkl_gf", *STREAM), ("airfoil", "diabetes")),
     "OMKL-SFG": (("algo=omkl_sfg", *STREAM), ("airfoil", "diabetes")),
     "OMKL-SFG-R": (("algo=omkl_sfg_r", *STREAM), ("airfoil", "diabetes")),
+    **{
+        f"{label}, one rate": (("+experiment=graph_omkl/in_theory", f"+graph_omkl/in_theory={name}"), ("airfoil",))
+        for label, name in (("OMKL-GF", "omkl_gf"), ("OMKL-SFG", "omkl_sfg"), ("OMKL-SFG-R", "omkl_sfg_r"))
+    },
 }
 """Words of a method's runs, and their data sets."""
 SHARES = (1, 2, 4, 8)

@@ -211,7 +211,7 @@ def test_figures_are_drawn(runs: Callable, number: str, curves: set[str]) -> Non
 def test_a_figure_says_which_data_set_and_which_samples_it_lacks(runs: Callable) -> None:
     """In the caption: LIBSVM and PP-SVMV learned from fewer samples if their run on all is gone."""
     titles = {number: one["title"] for number, one in declared("fdskl")["figures"].items()}
-    assert "cod_rna in place of gisette" in titles["4"] and "part of the samples" in titles["3"]
+    assert "with cod_rna instead of gisette" in titles["4"] and "part of the samples" in titles["3"]
     by_key = {key: one.run for key, one in answering(collect(Path("outputs")).runs).items()}
     assert "part of the training samples" not in claims.fastest(by_key)
     fewer = {key: run for key, run in by_key.items() if key[1] not in ("LIBSVM", "PP-SVMV") or key[2] != 0.25}
@@ -220,7 +220,7 @@ def test_a_figure_says_which_data_set_and_which_samples_it_lacks(runs: Callable)
         in claims.fastest(fewer)
     )
     as_cod_rna = {("cod_rna", *key[1:]): run for key, run in by_key.items()}
-    assert "cod_rna is in place of the paper's gisette" in claims.lowest_sum(as_cod_rna)
+    assert "cod_rna is here instead of the paper's gisette" in claims.lowest_sum(as_cod_rna)
 
 
 def test_pp_svmv_refuses_with_the_size() -> None:

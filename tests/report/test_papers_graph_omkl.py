@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.image
@@ -10,8 +11,12 @@ import pandas as pd
 import pytest
 from broken.runs import sign
 
+from fkl.algorithms.online.omkl_sfg import log_inner_products, similarity_graph
+from fkl.basics.random_streams import Role, Streams
+from fkl.data import readers
+from fkl.papers import differences
 from fkl.papers.cells import COLUMNS, published
-from fkl.papers.graph_omkl import figure, table
+from fkl.papers.graph_omkl import figure, graphs, table
 from fkl.runs.finished_runs import collect
 
 AIRFOIL, TWO = ("+graph_omkl/data=airfoil",), "replicates=2"
@@ -20,7 +25,7 @@ SWEEPS = {
     "features": (TWO, "algo=raker,rfomkr"),
     "as_published": (TWO, "+as_published=omkl_gf,omkl_sfg,omkl_sfg_r", "algo.M=1,10"),
     "features_as_published": (TWO, "+as_published=rfomkr"),
-    "as_stated": (TWO, "algo=omkl_sfg", "algo.M=10"),
+    "as_stated": (TWO, "algo=omkl_gf,omkl_sfg", "algo.M=10"),
     "line": (TWO, "+graph_omkl/one_switch=sfg_line", "algo.M=10"),
 }
 
@@ -100,6 +105,58 @@ def test_figures_are_drawn_from_the_published_setting(runs: Callable, number: st
     assert printed == (set() if number == "6" else curves)
     ours = drawn[~drawn["curve"].str.contains("published")]
     assert set(ours.groupby("curve").size()) == {2 if number in "34" else 1503 - 9}
+
+
+@pytest.fixture
+def data(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module's own file, for figures that play a run again."""
+    published = readers.data_file
+    monkeypatch.setattr(readers, "data_file", lambda *given: replace(published(*given), sha256=None, size=None))
+    monkeypatch.setenv("FKL_DATA", str(finished / "files"))
+
+
+@pytest.mark.drawn
+def test_figure_1_has_the_graphs_that_rounds_are_played_with(runs: Callable, data: None) -> None:
+    """In the first round all weights are 1, so a kernel is 76 times its uniform number, rounded down."""
+    assert runs("figure", "graph_omkl/1").code == 0
+    drawn = pd.read_csv("outputs/figures/graph_omkl/figure1.csv")
+    titles = ["as stated: airfoil, round 1", "as stated: airfoil, round 300", "as published: airfoil, round 300"]
+    assert list(dict.fromkeys(drawn["panel"])) == titles
+    T, J, M = 1503, 2, 10
+    [stream] = Streams(0, (0,)).generators(Role.SELECTION)
+    u = stream.random(T + 300 * J * M + 1)[T : T + J * M].reshape(J, M)
+    for j in range(J):
+        edges = drawn[(drawn["panel"] == titles[0]) & (drawn["curve"] == f"edge of selective node {j + 1}")]
+        assert set(edges.loc[edges["y"] == 0, "x"]) == {int(76 * one) + 1 for one in u[j]}
+    last = [set(map(tuple, drawn.loc[drawn["panel"] == title, ["curve", "x"]].to_numpy())) for title in titles[1:]]
+    assert last[0] != last[1], "other draws"
+
+
+@pytest.mark.drawn
+def test_figure_2_has_the_described_graph_and_the_degenerate_one(runs: Callable, data: None) -> None:
+    assert runs("figure", "graph_omkl/2").code == 0
+    drawn = pd.read_csv("outputs/figures/graph_omkl/figure2.csv")
+    shared = {"as stated": {*range(52, 59), 75, 76}, "as published": {*range(1, 10)}}
+    assert set(drawn["panel"]) == set(shared)
+    for panel, edges in drawn.groupby("panel"):
+        by_kernel = edges.groupby("x").size()
+        assert len(edges) == 760 and set(by_kernel.index[by_kernel == 76]) == shared[panel]
+        assert {*range(1, 77)} == set(edges.loc[edges["x"] == edges["y"], "x"])
+        assert edges.loc[edges["curve"] == "edge of a node in the dominating set", "y"].nunique() == 67
+
+
+@pytest.mark.parametrize("d", [1, 5, 17])
+@pytest.mark.parametrize("power", [0.5, 1.0], ids=["variance", "deviation"])
+def test_the_paper_s_example_of_a_graph_is_the_degenerate_one(d: int, power: float) -> None:
+    """Five Gaussian kernels of bandwidth 10^(i - 3), three out-neighbours each; those of v_2 are in Figure 2 (b)."""
+    scales = 10.0 ** (-power * np.arange(-2, 3))
+    described = similarity_graph(log_inner_products(("rbf",) * 5, scales, d), 3)
+    degenerate = similarity_graph(np.full((5, 5), -np.inf), 3)
+    assert (np.flatnonzero(described[1]) + 1).tolist() == [1, 2, 5]
+    assert (np.flatnonzero(degenerate[1]) + 1).tolist() == [1, 2, 3]
+    assert "points to 1, 2, 5" in graphs.CLAIMS["2"] and "v_1, v_2 and v_5" in " ".join(
+        differences("graph_omkl").split()
+    )
 
 
 def test_a_figure_says_over_how_many_replicates_its_own_curves_are(runs: Callable) -> None:

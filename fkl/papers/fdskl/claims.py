@@ -64,7 +64,7 @@ def lowest_sum(by_key: dict[Key, FinishedRun]) -> str:
         took = {structure: seconds_of_sum(structure, WORKERS[-1], size, cost) for structure in STRUCTURES}
         first += min(took, key=lambda name: took[name]) == "tree"
     here = f"by the cost model it is the lowest with {WORKERS[-1]} workers on {first} of {len(full)} data sets"
-    instead = " cod_rna is in place of the paper's gisette, which fkl does not have." if "cod_rna" in full else ""
+    instead = " cod_rna is here instead of the paper's gisette, which fkl does not have." if "cod_rna" in full else ""
     return f"The paper: with more workers the tree costs the least time. Here: {here}.{instead}"
 
 
