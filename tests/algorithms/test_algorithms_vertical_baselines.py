@@ -462,10 +462,11 @@ def test_secureboost_refuses_more_samples_than_it_can_sum(monkeypatch: pytest.Mo
         SMALL.fit(X, Y, *THREE)
 
 
-def test_paillier_is_as_plain() -> None:
+@pytest.mark.parametrize("y", [Y, REAL], ids=["classes", "real targets"])
+def test_paillier_is_as_plain(y: Array) -> None:
     pytest.importorskip("phe")
     few = SecureBoost(trees=2, depth=2, bins=4, min_child_weight=0.1, cipher=Paillier(key_bits=256))
-    x, y = X[:16], Y[:16]
+    x, y = X[:16], y[:16]
     counts = Counts()
     sealed = few.fit(x, y, *THREE, count=counts)
     plain = replace(few, cipher=Plain()).fit(x, y, *THREE)

@@ -71,6 +71,7 @@ REFUSED = {
     "algo=coke algo.loss=logistic": "algo.loss=logistic: must be square: the target has",
     "algo=dkla dataset=digits": "dataset=digits: must be one with a numeric target for DKLA",
     "algo=pof_mkl dataset=digits": "dataset=digits: must be one with a numeric target for POF-MKL",
+    f"{FDSKL} algo.loss=square dataset=digits": "dataset=digits: must be one with a numeric target for FDSKL",
     "scaling=cube": "scaling=cube: must be one of unit_ball, unit_box, none",
     "network.loss=1": "network.loss=1.0: must be a number >= 0 and < 1",
     "network.loss=0.1": "network.loss=0.1: must be 0 for POF-MKL, which has no messages between agents",

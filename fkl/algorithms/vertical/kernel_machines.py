@@ -116,11 +116,13 @@ class SupportVectorMachine(Learning):
     deviation, so they do not depend on the target's unit: SVR has C, epsilon and the tolerance times that deviation.
     """
 
-    C: float = key(1.0, "Penalty of a sample on the wrong side, or of an error above epsilon.", above=0)
+    C: float = key(
+        1.0, "Penalty of a sample on the wrong side; of real targets, of an error above epsilon, in its unit.", above=0
+    )
     epsilon: float = key(
         0.1,
-        "Of real targets: errors up to epsilon standard deviations of the training targets cost nothing. No effect on "
-        "two classes.",
+        "Errors of real targets that cost nothing, in standard deviations of the training targets; no effect on two "
+        "classes.",
         least=0,
     )
     gamma: float = key(1.0, "The RBF kernel is exp(-gamma |x - x'|^2).", above=0)

@@ -65,7 +65,7 @@ def are_signs(y: Array) -> bool:
 
 def deviation(y: Array) -> float:
     """Standard deviation of real training targets, the unit of what depends on theirs; 1 where all are equal."""
-    return float(y.std()) if np.ptp(y) > 0 else 1.0
+    return float(y.std()) or 1.0
 
 
 def require_two_classes(y: Array) -> None:
