@@ -49,7 +49,7 @@ class Form(NamedTuple):
     Parameters
     ----------
     name : str
-        ``printed``, ``corrected``, or ``derived`` where the paper's text was not available.
+        ``printed``, ``corrected``, or ``derived`` where the paper's text was not available or has no number.
     statement : str
     kind : str
         `SURELY` or `EXPECTED`: over the method's draws.
@@ -104,7 +104,7 @@ class Theorem(NamedTuple):
 def derived(
     statement: str, right: Array, assumptions: tuple[Assumption, ...] = (), kind: str = SURELY
 ) -> tuple[Form, ...]:
-    """The only form of a theorem whose paper's text was not available."""
+    """The only form of a theorem whose paper's text was not available or has no number."""
     return (Form("derived", statement, kind, right, assumptions),)
 
 

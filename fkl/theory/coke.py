@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from fkl.basics.arrays import Array
 from fkl.conformance.identities import Identity
 from fkl.contract.world import World
-from fkl.theory.base import SURELY, Assumption, Form, Theorem, rounds_of
+from fkl.theory.base import SURELY, Assumption, Form, Theorem, derived, rounds_of
 
 PAPER = "Xu et al., JMLR 2021"
 ROUNDED = {"float32": 1e-12, "float64": 0.0}
@@ -74,18 +75,41 @@ class Record:
         return float(1 / (1 + np.minimum(first, second).max()))
 
     @property
-    def assumptions(self) -> tuple[Assumption, ...]:
+    def common(self) -> tuple[Assumption, ...]:
         """Assumptions of all bounds."""
-        v = getattr(self.method, "v", 0.0)
         return (
             Assumption("Assumption 1: the graph is connected"),
             Assumption("Assumption 2: the agents' costs are strongly convex", "" if self.m > 0 else "m_R = 0"),
-            Assumption("all agents send in all iterations", f"algo.v={v:g} censors messages" if v else ""),
             Assumption(
                 "all agents and links are always up",
                 "agents miss iterations, or links are down" if self.world.changes else "",
             ),
         )
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """Assumptions of the bounds about DKLA."""
+        v = getattr(self.method, "v", 0.0)
+        return *self.common, Assumption(
+            "all agents send in all iterations", f"algo.v={v:g} censors messages" if v else ""
+        )
+
+    @property
+    def censored(self) -> Array:
+        """Bounds of sqrt(V) of COKE before each iteration, (T, 1), where V has theta_hat in place of theta.
+
+        An iteration is one of DKLA, by which sqrt(V) falls by (1 + delta)^(-1/2), and then e_i = theta_hat_i - theta_i
+        moves theta by e_i and beta by rho S_-'e / 2. In the norm sqrt(V) that is sqrt(rho sum_i d_i |e_i|^2) with
+        degrees d_i, since S_+ S_+' + S_- S_-' is 4 times the degrees. Censoring has |e_i| <= h(k) = v mu^k, or the
+        square root.
+        """
+        assert self.world.topology is not None
+        method, degrees = self.method, self.world.topology.degree.sum()
+        h = method.v * method.mu ** np.arange(1.0, len(self.distance) + 1)
+        moved = np.sqrt(method.rho * degrees) * (np.sqrt(h) if method.censored == "squared_norm" else h)
+        rate = np.sqrt(self.factor(-1))
+        roots = accumulate(moved[:-1], lambda root, more: rate * root + more, initial=np.sqrt(self.V[0]))
+        return np.array([*roots])[:, None]
 
     @property
     def balanced(self) -> Assumption:
@@ -97,7 +121,7 @@ class Record:
 
 
 def theorems(record: Record) -> Iterator[Theorem]:
-    """Linear convergence of all agents' theta to the optimum, and of their functions."""
+    """Linear convergence of all agents' theta to the optimum, and of their functions; COKE's rate is our own."""
     # Theorem 4, eqs. (29) and (30). Two slips of the printed form are corrected. sigma_min^2(S_-) next to M_R^2 must be
     # sigma_min^-2, as Theorem 5 also has it, and V has z = S_+'Theta / 2 where the paper has Theta. m_R and M_R are
     # eigenvalues of the Hessians, (2 / T_i) Phi Phi' + (2 lam / N) I. Remark 3 has their squares, and 1 / T_i.
@@ -124,6 +148,21 @@ def theorems(record: Record) -> Iterator[Theorem]:
         Form("corrected", f"|f^k(x) - f*(x)|_2 <= {root}", SURELY, record.features * corrected, on_all),
     )
     yield Theorem(PAPER, "Theorem 1, eq. (34)", "all agents", record.functions, forms, np.array([record.most]))
+
+    # Theorems 5 and 2 are about COKE and print no rate. This one follows from Theorem 4's and the triangle inequality:
+    # it is the larger of (1 + delta)^(-1/2) and mu, and needs no condition on rho.
+    if hasattr(record.method, "censored"):
+        relative = "algo.censored=relative_norm" if record.method.censored == "relative_norm" else ""
+        below = (*record.common, Assumption("agents that do not send are within h(k) of what they sent", relative))
+        squared = (record.censored**2 + rounded * record.V[0]) / record.m
+        root = (
+            "(1 + delta)^(-(k - 1) / 2) sqrt(V_0) + sqrt(rho sum_i d_i) sum_(s < k) (1 + delta)^(-(k - 1 - s) / 2) h(s)"
+        )
+        of_theta = derived(f"sqrt(m_R) |Theta^k - Theta*|_F <= {root}", squared, below)
+        yield Theorem(PAPER, "Theorem 5", "all agents", record.distance, of_theta, np.array([record.optimum]))
+        statement = f"sqrt(m_R) |f^k(x) - f*(x)|_2 <= |phi(x)| ({root})"
+        of_f = derived(statement, record.features * np.sqrt(squared), below)
+        yield Theorem(PAPER, "Theorem 2, eq. (33)", "all agents", record.functions, of_f, np.array([record.most]))
 
 
 def record_of(algorithm: Any, world: World) -> Record:

@@ -1,14 +1,12 @@
-"""PF and PC: Peifer and Ribeiro, Federated Classification using Parsimonious Functions in RKHS.
-
-Their Theorems 3 and 4 are not computed: with mu <= m / N^2 their right sides grow with the number N of samples.
-"""
+"""PF and PC: Peifer and Ribeiro, Federated Classification using Parsimonious Functions in RKHS."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import ks_2samp
 
 from fkl.algorithms.parsimonious.dual import Dual, Solution
 from fkl.basics.arrays import Array
@@ -19,6 +17,10 @@ from fkl.theory.base import SURELY, Assumption, Form, Theorem, derived, rounds_o
 PAPER = "Peifer and Ribeiro"
 LARGEST_DIFFERENCE = 1e-9
 """Of alpha, relative to the largest, and of g, relative to g."""
+BERRY_ESSEEN = 0.4748
+"""The least constant c that is known (Shevtsova, 2011)."""
+SAME = 0.01
+"""Two agents' samples have different distributions if a test of all their features has a smaller p value."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,15 @@ class Record:
         The problem of all samples, if agents solve their own.
     sums : tuple of DualSum
         The same.
+    sums_together : tuple of DualSum
+        The same at the lambda of the problem of all samples.
     """
 
     final: tuple[Solution, ...]
     local: tuple[Solution, ...]
     together: tuple[Solution, ...]
     sums: tuple["DualSum", ...]
+    sums_together: tuple["DualSum", ...] = ()
 
 
 def theorems(record: Record) -> Iterator[Theorem]:
@@ -69,6 +74,9 @@ def theorems(record: Record) -> Iterator[Theorem]:
             Form("corrected", products, SURELY, corrected[None]),
         )
         yield Theorem(PAPER, "Lemma 2", "function", left[None], forms)
+        yield from third(record, disjoint)
+        if len(record.local[0].alpha) > 1:
+            yield fourth(record)
 
     # Lemma 3: if the server's function meets the constraints of all samples, its cost is that of all samples. Other
     # functions are scaled until they meet them, which bounds how much the samples that agents do not send matter.
@@ -83,6 +91,78 @@ def theorems(record: Record) -> Iterator[Theorem]:
         yield Theorem(PAPER, "Lemma 3", "function", left, derived(statement, right, (feasible,)))
 
 
+def third(record: Record, disjoint: Assumption) -> Iterator[Theorem]:
+    """Theorem 3: the alpha of all samples is near the sum of separate agents' alphas."""
+    # The printed form puts alpha_bar for alpha, and its mu, the least eigenvalue of Q, is at most m / N^2. The
+    # corrected form needs no mu. A node takes (z^2 / 2 - gamma)_+ from g, where z = alpha_bar. That is convex, and
+    # above its tangent at z_C by at least (e(z) - e(z_C))^2 / 2, where e(z) is the part of z beyond sqrt(2 gamma). So
+    # the integral of (e(z) - e(z_C))^2 is at most 2 (g(lambda_C) - g(lambda)), which Lemma 2 bounds at both lambdas.
+    # The terms `unsolved` are the gaps of both solutions.
+    sides, rich = [], True
+    for own, whole, *sums in zip(record.local, record.together, record.sums, record.sums_together, strict=True):
+        weights, beyond = whole.problem.quadrature.weights, np.sqrt(2 * whole.problem.gamma)
+        mu, positive = least_eigenvalue(whole, 0)
+        rich = rich and positive
+        left = np.abs(whole.alpha[0] - own.alpha.sum(axis=0)).max()
+        right = 2 * np.sqrt(max(one.printed for one in sums) / (mu * whole.problem.N[0, 0]))
+        z = [replace(one.problem, gamma=0.0).alpha(one.lam).sum(axis=0) for one in (own, whole)]
+        e, e_whole = (np.sign(one) * np.maximum(np.abs(one) - beyond, 0) for one in z)
+        unsolved = [max(float((one.cost - one.value).sum()), 0.0) for one in (own, whole)]
+        bound = np.sqrt(2 * unsolved[1]) + np.sqrt(2 * (sum(one.corrected for one in sums) + sum(unsolved)))
+        mean = [np.sqrt(weights @ one**2) for one in (e - e_whole, e_whole)]
+        sides.append([left, right, np.abs(whole.alpha[0]).max(), mean[0], bound, mean[1]])
+    left, right, alone, apart, bound, size = np.array(sides).T
+    statement = "|alpha_C - sum_i alpha_i| <= 2 sqrt(2 xi m L / (mu N)) / N"
+    forms = (Form("printed", statement, SURELY, right[None], (disjoint, second(rich))),)
+    yield Theorem(PAPER, "Theorem 3", "function", left[None], forms, alone)
+    statement = "integral of (e(alpha_bar_C) - e(sum_i alpha_bar_i))^2 <= 2 (right sides of Lemma 2 at both lambdas)"
+    forms = (Form("corrected", f"root of the {statement}", SURELY, bound[None]),)
+    yield Theorem(PAPER, "Theorem 3, root mean square", "function", apart[None], forms, size)
+
+
+def fourth(record: Record) -> Theorem:
+    """Theorem 4: agents that observe the same distribution have nearly the same alpha; where two differ the most."""
+    sides, rich, least = [], True, 1.0
+    for own in record.local:
+        problem, alpha, weights = own.problem, own.alpha, own.problem.quadrature.weights
+        x = [of_agent[here] for of_agent, here in zip(problem.x, problem.present, strict=True)]
+        products = [  # |lambda(x) y k(x, s; w)|
+            lam[here][:, None] * kernel_values(problem.quadrature, of_agent)
+            for lam, here, of_agent in zip(own.lam, problem.present, x, strict=True)
+        ]
+        mus, positive = zip(*(least_eigenvalue(own, agent) for agent in range(len(x))), strict=True)
+        rich = rich and all(positive)
+        for i, j in combinations(range(len(x)), 2):
+            node = np.abs(alpha[i] - alpha[j]).argmax()
+            values = np.concatenate([products[i][:, node], products[j][:, node]])
+            N, M = min(len(x[i]), len(x[j])), max(weights @ alpha[i] ** 2, weights @ alpha[j] ** 2)
+            skew = np.mean(values**3) / max(np.mean(values**2) ** 1.5, np.finfo(float).tiny)
+            right = 2 * (2 * np.sqrt(M / (min(mus[i], mus[j]) * N**1.5)) + BERRY_ESSEEN * skew / np.sqrt(N))
+            sides.append([np.abs(alpha[i] - alpha[j])[node], right, np.abs(alpha[[i, j]]).max()])
+            least = min(least, *(ks_2samp(one, other).pvalue for one, other in zip(x[i].T, x[j].T, strict=True)))
+    left, right, alone = np.array(sides).T
+    p = min(1.0, least * len(sides) * problem.x.shape[-1])
+    text, differ = "agents observe the same distribution", f"features differ between two agents (p = {p:.2g})"
+    same = Assumption(text, differ) if p < SAME else Assumption(text, unknown=True)
+    statement = "|alpha_i - alpha_j| <= 2 (2 sqrt(M / (mu N^1.5)) + c rho / (sigma^3 sqrt(N)))"
+    forms = (Form("printed", statement, SURELY, right[None], (same, second(rich))),)
+    return Theorem(PAPER, "Theorem 4", "two agents", left[None], forms, alone)
+
+
+def least_eigenvalue(solution: Solution, number: int) -> tuple[float, bool]:
+    """The mu of eq. (24) of one problem, at least what rounding leaves of the largest, and whether it is above that."""
+    problem, active = solution.problem, solution.alpha[number] != 0
+    k = kernel_values(problem.quadrature, problem.x[number, problem.present[number]])[:, active]
+    values = np.linalg.eigvalsh((k * problem.quadrature.weights[active]) @ k.T) / len(k) ** 2
+    rounding = max(len(k) * np.finfo(float).eps * values[-1], np.finfo(float).tiny)
+    return max(float(values[0]), rounding), bool(values[0] > rounding)
+
+
+def second(rich: bool) -> Assumption:
+    """Hypothesis 2."""
+    return Assumption("Hypothesis 2: the least eigenvalue mu of Q is above 0", "" if rich else "it is 0 up to rounding")
+
+
 def feasible_cost(problem: Dual, alpha: Array) -> float:
     """Cost of alpha (1, M) times the least number, at least 1, with which it meets all constraints."""
     level = 1 - problem.eps
@@ -91,7 +171,7 @@ def feasible_cost(problem: Dual, alpha: Array) -> float:
 
 
 class DualSum(NamedTuple):
-    """The dual function of all samples next to the sum of the agents' dual functions, at the agents' lambda.
+    """The dual function of all samples next to the sum of the agents' dual functions, at the same lambda.
 
     Attributes
     ----------
@@ -110,12 +190,11 @@ class DualSum(NamedTuple):
     off: float
 
     @classmethod
-    def of(cls, local: Solution, together: Dual) -> "DualSum":
-        """For one function's problems."""
-        problem, mu = local.problem, local.mu
+    def of(cls, problem: Dual, mu: Array, together: Dual) -> "DualSum":
+        """For one function's problems, at the agents' lambda = N mu."""
         quadrature, gamma, weights = problem.quadrature, problem.gamma, problem.quadrature.weights
         whole = float(together.value(mu[problem.present][None] * together.N)[0])
-        apart = whole - float(local.value.sum())
+        apart = whole - float(problem.value(mu * problem.N).sum())
         x = [of_agent[here] for of_agent, here in zip(problem.x, mu > 0, strict=True)]
         kernels = [kernel_values(quadrature, of_agent) for of_agent in x]
         z = np.array([(of * y)[of > 0] @ k for of, y, k in zip(mu, problem.y, kernels, strict=True)])
@@ -161,8 +240,13 @@ def record_of(algorithm: Any, world: World) -> Record:
         x, y = own.x[own.present], own.y[own.present]
         problem = Dual.single(own.quadrature, x, y, own.gamma, own.eps)
         together.append(algorithm.solution(problem))
-    sums = (DualSum.of(own, all_samples.problem) for own, all_samples in zip(local, together, strict=True))
-    return Record(final, local, tuple(together), tuple(sums))
+    sums, sums_together = [], []
+    for own, whole in zip(local, together, strict=True):
+        mu = np.zeros_like(own.mu)
+        mu[own.problem.present] = whole.mu[0]
+        sums.append(DualSum.of(own.problem, own.mu, whole.problem))
+        sums_together.append(DualSum.of(own.problem, mu, whole.problem))
+    return Record(final, local, tuple(together), tuple(sums), tuple(sums_together))
 
 
 def threshold(solution: Solution) -> float:

@@ -118,6 +118,17 @@ def test_energy_and_air_quality_as_dekrr_s_authors_scale_them():
         assert (table.y.min(), table.y.max()) == (-1, 1)
 
 
+def test_energy_and_air_quality_with_all_rows_and_columns():
+    """As many as COKE's paper states; the same numbers as DeKRR's before they are scaled."""
+    energy, raw = (real(dataset("energy", input=name)) for name in ("all", "raw"))
+    assert energy.x.shape == (19735, 28)
+    assert energy.feature_names[0] == "date" and np.array_equal(energy.x[:, 0], np.arange(19735))
+    assert np.array_equal(energy.x[:, 1:26], raw.x) and np.array_equal(energy.y, raw.y)
+    air, dekrr = (real(dataset("airquality", input=name)) for name in ("all", "dekrr"))
+    assert air.x.shape == (9357, 13) and (air.x[:, 1] == -200).sum() == 1683
+    assert np.allclose(normalise(air, "unit_box").x, dekrr.x, atol=1e-14)
+
+
 def test_airquality_as_published_has_the_mark_of_missing_values_as_a_value():
     table = real(dataset("airquality"))
     assert table.x.shape == (7322, 13)

@@ -200,7 +200,7 @@ def test_figure_1_is_drawn_as_png_and_pdf(runs: Callable) -> None:
     assert picture.std() > 0.01
     assert Path("outputs/figures/pof_mkl/figure1.pdf").read_bytes().startswith(b"%PDF")
     curves = pd.read_csv("outputs/figures/pof_mkl/figure1.csv")
-    assert set(curves["panel"]) == {"naval"}
+    assert set(curves["panel"]) == {"naval, as published"}
     names = {"vM-KOFL, M=51", "POF-MKL, M=1", "POF-MKL, M=51"}
     assert set(curves["curve"]) == names | {f"{name}, published" for name in names}
     assert len(curves) == 3 * 501

@@ -1,7 +1,9 @@
 """Tables and figures of parsimonious functions, from runs on ellipses and on recordings that the tests make."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib.image
 import numpy as np
@@ -11,8 +13,11 @@ import yaml
 from broken.runs import sign
 from scipy.stats import ttest_rel
 
+from fkl.data.ellipses import Ellipses
 from fkl.data.wisdm import SECOND
+from fkl.kernels.functions import Classes
 from fkl.papers import our_runs as found
+from fkl.papers import parsimonious
 from fkl.papers.cells import COLUMNS, published
 from fkl.papers.parsimonious import figure
 from fkl.runs.finished_runs import collect
@@ -173,6 +178,49 @@ def test_figures_show_both_learners_and_say_of_whom(
     assert replicates == 3
     assert any(title in axes.get_title() for axes in made.axes)
     assert all(axes.get_xlabel() and axes.get_ylabel() for axes in made.axes)
+
+
+def test_functions_are_compared_over_the_space_and_their_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two functions of one or two nodes, one of them shared, in closed form."""
+
+    def function(nodes: list[list[float]], coefficients: list[list[float]]) -> SimpleNamespace:
+        given = np.array(nodes), 1 / np.array([2.0, 4.0]), np.array([coefficients])  # a row for each width
+        return SimpleNamespace(function=Classes.gaussian(*given, np.zeros(1), np.array([-1.0, 1.0]), np.array(False)))
+
+    federated = function([[0, 0], [1, 5], [1, 5]], [[2, 1, 0], [0, 0, 4]])
+    centralized = function([[1, 5]], [[3], [0]])
+    models = {"one": SimpleNamespace(learned=[federated]), "other": SimpleNamespace(learned=[centralized])}
+    monkeypatch.setattr(parsimonious, "load", models.get)
+    pair = {name: SimpleNamespace(run=SimpleNamespace(folder=of)) for name, of in (("PF", "one"), ("PC", "other"))}
+    low, high = Ellipses().subspaces()
+    x = np.array([[a, b] for a in np.linspace(*ends(low, high, 0), 8) for b in np.linspace(*ends(low, high, 1), 8)])
+    k = {(s, w): np.exp(-((x - s) ** 2).sum(axis=1) / (2 * w**2)) for s, w in (((0, 0), 2), ((1, 5), 2), ((1, 5), 4))}
+    apart = 2 * k[(0, 0), 2] - 2 * k[(1, 5), 2] + 4 * k[(1, 5), 4]
+    [found] = parsimonious._apart(pair).to_dict("records")  # type: ignore[arg-type]
+    assert found["f"] == pytest.approx(np.linalg.norm(apart) / np.linalg.norm(3 * k[(1, 5), 2]), rel=1e-6)
+    assert found["α"] == pytest.approx(np.sqrt(2**2 + 2**2 + 4**2) / 3)
+
+
+def ends(low: np.ndarray, high: np.ndarray, axis: int) -> tuple[float, float]:
+    """Of the space, along one axis."""
+    return low[:, axis].min(), high[:, axis].max()
+
+
+@pytest.mark.drawn
+def test_the_curves_of_theorem_2_are_drawn(runs: Callable) -> None:
+    assert runs("figure", "parsimonious/theorem2", "--style=paper").code == 0
+    drawn = pd.read_csv("outputs/figures/parsimonious/figuretheorem2.csv")
+    assert set(drawn["x"]) == {90, 180} and len(drawn) == 4
+    assert drawn["y"].between(0, 2).all() and (drawn["y"] > 0).all()
+    claim = Path("outputs/figures/parsimonious/figuretheorem2.txt").read_text()
+    first = 100 * drawn["y"].iloc[0]
+    assert f"Here: f differs by {first:.0f} % and alpha by" in " ".join(claim.split())
+    for folder in Path("outputs/runs").glob("ellipses-*"):  # runs of who does not save models
+        provenance = json.loads((folder / "provenance.json").read_text())
+        del provenance["files"]["model.npz"]
+        (folder / "provenance.json").write_text(json.dumps(provenance))
+    answer = runs("figure", "parsimonious/theorem2")
+    assert (answer.code, "no finished run belongs to it" in answer.err) == (2, True)
 
 
 @pytest.mark.drawn

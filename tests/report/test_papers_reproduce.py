@@ -95,7 +95,7 @@ def test_readings_are_left_out_and_named(called: Callable, capsys: pytest.Captur
     left_out = (
         capsys.readouterr().out.partition("left out: ")[2].splitlines()[0].partition("runs them: ")[2].split(", ")
     )
-    assert left_out == ["coke/bandwidth", "pof_mkl/switches"]
+    assert left_out == ["coke/bandwidth", "coke/bandwidth_rows", "pof_mkl/switches"]
     all_of_them = _names("coke") | _names("pof_mkl")
     assert sorted(sweeps) == sorted(f"+experiment={name}" for name in all_of_them - {*left_out})
     for paper in PAPERS:

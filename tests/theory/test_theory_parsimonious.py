@@ -95,19 +95,76 @@ def test_planted_faults_are_noticed(kind, name, fault, broken, monkeypatch) -> N
     assert set(answer(Federated(gamma=0.01, **KEYS)).wrong) == broken
 
 
+def two_agents(gamma: float, apart: float, eps: float = 0.0) -> parsimonious.Record:
+    """With one sample each, of class 1."""
+    quadrature = Quadrature.over_box(np.array([[-5.0], [apart + 5]]), 20001, [1.0])
+    x, y = np.array([[0.0], [apart]]), np.ones(2)
+    whole = solve(Dual.single(quadrature, x, y, gamma, eps), 1000, 1e-12)
+    own = solve(Dual.of_agents(quadrature, x, y, np.arange(2), gamma, eps), 1000, 1e-12)
+    sums = [
+        (parsimonious.DualSum.of(own.problem, mu, whole.problem),) for mu in (own.mu, whole.mu.reshape(own.mu.shape))
+    ]
+    return parsimonious.Record((whole,), (own,), (whole,), *sums)
+
+
+def test_theorems_3_and_4_of_two_samples_in_closed_form() -> None:
+    """Without a threshold: lambda, Q and alpha of one Gaussian a sample, whose products have known integrals."""
+    apart, eps, weight = 2.0, 0.1, 1 / 12  # of the box
+    found = {one.name: one for one in parsimonious.theorems(two_agents(0.0, apart, eps))}
+    same, other = weight * np.sqrt(np.pi), weight * np.sqrt(np.pi) * np.exp(-(apart**2) / 4)
+    own, whole = (1 - eps) / same, (1 - eps) / (same + other)  # lambda / N of a sample
+    xi, mu = np.exp(-(apart**2) / 2), (same - other) / 4
+    third, mean, fourth = (found[f"Theorem {name}"] for name in ("3", "3, root mean square", "4"))
+    s = np.linspace(-5, 7, 200001)
+    k = np.exp(-(s**2) / 2), np.exp(-((s - apart) ** 2) / 2)
+    assert third.left == pytest.approx((own - whole) * max(k[0] + k[1]), rel=1e-5)
+    assert third.forms[0].right == pytest.approx(2 * np.sqrt(2 * xi * 2 * own**2 / (mu * 2)), rel=1e-5)
+    assert mean.left == pytest.approx((own - whole) * np.sqrt(2 * (same + other)), rel=1e-5)
+    assert mean.forms[0].right == pytest.approx(np.sqrt(2 * other * (own**2 + whole**2)), rel=1e-4)
+    node = np.abs(k[0] - k[1]).argmax()
+    values = np.array([k[0][node], k[1][node]])
+    skew = np.mean(values**3) / np.mean(values**2) ** 1.5
+    assert fourth.left == pytest.approx(own * np.abs(k[0] - k[1]).max(), rel=1e-5)
+    assert fourth.forms[0].right == pytest.approx(2 * (2 * own + 0.4748 * skew), rel=1e-3)
+    # two kernels at distance d have a product of at most sqrt(xi), which the proof of Lemma 2 takes for xi
+    assert max(k[0] * k[1]) == pytest.approx(np.sqrt(xi)) and np.sqrt(xi) > xi
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.05, 1.0])
+@pytest.mark.parametrize("apart", [0.5, 2.0, 6.0])
+def test_the_corrected_form_of_theorem_3_holds_with_a_threshold(gamma: float, apart: float) -> None:
+    """And is close to equality where the two samples nearly coincide."""
+    [mean] = [one for one in parsimonious.theorems(two_agents(gamma, apart)) if one.name.endswith("square")]
+    left, right = float(mean.left[0, 0]), float(mean.forms[0].right[0, 0])
+    assert left <= right * (1 + 1e-9)
+    if gamma == 0 and apart < 1:
+        assert right < 4 * left
+
+
+def test_theorem_4_needs_agents_with_one_distribution_and_theorem_3_an_eigenvalue_above_0() -> None:
+    """Agents of the simulated set observe different parts of the space; equal samples make Q singular."""
+    told = answer(Federated(gamma=0.0, **KEYS))
+    assert found(told, "Theorem 4", "printed").form.unmet[0].startswith("features differ between two agents (p = ")
+    twice = two_agents(0.0, 0.0)
+    [third] = [one for one in parsimonious.theorems(twice) if one.name == "Theorem 3"]
+    assert third.forms[0].unmet[-1] == "it is 0 up to rounding"
+
+
 def test_theorem_3_ignores_the_threshold() -> None:
     """Two separate agents: at some nodes only one of the two solutions is beyond sqrt(2 gamma)."""
     gamma, apart, N = 1.0, 6.0, 2
-    quadrature = Quadrature.over_box(np.array([[-5.0], [apart + 5]]), 20001, [1.0])
-    x, y = np.array([[0.0], [apart]]), np.ones(N)
-    together = solve(Dual.single(quadrature, x, y, gamma, 0.0), 1000)
-    agents = solve(Dual.of_agents(quadrature, x, y, np.arange(N), gamma, 0.0), 1000)
+    record = two_agents(gamma, apart)
+    [agents], [together] = record.local, record.together
+    quadrature, x = together.problem.quadrature, together.problem.x[0]
+    [third] = [one for one in parsimonious.theorems(record) if one.name == "Theorem 3"]
     difference = np.abs(together.alpha[0] - agents.alpha.sum(axis=0)).max()
     active = together.alpha[0] != 0
     mu, m = smallest_eigenvalue(quadrature, x, active), float(quadrature.weights @ active)
     L, xi = N**2 * 2 * agents.mu[0, 0] * agents.mu[1, 0], np.exp(-(apart**2) / 2)
     printed = 2 * np.sqrt(2 * xi * m * L) / (N * np.sqrt(mu * N))
     assert difference >= np.sqrt(2 * gamma) > 50 * printed
+    assert third.left == pytest.approx(difference)
+    assert third.forms[0].right == pytest.approx(printed, rel=1e-3)  # its support is that of the agents
 
 
 def smallest_eigenvalue(quadrature, x, active) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,8 @@ from fkl.papers.our_runs import Found, find, require_found
 from fkl.report.colours import colour_of, look_of
 from fkl.report.figures import canvas, crosses, spread_over, sweep
 from fkl.runs.finished_runs import FinishedRun
+from fkl.runs.folder import MODEL
+from fkl.runs.model import load
 from fkl.statistics.intervals import student_interval
 
 FEDERATED, CENTRALIZED = "PF", "PC"
@@ -27,11 +29,14 @@ TITLES = {
     "wisdm_walk_jog": "walking and jogging",
     "wisdm_write_type": "typing and writing",
 }
+THEOREM = "theorem2"
 PUBLISHED_PARTICIPANTS = 51
 OVER_SIZE = {"ellipses": 25.0, "wisdm_walk_jog": 100.0, "wisdm_write_type": 150.0}
 """gamma of Figures 2, 3 and 4."""
 OVER_GAMMA = 10
 """Participants of Figures 5 and 6."""
+PLACES = 8
+"""Places along each axis of the simulated space at which functions are compared."""
 
 
 class Setting(NamedTuple):
@@ -83,6 +88,8 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     """
     if number == "1":
         return _space(), "the paper's classes, without noise"
+    if number == THEOREM:
+        return _apart_over_size(runs)
     dataset = {"2": "ellipses", "3": "wisdm_walk_jog", "5": "wisdm_walk_jog"}.get(number, "wisdm_write_type")
     over_gamma = number in ("5", "6")
     pairs = {
@@ -130,6 +137,60 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     return figure, spread_over(one.run.replicates for pair in pairs.values() for one in pair.values())
 
 
+def _compared_functions(runs: Iterable[FinishedRun]) -> dict[float, Pair]:
+    """Both learners by the number of simulated samples, where their models were saved."""
+    found = {
+        float(setting.size): pair
+        for setting, pair in _pairs(runs).items()
+        if setting.dataset == "ellipses"
+        and _on_curve(setting, over_gamma=False)
+        and all(MODEL in one.run.provenance["files"] for one in pair.values())
+    }
+    require_found(found, "figure", "parsimonious/samples")
+    return found
+
+
+def _apart(pair: Pair) -> pd.DataFrame:
+    """|f_F - f_C| / |f_C| over the simulated space, and the same of alpha over the nodes, for each replicate."""
+    low, high = Ellipses().subspaces()
+    axes = np.linspace(low.min(axis=0), high.max(axis=0), PLACES).T
+    places = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    shares = []
+    for learned in zip(*(load(pair[name].run.folder).learned for name in (FEDERATED, CENTRALIZED)), strict=True):
+        functions: list[Any] = [one.function for one in learned]
+        f = np.stack([one.sums(places)[0] for one in functions])
+        nodes, at = np.unique(np.concatenate([one.points @ (1, 1j) for one in functions]), return_inverse=True)
+        alpha = np.zeros((2, len(nodes), functions[0].coefficients.shape[1]))  # times a weight, equal for all nodes
+        for values, one, here in zip(alpha, functions, np.split(at, [len(functions[0].points)]), strict=True):
+            np.add.at(values, here, one.coefficients[0].T)  # a centre is there once for each width
+        shares.append([np.linalg.norm(two[0] - two[1]) / np.linalg.norm(two[1]) for two in (f, alpha)])
+    return pd.DataFrame(shares, columns=["f", "α"])
+
+
+def _apart_over_size(runs: Iterable[FinishedRun]) -> tuple[Figure, int | str]:
+    """The curves of Theorem 2, by which alpha_F - alpha_C goes to 0 as the samples grow."""
+    apart = {size: _apart(pair) for size, pair in _compared_functions(runs).items()}
+    figure, panels = canvas(2)
+    for axes, name in zip(panels, ("f", "α"), strict=True):
+        label = f"|{name} of PF − {name} of PC| / |{name} of PC|"
+        sweep(axes, {size: shares[name] for size, shares in apart.items()}, label, look_of(FEDERATED))
+        axes.set_ylabel(label)
+        axes.set_xlabel("training samples of all agents")
+        axes.set_ylim(bottom=0)
+        axes.set_title(f"{TITLES['ellipses']}\nγ = {OVER_SIZE['ellipses']:g}", fontsize="medium")
+    return figure, spread_over(len(shares) for shares in apart.values())
+
+
+def _further(runs: list[FinishedRun]) -> str:
+    """Text below the curves of Theorem 2: both ends."""
+    pairs = _compared_functions(runs)
+    ends = []
+    for size in dict.fromkeys((min(pairs), max(pairs))):
+        f, alpha = 100 * _apart(pairs[size]).mean()
+        ends.append(f"f differs by {f:.0f} % and alpha by {alpha:.0f} % with {size:g} samples")
+    return f"The paper: alpha of both learners becomes equal as the samples grow. Here: {'; '.join(ends)}."
+
+
 def _behind(number: str, words: str) -> Callable[[list[FinishedRun]], str]:
     """Text below a figure of accuracies: those of both learners at both ends of the curve."""
 
@@ -155,6 +216,7 @@ CLAIMS = {
     "1": lambda _: "The paper: this space. Here: drawn from the formulas of its text.",
     "2": _behind("2", "below 400 samples the federated learner is more accurate; with more samples the two converge"),
     "4": _behind("4", "the accuracy of both learners falls as the number of agents grows"),
+    THEOREM: _further,
 }
 """For figures without published values: the paper's claims, and our results."""
 

@@ -15,8 +15,13 @@ from fkl.runs.finished_runs import FinishedRun
 
 LINEAR = "linear comparator"
 TABLE = ("pof_mkl/table1", "pof_mkl/table1_as_published", "pof_mkl/switches")
-FIGURE = {"1": "pof_mkl/table1_as_published", "2": "pof_mkl/figure2"}
+FIGURE = {
+    "1": ("pof_mkl/table1", "pof_mkl/table1_as_published"),
+    "2": ("pof_mkl/figure2", "pof_mkl/figure2_as_published"),
+}
 """Their experiments."""
+READINGS = (AS_STATED, AS_PUBLISHED)
+"""Those that the figures show, one beside the other."""
 ROUNDS = 500
 CURVES = (("vM-KOFL", "M=51;D=9"), ("POF-MKL", "M=1;D=100"), ("POF-MKL", "M=25;D=20"), ("POF-MKL", "M=51;D=9"))
 """Algorithms and settings of Figure 1; Figure 2 shows the middle two."""
@@ -63,7 +68,7 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
-    """Draw a figure of the paper, one panel per data set.
+    """Draw a figure of the paper, one panel per data set and reading.
 
     Returns
     -------
@@ -71,16 +76,19 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     replicates : int or str
         Number of replicates in the curves.
     """
-    found = [one for one in find("pof_mkl", runs, FIGURE[number]) if one.variant == AS_PUBLISHED]
-    if number == "1":
-        found = [one for one in found if one.run.algorithm in ("vM-KOFL", "POF-MKL")]
-    figure, panels = dataset_panels(DATASETS, {one.run.dataset for one in found})
+    by_panel: dict[str, list[Found]] = {f"{name}, {reading}": [] for name in DATASETS for reading in READINGS}
+    for one in find("pof_mkl", runs, *FIGURE[number]):
+        if one.variant in READINGS and one.run.algorithm in ("vM-KOFL", "POF-MKL"):
+            by_panel[f"{one.run.dataset}, {one.variant}"].append(one)
+    shown = [panel for panel, found in by_panel.items() if found]
+    figure, panels = dataset_panels(by_panel, shown, across=len(READINGS))
     drawn = []
     names = {(algorithm, setting): f"{algorithm}, {setting.split(';')[0]}" for algorithm, setting in CURVES}
     looks = looks_of(names.values())
-    for dataset, axes in panels.items():
+    for panel, axes in panels.items():
+        found, dataset = by_panel[panel], panel.partition(",")[0]
         if number == "1":
-            curves = {one.key[1:]: one.run for one in found if one.run.dataset == dataset}
+            curves = {one.key[1:]: one.run for one in found}
             for (algorithm, setting), name in names.items():
                 if (run := curves.get((algorithm, setting))) is not None:
                     drawn.append(run.replicates)
@@ -91,7 +99,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
                     crosses(axes, [(last, value / last) for value in printed], name, looks[name])
             axes.set_yscale("log")
         else:
-            sweeps = [one.run for one in found if one.run.dataset == dataset]
+            sweeps = [one.run for one in found]
             drawn += [run.replicates for run in sweeps]
             for M, key in ((1, CURVES[1]), (25, CURVES[2])):
                 by_xi = {run.config["algo"]["xi"]: run for run in sweeps if run.config["algo"]["M"] == M}
