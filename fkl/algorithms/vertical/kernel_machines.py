@@ -117,7 +117,9 @@ class SupportVectorMachine(Learning):
     """
 
     C: float = key(
-        1.0, "Penalty of a sample on the wrong side; of real targets, of an error above epsilon, in its unit.", above=0
+        1.0,
+        "Penalty of a sample on the wrong side; of real targets, of an error above epsilon, in the same unit.",
+        above=0,
     )
     epsilon: float = key(
         0.1,
