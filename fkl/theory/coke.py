@@ -96,7 +96,7 @@ class Record:
 
     @property
     def censored(self) -> Array:
-        """Bounds of sqrt(V) of COKE before each iteration, (T, 1), where V has theta_hat in place of theta.
+        """Bounds of sqrt(V) of COKE before each iteration, (T, 1), where V has theta_hat instead of theta.
 
         An iteration is one of DKLA, by which sqrt(V) falls by (1 + delta)^(-1/2), and then e_i = theta_hat_i - theta_i
         moves theta by e_i and beta by rho S_-'e / 2. In the norm sqrt(V) that is sqrt(rho sum_i d_i |e_i|^2) with
