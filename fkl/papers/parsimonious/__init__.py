@@ -174,10 +174,10 @@ def _apart_over_size(runs: Iterable[FinishedRun]) -> tuple[Figure, int | str]:
     for axes, name in zip(panels, ("f", "α"), strict=True):
         label = f"|{name} of PF − {name} of PC| / |{name} of PC|"
         sweep(axes, {size: shares[name] for size, shares in apart.items()}, label, look_of(FEDERATED))
-        axes.set_ylabel(label)
+        axes.set_ylabel(f"relative distance of {name}")
         axes.set_xlabel("training samples of all agents")
         axes.set_ylim(bottom=0)
-        axes.set_title(f"{TITLES['ellipses']}\nγ = {OVER_SIZE['ellipses']:g}", fontsize="medium")
+        axes.set_title(f"{TITLES['ellipses']}, γ = {OVER_SIZE['ellipses']:g}", fontsize="medium")
     return figure, spread_over(len(shares) for shares in apart.values())
 
 

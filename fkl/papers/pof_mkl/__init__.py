@@ -87,6 +87,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     looks = looks_of(names.values())
     for panel, axes in panels.items():
         found, dataset = by_panel[panel], panel.partition(",")[0]
+        axes.sharey(panels.get(f"{dataset}, {AS_STATED}", axes))
         if number == "1":
             curves = {one.key[1:]: one.run for one in found}
             for (algorithm, setting), name in names.items():
