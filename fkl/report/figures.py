@@ -357,18 +357,17 @@ def rendered(figure: Figure, replicates: int | str, claim: str = "") -> dict[str
 
 def _wrap_titles(figure: Figure) -> None:
     """Break titles that are wider than their panels, and make room for the further lines."""
-    tallest = 1
+    tallest, more = 1, 0.0
     for axes in figure.axes:
         if (place := axes.get_subplotspec()) is None:
             continue
-        inches = figure.get_figwidth() / place.get_gridspec().ncols
-        letters = int(inches * 72 / axes.title.get_fontsize() / LETTER)
+        size = float(axes.title.get_fontsize())
+        letters = int(figure.get_figwidth() / place.get_gridspec().ncols * 72 / size / LETTER)
         lines = (textwrap.wrap(line, letters, break_on_hyphens=False) for line in axes.get_title().splitlines())
         axes.set_title(title := "\n".join(part for line in lines for part in line))
         tallest = max(tallest, 1 + title.count("\n"))
-        more = (tallest - 1) * 1.3 * axes.title.get_fontsize() / 72 * place.get_gridspec().nrows
-    if tallest > 1:
-        figure.set_figheight(figure.get_figheight() + more)
+        more = (tallest - 1) * 1.3 * size / 72 * place.get_gridspec().nrows
+    figure.set_figheight(figure.get_figheight() + more)
 
 
 def _caption(figure: Figure, told: str) -> str:
