@@ -74,12 +74,12 @@ def test_it_goes_on_past_a_failure_and_lists_it(called: Callable, capsys: pytest
     [first] = [call for call in calls if sweep in call]
     assert failed == [" ".join(first), "report"]
     assert out.splitlines()[-1] == f"failed: {'; '.join(failed)}"
-    assert len(calls) == 8
-    assert "2  coke/censored: COKE, all tables and figures: COKE as stated" in out
+    assert len(calls) == 14
+    assert "2  coke/censored: COKE, tables 2 and 3 and all figures: COKE as stated" in out
     papers = [line.split(maxsplit=1) for line in out.partition("CPU s    paper\n")[2].splitlines()[:4]]
-    assert papers[:3] == [["14", "coke"], ["2", "page"], ["16", "in all"]]
+    assert papers[:3] == [["26", "coke"], ["2", "page"], ["28", "in all"]]
     assert papers[3][1].startswith("seconds from beginning to end, ")
-    assert "== 1 of 7: fkl run -m +experiment=coke/" in out and "runs left after 0 min" in out
+    assert "== 1 of 13: fkl run -m +experiment=coke/" in out and "runs left after 0 min" in out
 
 
 def test_fail_fast_ends_at_the_first_failure(called: Callable) -> None:
