@@ -99,11 +99,11 @@ def verdict_of(row: Row, evidence: Evidence, answers: dict[str, Answer], found: 
         return ", ".join(filter(None, (*counts, times))) or "nothing is printed; ours alone"
     if row.command.startswith("fkl figure"):
         try:
-            drawn = draw_figure(evidence.paper, number, found)
+            drawn = draw_figure(evidence.paper, number, found, "paper")
         except FklError as error:
             return f"not drawn: {error}"
-        told = drawn.get(".txt", b"").decode()
-        return told or "drawn beside the printed values, which the tables judge"
+        _, claim, words = " ".join(drawn.get(".txt", b"").decode().split()).partition("The paper")
+        return claim + words or "drawn beside the printed values, which the tables judge"
     if row.command.startswith("fkl run"):
         return "; ".join(
             f"{one.form.name}: {one.answer}" for one in answers[row.command].verdicts if one.theorem.name == row.name
@@ -123,29 +123,32 @@ def _of_claims(marks: Iterable[Mark]) -> str:
     return f"{agree} of {plural(len(counted), 'claim')} agree" if counted else "no printed number is judged"
 
 
-def section(paper: str, found: Collected) -> str:
+def bounds(commands: Iterable[str]) -> dict[str, Answer]:
+    """What `fkl bound` says of each run, by its command."""
+    answers = {}
+    for command in dict.fromkeys(one for one in commands if one.startswith("fkl run")):
+        print(command, file=sys.stderr)
+        words = command.removeprefix("fkl run ").partition(" out=run")[0]
+        answers[command] = answered(load(compose(*words.split())))
+    return answers
+
+
+def section(paper: str, found: Collected, answers: dict[str, Answer]) -> str:
     """A paper's heading and table."""
-    evidence = judge(paper, found)
-    told = list(rows(paper))
-    answers: dict[str, Answer] = {}
-    for row in told:
-        if row.command.startswith("fkl run") and row.command not in answers:
-            print(row.command, file=sys.stderr)
-            words = row.command.removeprefix("fkl run ").partition(" out=run")[0]
-            answers[row.command] = answered(load(compose(*words.split())))
-    lines = []
-    for name, shows, command, gap in told:
-        verdict = verdict_of(Row(name, shows, command, gap), evidence, answers, found)
-        lines.append([name, shows, f"`{command}`" if command else "", verdict, gap])
+    evidence, lines = judge(paper, found), []
+    for row in rows(paper):
+        command = f"`{row.command}`" if row.command else ""
+        lines.append([row.name, row.shows, command, verdict_of(row, evidence, answers, found), row.gap])
     return f"## {declared(paper)['title']}\n\n{Sheet.from_rows(HEADINGS, lines).markdown}"
 
 
 def main(outputs: Sequence[str]) -> None:
     """Renew the part of the page between its marks."""
+    answers = bounds(row.command for paper in FIVE for row in rows(paper))
     found = collect(Path(outputs[0]) if outputs else Path("outputs"))
     head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     tail = rest.partition(END)[2]
-    body = "\n\n".join(section(paper, found).strip() for paper in FIVE)
+    body = "\n\n".join(section(paper, found, answers).strip() for paper in FIVE)
     PAGE.write_text(f"{head}{BEGIN}\n\n{body}\n\n{END}{tail}", encoding="utf-8")
 
 
