@@ -478,8 +478,8 @@ def test_columns_are_named_by_numbers_and_by_any_signs(fkl, header, keys):
     Path("own.csv").write_text(f"{header}\ntwo;1;5;a\n?;?;6;b\none;2;7;c\nx;3;8;d\n".lstrip())
     answer = fkl("data", "describe", "file", "dataset.path=own.csv", "dataset.text=one_hot", *keys)
     assert answer.code == 0, answer.err
-    rows = [[cell.strip() for cell in row.split("|")] for row in answer.out.splitlines() if row.startswith("|")]
-    means = {name: mean for _, name, mean, *_ in rows}
+    rows = [re.split(r"  +", row) for row in answer.out.splitlines()]
+    means = {row[0]: row[1] for row in rows if len(row) == 5}
     assert [mean for name, mean in means.items() if name.endswith("=two")] == ["0.5"] and "2.25" in means.values()
 
 

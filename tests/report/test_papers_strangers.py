@@ -10,11 +10,11 @@ import pytest
 from fkl.basics.errors import FklError
 from fkl.config.settings import NODES
 from fkl.papers import PAPERS, declared, paper_module
-from fkl.papers.fdskl.chosen import DATASETS, FOLDERS
+from fkl.papers.fdskl.chosen import DATASETS, SYSTEMS
 from fkl.runs.finished_runs import FinishedRun
 
 OTHERS = {
-    "fdskl": (DATASETS, FOLDERS),
+    "fdskl": (DATASETS, SYSTEMS),
     "fomd_oms": (("toms_hardware", "twitter"), ("FOMD-OMS", "POF-MKL")),
     "fed_poe": (("air", "wec"), ("Fed-POE", "POF-MKL")),
 }
