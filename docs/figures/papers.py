@@ -84,13 +84,13 @@ def _lacking(paper: str) -> dict[str, tuple[str, str]]:
     found = {}
     for name in [*names, *(name for name in reasons if name not in names)]:
         fetch = f"fkl data fetch {name}" if name in registry.names() else ""
-        why = reasons.get(name) or "no copy of the file was found without its site"
+        why = reasons.get(name) or "its file is on its publisher's site alone"
         found[name] = (fetch, f"{why}; then `{fills[name]}`" if name in fills else why)
     return found
 
 
 def verdict_of(row: Row, evidence: Evidence, answers: dict[str, Answer], found: Collected) -> str:
-    """What our runs say of a row."""
+    """The verdict column: how many claims agree, what a figure shows, or whether a theorem holds."""
     number = row.command.rpartition("/")[2]
     if row.command.startswith("fkl table"):
         tally = evidence.tally(number)
@@ -105,15 +105,21 @@ def verdict_of(row: Row, evidence: Evidence, answers: dict[str, Answer], found: 
         _, claim, words = " ".join(drawn.get(".txt", b"").decode().split()).partition("The paper")
         return claim + words or "drawn beside the printed values, which the tables judge"
     if row.command.startswith("fkl run"):
-        return "; ".join(
-            f"{one.form.name}: {one.answer}" for one in answers[row.command].verdicts if one.theorem.name == row.name
+        return (
+            "; ".join(
+                f"{one.form.name}: {one.answer}"
+                for one in answers[row.command].verdicts
+                if one.theorem.name == row.name
+            )
+            or "not checked"
         )
     if row.shows == "system":
         names = (row.name, row.command.rpartition("_")[2])  # PF is "federated" in published.csv
         return _of_claims(mark for claim, mark in evidence.outcomes if claim[0].algorithm in names)
     if row.shows == "data set":
         return _of_claims(mark for claim, mark in evidence.outcomes if claim[0].dataset.startswith(row.name))
-    return "".join(declared(evidence.paper)["theorems"].get(row.name, ())[2:]) or "no result"
+    theorem = declared(evidence.paper)["theorems"].get(row.name)
+    return "no result to compare" if theorem is None else theorem[2] if len(theorem) > 2 else "not checked"
 
 
 def _of_claims(marks: Iterable[Mark]) -> str:
@@ -124,7 +130,7 @@ def _of_claims(marks: Iterable[Mark]) -> str:
 
 
 def bounds(commands: Iterable[str]) -> dict[str, Answer]:
-    """What `fkl bound` says of each run, by its command."""
+    """Play each command's run, and check the theorems about its method, as `fkl bound` does."""
     answers = {}
     for command in dict.fromkeys(one for one in commands if one.startswith("fkl run")):
         print(command, file=sys.stderr)

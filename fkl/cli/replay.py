@@ -9,13 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from fkl.basics.environment import variable
 from fkl.basics.errors import FklError, in_one_line
-from fkl.config.loading import load
 from fkl.engines.base import DivergedError
 from fkl.runs.finished_runs import CONFIG_FILE, FinishedRun, read_run
 from fkl.runs.folder import provenance
 from fkl.runs.play import execute
+from fkl.runs.prepare import to_play_again
 from fkl.runs.tables import TABLES, TIMING_COLUMNS
 from fkl.screen.messages import say
 
@@ -79,12 +78,9 @@ def replay(run: FinishedRun, progress: bool = True) -> Replay:
     start = time.monotonic()
     with TemporaryDirectory(prefix="fkl-replay-") as place:
         again = Path(place) / "run"
-        paths = {**run.config.get("paths", {}), "outputs": place}
-        paths["data"] = variable("FKL_DATA", str(paths.get("data", "data")))
-        elsewhere = {"out": str(again), "paths": paths}
         nothing_more = {"logger": None, "figures": "none", "save_model": False, "checkpoint_s": None, "objective": None}
         try:
-            execute(load({**run.config, **elsewhere, **nothing_more}), progress)
+            execute(to_play_again(run, place, out=str(again), **nothing_more), progress)
         except DivergedError as error:
             first, told = f"played again it diverged ({error})", {}
         else:

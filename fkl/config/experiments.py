@@ -2,12 +2,13 @@
 
 Such a file declares the paper: `title`, `datasets` of its experiments, and by number its `tables` (title, and the keys
 of the printed rows and columns) and `figures` (title, and whether published values are `marked` in it); `no_cells` says
-why nothing can be compared, and `unobtainable` why a data set is not available. Six parts say what is run. `options`
-has groups of choices as in conf/, each a configuration without a package (``+graph_omkl/data=concrete``). `experiments`
-has the choices of the group `experiment`. `variants` has the changes of each reading of the paper other than its text.
-`builds_on` names the reading whose runs another reading uses if it has
-none of its own. `readings_tried` is the number of readings that were tried, named or not. `tried` names the item of
-differences.md about cells that differ. Some keys of a choice are not configuration:
+why nothing can be compared, and `unobtainable` why a data set is not available. docs/papers.md is also made from
+`systems`, `theorems`, `also_printed`, `gaps` and `fills`; docs/experiments.md explains them. Six parts say what is run.
+`options` has groups of choices as in conf/, each a configuration without a package (``+graph_omkl/data=concrete``).
+`experiments` has the choices of the group `experiment`. `variants` has the changes of each reading of the paper other
+than its text. `builds_on` names the reading whose runs another reading uses if it has none of its own. `readings_tried`
+is the number of readings that were tried, named or not. `tried` names the item of differences.md about cells that
+differ. Some keys of a choice are not configuration:
 
 about
     Description in one line; `fkl list` shows it.

@@ -364,7 +364,7 @@ def _wrap_titles(figure: Figure) -> None:
         size = float(axes.title.get_fontsize())
         letters = int(figure.get_figwidth() / place.get_gridspec().ncols * 72 / size / LETTER)
         lines = (textwrap.wrap(line, letters, break_on_hyphens=False) for line in axes.get_title().splitlines())
-        axes.set_title(title := "\n".join(part for line in lines for part in line))
+        axes.title.set_text(title := "\n".join(part for line in lines for part in line))  # set_title resets the size
         tallest = max(tallest, 1 + title.count("\n"))
         more = (tallest - 1) * 1.3 * size / 72 * place.get_gridspec().nrows
     figure.set_figheight(figure.get_figheight() + more)

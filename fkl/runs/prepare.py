@@ -24,11 +24,12 @@ from fkl.tasks import task_of
 from fkl.tasks.task import require_rounds, require_topology, topology_of_run
 
 
-def checked(finished: FinishedRun) -> Run:
-    """A finished run's configuration, checked, with today's folder of data: to play it again."""
+def to_play_again(finished: FinishedRun, outputs: str | None = None, **keys: Any) -> Run:
+    """A finished run's configuration with these keys changed; data are read from FKL_DATA, or from the run's folder."""
     paths = dict(finished.config.get("paths", {}))
     paths["data"] = variable("FKL_DATA", str(paths.get("data", "data")))
-    return load({**finished.config, "paths": paths})
+    paths |= {"outputs": outputs} if outputs else {}
+    return load({**finished.config, **keys, "paths": paths})
 
 
 def prepare(run: Run) -> Experiment:

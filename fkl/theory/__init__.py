@@ -9,7 +9,7 @@ from fkl.theory.base import Theory
 
 _AGENTS = Theory(coke.record_of, coke.theorems, coke.identities)
 _PARTIES = Theory(fdskl.record_of, fdskl.theorems, fdskl.identities)
-_GRAPHS = Theory(graph_omkl.record_of, graph_omkl.theorems, undrawn=similarity.theorems)
+_GRAPHS = Theory(graph_omkl.record_of, graph_omkl.theorems, without_draws=similarity.theorems)
 _PARSIMONIOUS = Theory(parsimonious.record_of, parsimonious.theorems, parsimonious.identities)
 THEORIES: dict[str, Theory] = {
     "POF-MKL": Theory(pof_mkl.record_of, pof_mkl.theorems),

@@ -14,7 +14,7 @@ from fkl.engines.base import Experiment, Numba, make_world
 from fkl.engines.rounds import within_memory
 from fkl.kernels.threads import at_most
 from fkl.runs.finished_runs import FinishedRun
-from fkl.runs.prepare import checked, prepare
+from fkl.runs.prepare import prepare, to_play_again
 from fkl.screen.messages import note, say
 from fkl.screen.sheet import Sheet
 from fkl.theory import THEORIES, WITHOUT
@@ -47,7 +47,7 @@ class Answer(NamedTuple):
 
 def command(finished: FinishedRun, format: str, verbose: bool) -> bool:
     """Print whether a run's theorems hold, and return whether nothing is wrong."""
-    run = checked(finished)
+    run = to_play_again(finished)
     answer = answered(run)
     where = f"{run.algo.label} on {finished.provenance['dataset']}"
     first = _first_line(answer, where)
@@ -102,8 +102,8 @@ def played(experiment: Experiment) -> tuple[list[tuple[Theorem, ...]], tuple[Ide
         record = theory.record_of(experiment.algorithm, make_world(experiment, (r,))[0])
         replicates.append([*theory.theorems(record)])
         own = own if r else tuple(theory.identities(record))
-    undrawn = theory.undrawn(experiment.algorithm, make_world(experiment, (0,))[0])
-    return [*zip(*replicates, strict=True), *((one,) for one in undrawn)], own
+    without_draws = theory.without_draws(experiment.algorithm, make_world(experiment, (0,))[0])
+    return [*zip(*replicates, strict=True), *((one,) for one in without_draws)], own
 
 
 def _changed_by(run: Run, experiment: Experiment) -> str:

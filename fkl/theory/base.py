@@ -119,14 +119,14 @@ class Theory(NamedTuple):
         From the record to its theorems on the replicate, as many for each replicate.
     identities : callable
         From the record to identities that only `fkl bound` shows, besides those of `fkl.conformance.identities`.
-    undrawn : callable
-        From the method and a world to theorems about which a replicate's draws do not matter: computed once.
+    without_draws : callable
+        From the method and a world to theorems that no draw changes, which are computed once.
     """
 
     record_of: Callable[[Any, World], Any]
     theorems: Callable[[Any], Iterable[Theorem]]
     identities: Callable[[Any], Iterable[Identity]] = lambda record: ()
-    undrawn: Callable[[Any, World], Iterable[Theorem]] = lambda method, world: ()
+    without_draws: Callable[[Any, World], Iterable[Theorem]] = lambda method, world: ()
 
 
 class Verdict(NamedTuple):

@@ -217,8 +217,9 @@ def test_titles_of_panels_do_not_meet(style: str) -> None:
         figure, panels = canvas(6, 3)
         for axes, (a, b) in zip(panels, combinations(names, 2), strict=True):
             axes.plot([0, 1])
-            axes.set_title(f"{a} against {b}")
+            axes.set_title(f"{a} against {b}", fontsize=7 if style == "screen" else None)
         rendered(figure, "titles")
+        assert style != "screen" or {axes.title.get_fontsize() for axes in figure.axes} == {7}
         boxes = [axes.title.get_window_extent() for axes in figure.axes]
         assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
         assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in boxes)

@@ -202,7 +202,7 @@ def test_functions_are_compared_over_the_space_and_their_nodes(monkeypatch: pyte
 
 
 def ends(low: np.ndarray, high: np.ndarray, axis: int) -> tuple[float, float]:
-    """Of the space, along one axis."""
+    """The least and the largest coordinate of the space along one axis."""
     return low[:, axis].min(), high[:, axis].max()
 
 

@@ -285,7 +285,7 @@ def test_lemma_4_needs_samples_in_the_unit_ball_and_not_too_many(monkeypatch: py
 
 
 def test_points_are_uniform_in_the_ball() -> None:
-    """Of a ball in R^d, the share within radius r is r^d."""
+    """A ball of radius r has the share r^d of the volume of the unit ball in R^d."""
     for d in (1, 2, 17):
         radius = np.linalg.norm(similarity.points_of_ball(d, 4000), axis=1)
         assert (radius**d).mean() == pytest.approx(0.5, abs=0.02)

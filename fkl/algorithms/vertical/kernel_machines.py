@@ -118,7 +118,7 @@ class SupportVectorMachine(Learning):
 
     C: float = key(
         1.0,
-        "Penalty of a sample on the wrong side; of real targets, of an error above epsilon, in the same unit.",
+        "Penalty of a sample on the wrong side; for real targets, of an error above epsilon of standardised ones.",
         above=0,
     )
     epsilon: float = key(

@@ -14,7 +14,7 @@ from fkl.papers.our_runs import Found, find, require_found
 from fkl.report.colours import baseline_colour, colour_of
 from fkl.report.figures import canvas
 from fkl.runs.finished_runs import FinishedRun
-from fkl.runs.prepare import checked, prepare
+from fkl.runs.prepare import prepare, to_play_again
 
 SHOWN = {"1": "OMKL-GF", "2": "OMKL-SFG"}
 """Method of each figure."""
@@ -89,7 +89,7 @@ def _similarity(found: list[Found]) -> Figure:
 
 
 def _experiment(one: Found) -> Experiment:
-    return replace(prepare(checked(one.run)), engine=Numba())
+    return replace(prepare(to_play_again(one.run)), engine=Numba())
 
 
 def _number_kernels(axes: Axes, experiment: Experiment) -> list[int]:
