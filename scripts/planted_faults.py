@@ -8,13 +8,16 @@ to pass without it. The exit code is 1 if a fault was missed.
 
 import argparse
 import os
+import queue
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -75,21 +78,22 @@ def planted(fault: Fault, root: Path) -> Iterator[None]:
 
 @contextmanager
 def written(file: str, text: str, root: Path) -> Iterator[None]:
-    """The checkout at `root` with another text of this file."""
-    right = (root / file).read_text()
+    """The checkout at `root` with another text of this file, and without the compiled code that may contain the old."""
+    path, right = root / file, (root / file).read_text()
+    times = path.stat()
+    aside = [*(root / "fkl").rglob("*.nb[ci]")] if file.startswith(WITHIN_COMPILED) else []
     try:
-        _write(file, text, root)
+        for kept in aside:
+            kept.rename(f"{kept}.aside")
+        path.write_text(text)
         yield
     finally:
-        _write(file, right, root)
-
-
-def _write(file: str, text: str, root: Path) -> None:
-    """Write a file, and remove the compiled code that may contain what it had."""
-    (root / file).write_text(text)
-    if file.startswith(WITHIN_COMPILED):
-        for kept in (root / "fkl").rglob("*.nb[ci]"):
-            kept.unlink()
+        path.write_text(right)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        for wrong in (root / "fkl").rglob("*.nb[ci]") if aside else ():
+            wrong.unlink()
+        for kept in aside:
+            Path(f"{kept}.aside").rename(kept)
 
 
 def failing(words: list[str], root: Path) -> str | None:
@@ -119,19 +123,28 @@ def caught(fault: Fault, root: Path) -> str | None:
 def main() -> int:
     """Plant all faults; 1 if one was missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", metavar="WORDS", help="faults in whose words these are")
-    only = parser.parse_args().only
-    chosen = [fault for fault in faults() if only in fault.fault]
-    missed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder) / "fkl"
-        copy_checkout(root)
-        for number, fault in enumerate(chosen, 1):
-            test = caught(fault, root)
+    parser.add_argument("--only", default="", metavar="WORDS", help="faults in whose words or file these are")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="faults at the same time")
+    given = parser.parse_args()
+    chosen = [fault for fault in faults() if given.only in f"{fault.file}: {fault.fault}"]
+    missed, roots = 0, queue.SimpleQueue[Path]()
+
+    def timed(fault: Fault) -> tuple[str | None, float]:
+        root, began = roots.get(), time.monotonic()
+        try:
+            return caught(fault, root), time.monotonic() - began
+        finally:
+            roots.put(root)
+
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(given.jobs) as pool:
+        for number in range(given.jobs):
+            root = Path(folder) / str(number) / "fkl"
+            copy_checkout(root)
+            roots.put(root)
+        for number, (fault, (test, seconds)) in enumerate(zip(chosen, pool.map(timed, chosen), strict=True), 1):
             missed += test is None
-            told = "MISSED" if test is None else f"caught by {test}"
-            print(f"{number:3} {fault.file}: {fault.fault}: {told}", flush=True)
-    print(f"{len(chosen) - missed} of {len(chosen)} caught")
+            print(f"{number:3} {fault.file}: {fault.fault}: {test or 'MISSED'}, {seconds:.0f} s", flush=True)
+    print(f"{len(chosen) - missed} of {len(chosen)} found")
     return int(missed > 0)
 
 

@@ -6,12 +6,9 @@ import shlex
 import tomllib
 from pathlib import Path
 
-import yaml
 from test_versions import ROOT, would_do
 
 from fkl.cli.commands import commands
-from fkl.config.compose import compose
-from fkl.config.loading import load
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 STEPS = re.sub(r"\\\n", "", DOCKERFILE)
@@ -37,16 +34,6 @@ def test_the_image_runs_fkl_and_not_as_root() -> None:
     assert re.findall(r"^USER (\S+)$", STEPS, re.MULTILINE) == ["1000"]
     lock = "--constraint requirements.lock"
     assert lock in STEPS and "pip install" in STEPS
-
-
-def test_a_sweep_on_rented_machines_is_a_task_of_skypilot() -> None:
-    """By the keys that its documentation names; fkl takes the words, and the image is the Dockerfile's."""
-    task = yaml.safe_load((ROOT / "examples" / "rented_machines" / "sky.yaml").read_text(encoding="utf-8"))
-    assert set(task) == {"name", "num_nodes", "resources", "workdir", "envs", "file_mounts", "setup", "run"}
-    assert set(task["resources"]) == {"cpus", "memory"} and set(task["file_mounts"]["/kept"]) == {"name", "mode"}
-    assert "docker build --tag fkl ." in task["setup"] and " fkl run -m $WORDS " in task["run"]
-    words = [word.split(",")[0] for word in task["envs"]["WORDS"].split()]
-    assert load(compose(*words)).algo.label == "POF-MKL"
 
 
 def test_the_development_container_sets_up_what_make_does() -> None:

@@ -16,21 +16,17 @@ planted_faults = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(planted_faults)
 
 
-@pytest.mark.parametrize("fault", planted_faults.faults(), ids=lambda fault: fault.fault)
-def test_a_fault_can_be_planted(fault: planted_faults.Fault) -> None:
-    """What it replaces is once in its file, and the tests that have to catch it are there."""
-    assert (ROOT / "fkl" / fault.file).read_text().count(fault.old) == 1
-    assert fault.old != fault.new
-    files = shlex.split(fault.tests.partition(" -k ")[0])
-    assert files and all((ROOT / "tests" / file).exists() for file in files)
-
-
-def test_a_fault_is_planted_and_taken_out_again(tmp_path: Path) -> None:
-    """And nothing else is touched."""
-    fault = planted_faults.Fault("none", "some.py", "a - b", "a + b", "")
-    (tmp_path / "fkl").mkdir()
-    file = tmp_path / "fkl" / "some.py"
-    file.write_text("c = a - b\n")
-    with planted_faults.planted(fault, tmp_path):
-        assert file.read_text() == "c = a + b\n"
-    assert file.read_text() == "c = a - b\n"
+def test_every_fault_can_be_planted_and_taken_out_again(tmp_path: Path) -> None:
+    """The text that it replaces is once in its file, and the tests that have to catch it are there."""
+    faults = planted_faults.faults()
+    assert len({fault.fault for fault in faults}) == len(faults)
+    for fault in faults:
+        file = tmp_path / "fkl" / fault.file
+        file.parent.mkdir(parents=True, exist_ok=True)
+        right = (ROOT / "fkl" / fault.file).read_text()
+        file.write_text(right)
+        with planted_faults.planted(fault, tmp_path):
+            assert file.read_text() == right.replace(fault.old, fault.new) != right, fault
+        assert file.read_text() == right
+        files = [word for word in shlex.split(fault.tests.partition(" -k ")[0]) if not word.startswith("--")]
+        assert files and all((ROOT / "tests" / file).exists() for file in files), fault

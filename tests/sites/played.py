@@ -129,11 +129,10 @@ class InProcess:
         app: ClientApp,
         configuration: dict[str, Any],
         files: list[Path],
-        fails: Callable[[int, Message], bool] = lambda node, message: False,
-        session: str = "",
+        fails: Callable[[int, Message], bool],
     ) -> None:
         self.app, self.configuration, self.fails = app, configuration, fails
-        self.nodes = {100 + k: self.context(100 + k, k, file, session) for k, file in enumerate(files)}
+        self.nodes = {100 + k: self.context(100 + k, k, file) for k, file in enumerate(files)}
         self.answers: dict[str, Message] = {}
         self._number = itertools.count()
         TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = RUN, 1, 1  # as in a process of Flower's

@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -82,24 +83,28 @@ def words_of(name: str) -> tuple[str, ...]:
     return (f"algo={name.partition('-')[0]}", *fixed, *own)
 
 
-def configuration(*words: str) -> dict[str, Any]:
-    """What `fkl flower init` writes into a project."""
-    resolved = load(compose(*words)).resolved
-    own = {"sites": len(ROWS), "clients-per-site": 1, "timeout-s": 0.1, "report-every": 100}
-    return {"configuration": yaml.safe_dump(resolved), **own}
-
-
-def played(
-    words: tuple[str, ...], files: list[Path], per_site: int = 1, **more: Any
+def begun(
+    words: tuple[str, ...],
+    files: list[Path],
+    fails: Callable[[int, Message], bool] = lambda node, message: False,
+    timeout_s: float = 0.1,
+    **more: Any,
 ) -> tuple[SitesServer, InProcess, list[str]]:
-    """A run of sites in this process, and the lines that the server said."""
-    given, said = configuration(*words) | {"clients-per-site": per_site}, []
-    grid = InProcess(client_app(), given, files, **more)
-    if hasattr(grid.fails, "grid"):
-        grid.fails.grid = grid
-    server = SitesServer(run_of(given["configuration"]), grid, given, files[0].with_name(RUN), said.append)
+    """A server and its sites in this process, and the lines that the server will say."""
+    own = {"sites": len(files), "clients-per-site": 1, "timeout-s": timeout_s, "report-every": 100}
+    given = {"configuration": yaml.safe_dump(load(compose(*words)).resolved), **own, **more}  # as of `fkl flower init`
+    said: list[str] = []
+    grid = InProcess(client_app(), given, files, fails)
+    if hasattr(fails, "grid"):
+        fails.grid = grid
+    return SitesServer(run_of(given["configuration"]), grid, given, files[0].with_name(RUN), said.append), grid, said
+
+
+def played(words: tuple[str, ...], files: list[Path], *fails: Any, **more: Any) -> tuple[SitesServer, list[str]]:
+    """A whole run."""
+    server, _, said = begun(words, files, *fails, **more)
     server.train()
-    return server, grid, said
+    return server, said
 
 
 def require_equal(server: SitesServer, words: tuple[str, ...], files: list[Path], per_site: int = 1) -> float:
@@ -121,7 +126,7 @@ def present(server: SitesServer) -> np.ndarray:
 def test_sites_predict_and_send_what_the_simulation_says(name: str, tmp_path: Path) -> None:
     """To 1e-9 and to the byte, though one site's rows are used up before the others'."""
     words, files = words_of(name), write_files(tmp_path)
-    server, _, _ = played(words, files)
+    server, _ = played(words, files)
     assert sum(one.rows for one in server.now.book.last_errors.values()) == sum(ROWS)
     print(f"{name}: largest difference {require_equal(server, words, files):.1e}")
 
@@ -130,7 +135,7 @@ def test_sites_predict_and_send_what_the_simulation_says(name: str, tmp_path: Pa
 def test_a_site_plays_several_clients(name: str, tmp_path: Path) -> None:
     """Each with every fourth of its rows: five rounds, the last one or two without some of them; and one misses two."""
     words, files = words_of(name), write_files(tmp_path)
-    server, _, _ = played(words, files, per_site=4, fails=Away(2, 1, 0, 2))
+    server, _ = played(words, files, Away(2, 1, 0, 2), **{"clients-per-site": 4})
     assert server.now.book.rounds == 5
     require_equal(server, words, files, per_site=4)
     assert not present(server)[1:3, 2].any() and present(server)[4, 2]
@@ -181,7 +186,7 @@ def test_a_site_that_was_away_was_absent(name: str, exchange: int, tmp_path: Pat
     """And nothing else: a round in which it fails is played again without it, and it goes on from its file."""
     words, files = words_of(name), write_files(tmp_path)
     away = Away(2, 5, exchange, 4)
-    server, _, said = played(words, files, fails=away)
+    server, said = played(words, files, away)
     there = present(server)
     missed = np.flatnonzero(~there[:, 2])
     assert missed[0] == 5 and len(missed) >= 4 and there[-1, 2] and there[:, 0].all()
@@ -190,38 +195,31 @@ def test_a_site_that_was_away_was_absent(name: str, exchange: int, tmp_path: Pat
     require_equal(server, words, files)
 
 
-def test_a_round_without_anybody_waits(tmp_path: Path) -> None:
-    """Where all sites fail once, in the same round, it is played when they are back, and nobody was absent."""
-    words, files = words_of("pof_mkl"), write_files(tmp_path)
-    failed: set[int] = set()
-
-    def fails(node: int, message: Message) -> bool:
-        first = message.content["about"].get("round") == 4 and node not in failed
-        failed.update([node] if first else [])
-        return first
-
-    server, _, said = played(words, files, fails=fails)
-    assert "round 5: no answer of sites 0, 1, 2; it is played again without" in said
-    assert [f"site {k} is back, {n} rows" in said for k, n in enumerate(ROWS)] == [True] * 3
-    assert present(server)[4].all()
-    require_equal(server, words, files)
-
-
-def test_a_site_without_its_memory_stays_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ("memory", "it has lost its memory of 5 rounds, and stays out"),
+        ("rows", "it has 21 rows, and had 20"),
+    ],
+)
+def test_a_site_that_comes_back_without_its_memory_or_with_another_file_stays_out(
+    changed: str, line: str, tmp_path: Path
+) -> None:
     words, files = words_of("pof_mkl"), write_files(tmp_path)
     away = Away(2, 5, 0, 4)
-
     comes_back = away.comes_back
 
-    def without_its_file() -> None:
-        (tmp_path / f"site2.site2.{RUN}" / "memory").unlink()
+    def other() -> None:
+        if changed == "memory":
+            (tmp_path / f"site2.site2.{RUN}" / "memory").unlink()
+        else:
+            files[2].write_text(files[2].read_text() + "1,2,3,4\n")
         comes_back()
 
-    away.comes_back = without_its_file  # type: ignore[method-assign]
-    server, _, said = played(words, files, fails=away)
+    away.comes_back = other  # type: ignore[method-assign]
+    server, said = played(words, files, away)
     assert not present(server)[5:, 2].any()
-    line = "site 2 (node 200) is not taken in: it has lost its memory of 5 rounds, and stays out"
-    assert line in said
+    assert f"site 2 (node 200) is not taken in: {line}" in said
 
 
 @pytest.mark.parametrize("name", ["one_shot_ridge", "falkon", "dkrr_ny_cm", "scaffold_batches", "ditto_batches"])
@@ -268,7 +266,7 @@ class GoneInPhase:
 def test_secure_sums_are_those_of_the_simulation(name: str, tmp_path: Path) -> None:
     """Predictions, and the bytes of all letters: keys, shares, masked sums and what takes the masks off."""
     words, files = (*words_of(name), *SECURE), write_files(tmp_path, (9, 9, 9))
-    server, _, _ = played(words, files)
+    server, _ = played(words, files)
     assert server.now.book.rounds == 9
     require_equal(server, words, files)
 
@@ -277,10 +275,7 @@ def test_secure_sums_are_those_of_the_simulation(name: str, tmp_path: Path) -> N
 def test_a_site_that_drops_out_of_a_secure_sum(phase: int, tmp_path: Path) -> None:
     """Before the last phase the round is played again with new masks; in the last the others' shares suffice."""
     words, files = (*words_of("vm_kofl"), *SECURE), write_files(tmp_path, (9,) * 5)
-    given, said = configuration(*words) | {"sites": 5}, []
-    grid = InProcess(client_app(), given, files, GoneInPhase({102: phase}))
-    server = SitesServer(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append)
-    server.train()
+    server, said = played(words, files, GoneInPhase({102: phase}))
     assert ("round 6: no answer of site 2; it is played again without" in said) == (phase < 3)
     assert present(server).all()  # it answers again at once
     largest, same, _ = compared(words, files, tmp_path / RUN, RUN)
@@ -375,11 +370,10 @@ def test_kills_at_random_moments_change_nothing(name: str, tmp_path: Path) -> No
         folder.mkdir()
         moments = rng.choice(150, count, replace=False)
         kills = Kills({int(n): str(rng.choice(["server", "site", "played"])) for n in moments})
-        files, given = write_files(folder), configuration(*words) | {"timeout-s": 20.0, "report-every": 7}
-        kills.grid = grid = InProcess(client_app(), given, files, kills, session="session 0")
+        files = write_files(folder)
+        server, grid, _ = begun(words, files, kills, timeout_s=20.0, **{"report-every": 7})
         restarts = 0
         while True:
-            server = SitesServer(run_of(given["configuration"]), grid, given, folder / RUN, lambda line: None)
             try:
                 server.train()
                 break
@@ -388,6 +382,9 @@ def test_kills_at_random_moments_change_nothing(name: str, tmp_path: Path) -> No
                 for node, k in zip(grid.nodes, range(3), strict=True):  # a new run of Flower has new contexts
                     grid.nodes[node] = grid.context(node, k, files[k], grid.nodes[node].node_config["session"])
                 grid.answers.clear()
+                server = SitesServer(
+                    run_of(grid.configuration["configuration"]), grid, grid.configuration, folder / RUN, id
+                )
         assert (restarts > 3) == (kills.sessions > 0) == (kills.reports == 15) == bool(count)
         left.append(files_left(folder))
     assert left[0] == left[1]
@@ -399,7 +396,7 @@ def test_a_server_that_ends_before_its_last_tables_writes_them_later(
 ) -> None:
     """The same command goes on with the run: it has not ended without its tables."""
     words, files = words_of("pof_mkl-bins"), write_files(tmp_path, (2, 2, 2))
-    given, write = configuration(*words), SitesServer._write_tables
+    write = SitesServer._write_tables
 
     def killed(server: SitesServer) -> None:
         if server.now.finished:
@@ -409,9 +406,10 @@ def test_a_server_that_ends_before_its_last_tables_writes_them_later(
     with monkeypatch.context() as patched, pytest.raises(Killed):
         patched.setattr(SitesServer, "_write_tables", killed)
         played(words, files)
-    assert unfinished(tmp_path, given) == tmp_path / RUN
-    server, _, _ = played(words, files)
-    assert unfinished(tmp_path, given) is None
+    server, grid, _ = begun(words, files)
+    assert unfinished(tmp_path, grid.configuration) == tmp_path / RUN
+    server.train()
+    assert unfinished(tmp_path, grid.configuration) is None
     require_equal(server, words, files)
 
 
@@ -473,7 +471,7 @@ def test_answers_that_no_site_would_give_end_in_a_line(tmp_path: Path) -> None:
         attacker, number = Attacker(rng, 101), number + 1
         with np.errstate(over="ignore"):
             try:
-                server, _, said = played(words, files, fails=attacker)
+                server, said = played(words, files, attacker)
             except FklError as error:
                 assert "no site has finite numbers any more" in str(error)
                 diverged += 1
@@ -490,30 +488,13 @@ def test_answers_that_no_site_would_give_end_in_a_line(tmp_path: Path) -> None:
     assert diverged < number / 2
 
 
-def test_flower_alone_remembers_where_the_node_lives_on(tmp_path: Path) -> None:
-    """The file is for a node that ends; one that lives has all it needs in Flower's memory of it."""
-    words, files = words_of("em_kofl"), write_files(tmp_path)
-
-    def fails(node: int, message: Message) -> bool:
-        for file in tmp_path.glob("*/memory"):
-            file.unlink()
-        return False
-
-    server, _, _ = played(words, files, fails=fails)
-    require_equal(server, words, files)
-
-
 def test_a_site_that_sends_no_report_is_named(tmp_path: Path) -> None:
     """The errors of all sites are then those of the others."""
-    files, said = write_files(tmp_path), list[str]()
-    given = configuration(*words_of("em_kofl")) | {"timeout-s": 0.2}
 
     def silent(node: int, message: Message) -> bool:
         return node == 101 and message.metadata.message_type == "evaluate"
 
-    SitesServer(
-        run_of(given["configuration"]), InProcess(client_app(), given, files, silent), given, tmp_path, said.append
-    ).train()
+    _, said = played(words_of("em_kofl"), write_files(tmp_path), silent)
     assert "no report of site 1: its errors, predictions and model may be missing" in said
     assert [line.startswith("site 1: error") for line in said].count(True) == 0
 
@@ -521,7 +502,7 @@ def test_a_site_that_sends_no_report_is_named(tmp_path: Path) -> None:
 def test_what_the_server_and_its_sites_leave(tmp_path: Path) -> None:
     """Tables whose bytes are those of the arrays, the errors of a simulation, and models that predict as it does."""
     words, files = words_of("pof_mkl"), write_files(tmp_path)
-    _, _, said = played(words, files)
+    _, said = played(words, files)
     rounds, sites = (pd.read_csv(tmp_path / RUN / f"{name}.csv", dtype={"sites": str}) for name in ("rounds", "sites"))
     assert rounds["sites"].tolist() == ["0 1 2"] * 17 + ["0 2"] * 3
     assert (
@@ -547,31 +528,19 @@ def test_what_the_server_and_its_sites_leave(tmp_path: Path) -> None:
     np.testing.assert_allclose(model.predict(rows), run.model.predict(rows, client="1-0"), rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        (lambda table: table.assign(a="word"), "column a: 'word' is not a number"),
-        (lambda table: table.drop(columns="y"), "dataset.target=y: must be a column of"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_refused_in_a_line(
-    change: Any, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_cannot_be_read_is_refused_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """At its site: the line may quote a cell. A site whose file is mended at once is taken in."""
     files = write_files(tmp_path)
     good = files[1].rename(tmp_path / "good.csv")
-    change(pd.read_csv(good)).to_csv(files[1], index=False)
-    words, said = words_of("pof_mkl"), []
-    given = configuration(*words)
-    grid = InProcess(client_app(), given, files)
-    server = SitesServer(run_of(given["configuration"]), grid, given | {"timeout-s": 0.5}, tmp_path / RUN, said.append)
+    pd.read_csv(good).assign(a="word").to_csv(files[1], index=False)
+    server, _, said = begun(words_of("pof_mkl"), files, timeout_s=0.5)
     server._poll_sites()
     assert list(server.members) == [0, 2]
     [refused] = [one for one in said if "is not taken in" in one]
     assert refused == (
         "site 1 (node 101) is not taken in: it cannot answer; the output of its fkl flower site says why"
     )
-    assert line in capsys.readouterr().err
+    assert "column a: 'word' is not a number" in capsys.readouterr().err
     good.rename(files[1])
     time.sleep(0.5)
     server._poll_sites()
@@ -604,8 +573,6 @@ CANNOT_BEGIN = "the run cannot begin: site 1 cannot take part: {}; once that is 
     ("change", "per_site", "reason"),
     [
         (lambda table: table.assign(a="word"), 1, "it cannot answer; the output of its fkl flower site says why"),
-        (lambda table: table.head(0), 1, "it cannot answer; the output of its fkl flower site says why"),
-        (lambda table: table.drop(columns="y"), 1, "it cannot answer; the output of its fkl flower site says why"),
         (
             lambda table: table.rename(columns={"a": "z"}),
             1,
@@ -616,19 +583,16 @@ CANNOT_BEGIN = "the run cannot begin: site 1 cannot take part: {}; once that is 
 )
 def test_a_run_with_a_site_that_cannot_take_part_ends(change: Any, per_site: int, reason: str, tmp_path: Path) -> None:
     """It does not wait for ever, and its last line names the site and the reason."""
-    files, said = write_files(tmp_path), []
+    files = write_files(tmp_path)
     change(pd.read_csv(files[1])).to_csv(files[1], index=False)
-    given = configuration(*words_of("pof_mkl")) | {"clients-per-site": per_site}
-    grid = InProcess(client_app(), given, files)
-    server = SitesServer(run_of(given["configuration"]), grid, given | {"timeout-s": 0.5}, tmp_path / RUN, said.append)
+    server, _, said = begun(words_of("pof_mkl"), files, timeout_s=0.5, **{"clients-per-site": per_site})
     assert str(trained(server)) == CANNOT_BEGIN.format(reason)
     assert f"site 1 (node 101) is not taken in: {reason}" in said
 
 
 def test_a_round_that_needs_a_site_which_cannot_come_back_ends(tmp_path: Path) -> None:
     """Of a secure sum three must take part; the third one has lost its memory."""
-    files, said = write_files(tmp_path), []
-    given = configuration(*words_of("vm_kofl"), *SECURE) | {"timeout-s": 0.5}
+    files = write_files(tmp_path)
 
     def fails(node: int, message: Message) -> bool:
         if node == 102 and message.content["about"].get("round") == 5 and 200 not in grid.nodes:
@@ -636,8 +600,7 @@ def test_a_round_that_needs_a_site_which_cannot_come_back_ends(tmp_path: Path) -
             grid.nodes[200] = grid.context(200, 2, files[2])
         return node == 102 and 200 in grid.nodes
 
-    grid = InProcess(client_app(), given, files, fails)
-    server = SitesServer(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append)
+    server, grid, _ = begun((*words_of("vm_kofl"), *SECURE), files, fails, timeout_s=0.5)
     reason = "site 2 cannot take part: it has lost its memory of 5 rounds, and stays out"
     line = f"round 6 needs 1 more site with rows left: {reason}; once that is mended, {GOES_ON}"
     assert str(trained(server)) == line
@@ -646,14 +609,12 @@ def test_a_round_that_needs_a_site_which_cannot_come_back_ends(tmp_path: Path) -
 def test_a_server_that_waits_says_for_whom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Again and again, until the site is there."""
     monkeypatch.setattr("fkl.sites.server.WORD_S", 0.05)
-    files, said = write_files(tmp_path), list[str]()
-    given = configuration(*words_of("pof_mkl")) | {"timeout-s": 0.2}
 
     def fails(node: int, message: Message) -> bool:
         return node == 102 and said.count("waiting for site 2") < 3
 
-    grid = InProcess(client_app(), given, files, fails)
-    SitesServer(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append).train()
+    server, _, said = begun(words_of("pof_mkl"), write_files(tmp_path), fails)
+    server.train()
     assert said.count("waiting for site 2") >= 3
     assert "site 2 is there, 20 rows" in said
 
@@ -669,11 +630,9 @@ def test_a_server_that_waits_says_for_whom(tmp_path: Path, monkeypatch: pytest.M
 def test_a_node_that_does_not_say_who_it_is(
     own: dict[str, Any], line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files, said = write_files(tmp_path), []
-    given = configuration(*words_of("pof_mkl"))
-    grid = InProcess(client_app(), given, files)
+    files = write_files(tmp_path)
+    server, grid, said = begun(words_of("pof_mkl"), files, timeout_s=0.5)
     grid.nodes[100].node_config = own | ({"path": str(files[0])} if own.get("path") == "" else {})
-    server = SitesServer(run_of(given["configuration"]), grid, given | {"timeout-s": 0.5}, tmp_path / RUN, said.append)
     server._poll_sites()
     assert line in "".join(said) + capsys.readouterr().err
     assert list(server.members) == [1, 2]
@@ -686,7 +645,7 @@ NOISY = ("privacy.clip=1", "privacy.noise=2", "scaling=none")
 def test_noise_is_counted_message_by_message(condition: str, played_again: int, tmp_path: Path) -> None:
     """By the accountant of simulations; of local noise also what was sent in a round that did not count."""
     words = (*words_of("pof_mkl"), f"privacy={condition}", *NOISY)
-    server, _, said = played(words, write_files(tmp_path), fails=Away(2, 5, 0, 1))
+    server, said = played(words, write_files(tmp_path), Away(2, 5, 0, 1))
     rounds, again = int(present(server)[:, 0].sum()), played_again
     epsilon = float(accountant.epsilons(2.0, np.array([rounds + again]), 1e-5)[0])
     what = "sums" if condition == "central" else "messages"
@@ -700,7 +659,7 @@ def test_noise_never_comes_again_and_all_else_does(condition: str, tmp_path: Pat
     words, thetas = (*words_of("pof_mkl"), f"privacy={condition}", *NOISY), []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        server, _, _ = played(words, write_files(tmp_path / name, (3, 3, 3)))
+        server, _ = played(words, write_files(tmp_path / name, (3, 3, 3)))
         held = server.server.state
         thetas.append(held.method.theta if hasattr(held, "method") else held.theta)
     assert not np.isclose(thetas[0], thetas[1], rtol=1e-12, atol=0).any(where=thetas[0] != 0)
@@ -710,17 +669,6 @@ def test_noise_never_comes_again_and_all_else_does(condition: str, tmp_path: Pat
     other = [streams.own(range(1)).vectors(Role.PRIVACY, 3, range(1), 10000) for _ in range(2)]
     assert not (other[0] == other[1]).any()
     assert abs(np.corrcoef(other[0].ravel(), other[1].ravel())[0, 1]) < 0.06  # six standard deviations
-
-
-def test_sites_must_have_the_same_features(tmp_path: Path) -> None:
-    files, said = write_files(tmp_path), []
-    pd.read_csv(files[1]).rename(columns={"a": "z"}).to_csv(files[1], index=False)
-    given = configuration(*words_of("pof_mkl"))
-    grid = InProcess(client_app(), given, files)
-    server = SitesServer(run_of(given["configuration"]), grid, given, tmp_path / RUN, said.append)
-    server._poll_sites()
-    assert "site 1 (node 101) is not taken in: its features are z, b, c, where the first site has a, b, c" in said
-    assert list(server.members) == [0, 2]
 
 
 @pytest.mark.parametrize("name", each("pof_mkl-bins"))
@@ -737,25 +685,10 @@ def test_sites_with_words_missing_cells_and_another_order_predict_what_the_simul
         table.loc[::5, "a"] = None
         table["ward"] = [of_site[row % 2] for row in range(len(table))]
         table[["y", "ward", *order] if order == "cab" else [*order, "ward", "y"]].to_csv(file, index=False)
-    server, _, _ = played(words, files)
+    server, _ = played(words, files)
     assert list(server.members) == [2, 1, 0]
     assert server.known.columns == ("a", "b", "c", "ward=icu", "ward=other")
     require_equal(server, words, files)
-
-
-def test_a_cell_without_a_value_of_the_configuration_is_refused_at_its_site(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = write_files(tmp_path)
-    table = pd.read_csv(files[1])
-    table.loc[3, "b"] = None
-    table.to_csv(files[1], index=False)
-    given = configuration(*words_of("pof_mkl"), "dataset.fill={a:0.5}")
-    grid = InProcess(client_app(), given, files)
-    server = SitesServer(run_of(given["configuration"]), grid, given, tmp_path / RUN, [].append)
-    server._poll_sites()
-    assert list(server.members) == [0, 2]
-    assert "site1.csv, line 5, column b: '' is missing; " in capsys.readouterr().err
 
 
 def test_a_message_can_name_nothing_that_is_not_loaded() -> None:

@@ -124,7 +124,6 @@ def test_kills_of_server_and_sites_change_no_byte(tmp_path: Path) -> None:
     [
         ("flower try", 9, -9, 20, IN_A_ROUND),
         ("flower try", 15, 143, 4, JOINING),
-        ("flower try", 2, 130, 4, JOINING),
         ("--number 1 ", 9, 2, 4, JOINING),
     ],
 )

@@ -36,10 +36,9 @@ def test_a_project_is_written_and_holds_its_run(fkl: Callable, tmp_path: Path) -
     assert "fkl flower init My wards --sites 3 --clients-per-site 5" in (folder / "README.md").read_text()
 
 
-@pytest.mark.parametrize("content", ["mine", ""])
-def test_a_folder_with_something_in_it_is_left_alone(content: str, fkl: Callable, tmp_path: Path) -> None:
+def test_a_folder_with_something_in_it_is_left_alone(fkl: Callable, tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
-    (tmp_path / "here" / "mine.txt").write_text(content)
+    (tmp_path / "here" / "mine.txt").touch()
     told = fkl("flower", "init", "here", "--sites", "3", *GOOD)
     assert (told.code, told.err) == (2, "error: here: is there already, and is not empty\n")
     assert [file.name for file in (tmp_path / "here").iterdir()] == ["mine.txt"]
@@ -58,25 +57,17 @@ def test_what_sites_cannot_play_is_refused(algo: str, tmp_path: Path) -> None:
     ("words", "line"),
     [
         (("algo=coke", "kernels=coke"), "algo=COKE: must be a method whose clients"),
-        (("algo=pooled_raker",), "algo=Raker"),
         (("replicates=20",), "replicates=20: must be 1: real sites learn once"),
         (("kernels=auto",), "kernels=AroundMedian: must be kernels of fixed bandwidths"),
         (("dataset.target=",), "dataset.target=: must be the name of the column"),
-        (("dataset.site=ward",), "dataset.site=ward: must be null"),
         (("dataset.missing=mean",), "dataset.missing=mean: must be refuse or drop"),
-        (("dataset.text=one_hot",), "dataset.text=one_hot: must be refuse or drop"),
-        (("dataset.labels=code",), "dataset.labels=code: must be refuse"),
         (("dataset.test_path=t.csv",), "dataset.test_path=t.csv: must be null"),
-        (("dataset=diabetes",), "dataset=Diabetes: must be file"),
         (("partition=iid",), "partition=Iid: must be sites"),
-        (("rows=even",), "rows=even: must be all"),
-        (("engine=disk",), "engine=disk: must be numba or numpy"),
         (("save_model=true",), "save_model=True: must be false"),
         (("participation=share",), "participation=Share: must be null"),
         (("privacy=local", "privacy.clip=1", "privacy.noise=1"), "scaling=unit_box: must be none with privacy.noise"),
         (("late=updates",), "late=LateUpdates: must be null"),
         (("network.uplink_budget=9",), "network=Network(...): must be left as it is"),
-        (("algo.M=99",), "algo.M=99: must be an integer from 1 to kernels.N=51"),
     ],
 )
 def test_what_follows_from_all_rows_is_refused(words: tuple[str, ...], line: str, tmp_path: Path) -> None:
@@ -87,11 +78,6 @@ def test_what_follows_from_all_rows_is_refused(words: tuple[str, ...], line: str
         init(tmp_path / "new", 3, (*words, *kept))
     assert line in str(refused.value)
     assert not (tmp_path / "new").exists()
-
-
-def test_the_number_of_sites_is_one_at_least(fkl: Callable) -> None:
-    told = fkl("flower", "init", "new", "--sites", "0", *GOOD)
-    assert (told.code, told.err) == (2, "error: sites=0: must be an integer >= 1\n")
 
 
 def test_without_flower_one_line_names_the_extra(fkl: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,16 +110,9 @@ GOOD_ROWS = "a,b,y\n1,2,3\n4,5,6\n7,8,10\n"
 BATCHES = ("algo=one_shot_ridge", "algo.test_on=last", "dataset=file", "dataset.target=y", "replicates=1")
 BAD_ROWS = {
     "header only": ("a,b,y\n", "0 rows where at least 2 are needed"),
-    "empty": ("", "empty; must be a table with rows"),
     "other columns": (GOOD_ROWS.replace("a", "z"), "its features are z, b, where the first site has a, b"),
-    "one column more": (
-        "a,b,c,y\n1,2,3,4\n5,6,7,8\n9,1,2,3\n",
-        "its features are a, b, c, where the first site has a, b",
-    ),
     "no target": ("a,b\n1,2\n3,4\n", "dataset.target=y: must be a column of "),
     "ids": ("a,b,y\nP1,2,3\nP2,5,6\n", "line 2, column a: 'P1' is not a number"),
-    "no number": ("a,b,y\n1,2,3\n4,five,6\n", "line 3, column b: 'five' is not a finite number"),
-    "missing cell": ("a,b,y\n1,2,3\n4,,6\n", "line 3, column b: '' is missing"),
     "no text": (b"a,y\n\xff\xfe", "byte 0xff is not text in UTF-8"),
     "no file": (None, "must be the file of the site's rows"),
     "too few rows": ("a,b,y\n1,2,3\n4,5,6\n", "clients-per-site=3: must be at most 2, the rows of the site"),
@@ -156,24 +135,19 @@ def trial(fkl: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
 
 
 @pytest.mark.parametrize("fault", BAD_ROWS)
-@pytest.mark.parametrize("site", [1, 2])
-def test_a_trial_names_the_site_whose_file_cannot_be_used(
-    fault: str, site: int, trial: Callable, tmp_path: Path
-) -> None:
+def test_a_trial_names_the_site_whose_file_cannot_be_used(fault: str, trial: Callable, tmp_path: Path) -> None:
     """In one line, before any process is started."""
     content, said = BAD_ROWS[fault]
     bad = tmp_path / "bad.csv"
     if content is not None:
         bad.write_bytes(content if isinstance(content, bytes) else content.encode())
-    files = ["a.csv", "b.csv", "c.csv"]
-    files[site] = "bad.csv"
-    told = trial(*files)
+    told = trial("a.csv", "b.csv", "bad.csv")
     assert (told.code, told.err.count("\n")) == (2, 1)
-    assert told.err.startswith(f"error: site {site} (bad.csv): ") and said in told.err
+    assert told.err.startswith("error: site 2 (bad.csv): ") and said in told.err
     assert not (tmp_path / "tried").exists()
 
 
-@pytest.mark.parametrize("files", [("a.csv",), ("a.csv", "b.csv"), ("a.csv", "b.csv", "c.csv", "a.csv")])
+@pytest.mark.parametrize("files", [("a.csv",), ("a.csv", "b.csv", "c.csv", "a.csv")])
 def test_a_trial_has_a_file_for_each_site(files: tuple[str, ...], trial: Callable) -> None:
     told = trial(*files)
     there = "is 1 file" if len(files) == 1 else f"are {len(files)} files"
@@ -181,9 +155,7 @@ def test_a_trial_has_a_file_for_each_site(files: tuple[str, ...], trial: Callabl
     assert (told.code, told.err) == (2, line)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [("sites = 3", ""), ("[tool.flwr.app.config]", "[tool.flwr.app.configuration]"), ("[", "[[")]
-)
+@pytest.mark.parametrize(("old", "new"), [("sites = 3", ""), ("[", "[[")])
 def test_a_trial_of_a_project_that_was_changed_says_so(old: str, new: str, trial: Callable, tmp_path: Path) -> None:
     file = tmp_path / "wards" / "pyproject.toml"
     file.write_text(file.read_text().replace(old, new))

@@ -1,0 +1,187 @@
+"""Commands that README, the pages and SKILL.md show run, in their order; long ones are made small by more words."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+import yaml
+from conftest import Answer
+from published_files import DATA, need_data
+
+from fkl.cli.commands import commands
+from fkl.config.choices import abouts
+
+ROOT = Path(__file__).resolve().parents[2]
+README, SKILL = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "SKILL.md"))
+SHOWN = [*dict.fromkeys(re.findall(r"(?:^    \$ |`)(fkl [a-z][^`\n]*)", README, re.MULTILINE))]
+LITTLE = ("kernels.D=4", "replicates=2")
+SMALL = ("dataset=diabetes", *LITTLE)
+MORE = {
+    "fkl run": SMALL,
+    "fkl run -m": ("algo.eta=0.1", *SMALL),
+    "fkl study": ("--dry-run",),
+    "fkl run dataset=file": LITTLE,
+    "fkl run --config-dir": LITTLE,
+}
+"""Words that make a command of README small: those of the longest beginning that fits."""
+CHAPTERS = (ROOT / "docs" / "afternoons.md").read_text(encoding="utf-8").split("\n## ")[1:]
+EXAMPLES = {"Three hospitals and a CSV": "hospitals", "A student with a method of her own": "own_method"}
+TAKES_TIME = ("runtime_", "files: ", "plots: ", "pictures: ")
+
+
+def commands_of(page: str, program: str = "fkl") -> list[list[str]]:
+    """The words of each command of a program on a page."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8").replace("\\\n", " ")
+    found = re.findall(rf"^    (?:\$ )?{program} (.+)|`{program} ([^`]+)`", text, re.MULTILINE)
+    return [shlex.split(block or inline, comments=True) for block, inline in found]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that README's reader has."""
+    rows = [f"{i % 7},{i % 5},{i % 3 + i / 100}" for i in range(120)]
+    (tmp_path / "mine.csv").write_text("\n".join(["size,age,price", *rows]))
+    shutil.copytree(ROOT / "examples" / "own_method", tmp_path, dirs_exist_ok=True)
+    shutil.copytree(ROOT / "examples" / "studies", tmp_path / "examples" / "studies")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.mark.parametrize("command", SHOWN)
+@pytest.mark.usefixtures("here")
+def test_commands_of_readme_run(command: str, fkl: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch) -> None:
+    words = shlex.split(command)[1:]
+    if words[0] == "study":
+        for name in ("naval", "energy", "bias"):
+            need_data(name)
+        monkeypatch.setenv("FKL_DATA", str(DATA))
+    if words[0] == "compare":
+        assert fkl("run", "-m", "algo=raker,rfomkr", "partition=stream", *SMALL).code == 0
+    more = next((MORE[name] for name in sorted(MORE, key=len, reverse=True) if command.startswith(name)), ())
+    answer = fkl(*words, *more)
+    assert answer.code == 0, answer.err
+
+
+@pytest.mark.parametrize("target", re.findall(r"`?make ([a-z-]+)", README))
+def test_targets_of_readme_exist(target: str) -> None:
+    assert subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, check=False).returncode == 0
+
+
+def test_own_files_with_sites(fkl: Callable[..., Answer], tmp_path: Path) -> None:
+    """A file with a column of sites, and a file for each site as a hospital writes it."""
+    wards = ("icu", "surgery", "other")
+    rows = [f"{wards[i % 3]},{'fm'[i % 2]},{20 + i % 50},{i % 3 + i / 40}" for i in range(60)]
+    (tmp_path / "wards.csv").write_text("\n".join(["ward,sex,age,stay", *rows]))
+    (tmp_path / "sites").mkdir()
+    for site in ("north", "south"):
+        rows = [f"{i};N{i};{wards[i % 3]};{'' if i % 9 else 20 + i};{1 + i:02}.01.2024;{i},5" for i in range(30)]
+        (tmp_path / "sites" / f"{site}.csv").write_text("\n".join(["id;name;ward;age;admitted;stay", *rows]))
+    shown = [words for words in commands_of("own_data.md") if any(word.startswith("dataset.path=") for word in words)]
+    assert len(shown) == 3 and {words[0] for words in shown} == {"run", "data"}
+    for words in shown:
+        answer = fkl(*words, *LITTLE if words[0] == "run" else ())
+        assert answer.code == 0, answer.err
+        assert ("2 clients" if "dataset.path=sites/*.csv" in words else "3 clients") in answer.out
+
+
+@pytest.mark.slow
+def test_own_method(fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It keeps its promises, and is OFMKL-Avg."""
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    code = {
+        name: re.findall(rf"^ *```{name}\n(.*?)^ *```", page, re.MULTILINE | re.DOTALL) for name in ("python", "yaml")
+    }
+    [method], [keys] = code["python"], code["yaml"]
+    (tmp_path / "my_method.py").write_text(dedent(method))
+    (tmp_path / "my_conf" / "algo").mkdir(parents=True)
+    (tmp_path / "my_conf" / "algo" / "my_method.yaml").write_text(dedent(keys))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for words in [words for words in commands_of("extending.md") if "algo=my_method" in words]:
+        answer = fkl(*words, *LITTLE)
+        assert answer.code == 0, answer.err
+        assert answer.out.endswith("  unchecked python -m fkl.conformance --config-dir my_conf algo=my_method\n")
+    same = fkl("run", "algo=ofmkl_avg", "algo.eta=0.1", "dataset=wave_farm", *LITTLE)
+    [mine, theirs] = (re.search("mse (.*?) ", text)[1] for text in (answer.out, same.out))  # type: ignore[index]
+    assert mine == theirs
+    [check] = commands_of("extending.md", "python")
+    kept = subprocess.run([sys.executable, *check], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert kept.returncode == 0, kept.stdout + kept.stderr
+
+
+def test_a_table_in_latex(fkl: Callable[..., Answer], tmp_path: Path) -> None:
+    """From the tutorial's sweep, with tests of the methods."""
+    shown = [words for words in commands_of("tutorial.md") if words[0] in ("run", "list", "describe", "compare")]
+    shown = [words for words in shown if words != ["compare"] and "+experiment=pof_mkl/table1" not in words]
+    assert [words[0] for words in shown] == ["run", "list", "describe", "run", "compare"]
+    for words in shown:
+        answer = fkl(*words, *("dataset=diabetes", "kernels.D=4") if words[0] == "run" else ())
+        assert answer.code == 0, answer.err
+    table = (tmp_path / "outputs" / "comparison" / "pivot.tex").read_text()
+    assert all(words in table for words in (r"\begin{tabular}", r"\toprule", "POF-MKL", "vM-KOFL", "OFMKL-Avg"))
+    assert "is best" in answer.out
+
+
+def alike(line: str, shown: str) -> bool:
+    """Whether words are equal and numbers nearly so."""
+    words, others = line.split(), shown.split()
+    return len(words) == len(others) and all(
+        word == other or near(word.strip("*_"), other.strip("*_")) for word, other in zip(words, others, strict=True)
+    )
+
+
+def near(word: str, other: str) -> bool:
+    try:
+        return float(word) == pytest.approx(float(other), rel=0.03)
+    except ValueError:
+        return False
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: EXAMPLES[chapter.splitlines()[0]])
+def test_an_afternoon_prints_what_its_page_shows(chapter: str, fkl: Callable[..., Answer], tmp_path: Path) -> None:
+    """`...` stands for any lines; all others come in their order."""
+    example = ROOT / "examples" / EXAMPLES[chapter.splitlines()[0]]
+    shutil.copytree(example, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("outputs", "__pycache__"))
+    blocks = "".join(re.findall(r"```console\n((?s:.*?))```", chapter))
+    for command, shown in re.findall(r"^\$ fkl (.*)\n((?:(?!\$ ).*\n)*)", blocks, re.MULTILINE):
+        answer = fkl(*shlex.split(command))
+        assert answer.code == 0, answer.err
+        left = iter(answer.out.splitlines())
+        for line in shown.splitlines():
+            if line.strip() not in ("", "...") and not line.startswith(TAKES_TIME):
+                assert any(alike(found, line) for found in left), f"{command}: {line}\n{answer.out}"
+
+
+@pytest.mark.parametrize("name", ["SKILL.md", "llms.txt"])
+def test_files_for_agents_are_as_their_script_writes_them(name: str) -> None:
+    """If not: python scripts/agent_files.py."""
+    spec = spec_from_file_location("agent_files", ROOT / "scripts" / "agent_files.py")
+    assert spec and spec.loader
+    script = module_from_spec(spec)
+    spec.loader.exec_module(script)
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert script.FILES[name]() == text
+    names = {*re.findall(r"\w+", text)}
+    assert {*commands.commands, *abouts("algo"), *abouts("dataset")} <= names
+
+
+@pytest.mark.usefixtures("here")
+def test_commands_of_the_skill_run(fkl: Callable[..., Answer], tmp_path: Path) -> None:
+    """One after the other in one folder; the study has fewer trials and seeds."""
+    [study] = re.findall(r"```yaml\n(.*?)```", SKILL, re.DOTALL)
+    plan = yaml.safe_load(study)
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(plan | {"trials": 2, "seeds": 3}))
+    assert plan["trials"] > 2 and plan["seeds"] > 3
+    for command in re.findall(r"^    \$ (.+)", SKILL, re.MULTILINE):
+        program, *words = shlex.split(command)
+        if program == "python":
+            subprocess.run([sys.executable, *words], cwd=tmp_path, check=True, capture_output=True)
+        else:
+            answer = fkl(*words)
+            assert answer.code == 0, f"{command}: {answer.err}"
