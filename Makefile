@@ -8,6 +8,7 @@ PAPER ?= # all of them
 SLOW ?= # yes: also the tests that are marked slow
 READINGS ?= # yes: also the readings that only differences.md tells of
 BIN = $(VENV)/bin
+INSTALL = $(BIN)/python -m pip install --quiet --no-compile $(CONSTRAINTS:%=--constraint %) --editable
 DIST = federated_kernel_learning-$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fkl/__init__.py)
 SBOM = dist/$(DIST).cdx.json
 
@@ -21,7 +22,7 @@ METHODS = $(addprefix tests/,algorithms/test_algorithms_conformance.py algorithm
 .PHONY: run test test-without-data test-all-methods test-costs test-installed sites lint format docs bench \
 	reproduce-tables lock newest lowest sbom dist clean
 
-run: $(VENV)/ready
+run: $(VENV)/run
 	$(BIN)/fkl run
 
 test: $(VENV)/ready
@@ -105,11 +106,17 @@ clean:
 	rm -rf $(VENV) .venv-newest .venv-lowest .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find fkl -name '*.nb[ci]' -delete
 
-$(VENV)/ready: pyproject.toml requirements.lock
+# What a run needs. Python compiles what it imports by itself; compiling all that is installed would take most of this
+# command's time.
+$(VENV)/run: pyproject.toml requirements.lock
 	@echo 'Python $(PYTHON_VERSION): installing $(if $(CONSTRAINTS),the versions of $(CONSTRAINTS),the newest versions that pyproject.toml allows)'
 	$(PYTHON) -m venv $(VENV)
-	# Python compiles what it imports by itself; compiling all that is installed would take most of this command's time.
-	$(BIN)/python -m pip install --quiet --no-compile $(CONSTRAINTS:%=--constraint %) --editable '.[dev]'
+	$(INSTALL) .
+	touch $@
+
+# What the tests and lint need, too.
+$(VENV)/ready: $(VENV)/run
+	$(INSTALL) '.[dev]'
 	touch $@
 
 $(BIN)/uv: $(VENV)/ready
