@@ -556,14 +556,22 @@ def table(words: tuple[str, ...], format: str) -> None:
 
 
 @commands.command(context_settings=AS_GIVEN)
-@click.argument("words", nargs=-1, metavar="PAPER/NUMBER")
+@click.argument("words", nargs=-1, metavar="PAPER/NUMBER|DIGEST|FOLDER")
 @_style
 def figure(words: tuple[str, ...], style: str) -> None:
-    """A paper's figure from our runs, for example pof_mkl/1."""
-    from fkl.papers import write_figure
+    """A paper's figure from our runs, for example pof_mkl/1; or the figures of a finished run, as PDF."""
+    from fkl.cli.replay import DIGEST, found
     from fkl.screen.messages import say
 
-    say(write_figure(*_paper_and_number("figure", words), Path("outputs"), style))
+    outputs = Path("outputs")
+    if len(words) == 1 and (DIGEST.fullmatch(words[0]) or Path(words[0]).is_dir()):
+        from fkl.runs.play import draw_again
+
+        say(f"files: {draw_again(found(words[0], outputs), outputs, style)}")
+    else:
+        from fkl.papers import write_figure
+
+        say(write_figure(*_paper_and_number("figure", words), outputs, style))
 
 
 @commands.command(context_settings=AS_GIVEN)

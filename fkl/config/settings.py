@@ -128,8 +128,8 @@ class Settings(Keys):
     )
     figures: str = key(
         "all",
-        "Whether a run draws its figures, which takes longer than the rounds of a small run. With paper, they "
-        "have the width of a paper's column, letters of 8 pt, and captions in .txt files next to them.",
+        "Whether a run draws its figures as PNG, which takes longer than a small run. With paper, it also "
+        "writes PDF; they have the width of a paper's column, letters of 8 pt, and captions in .txt files.",
         among=("all", "paper", "none"),
     )
     out: str | None = key(

@@ -92,14 +92,21 @@ def is_for_paper() -> bool:
 
 
 def draw_run(
-    folder: Path, curves: "Curves", summary: pd.DataFrame, method: str, title: str, panels: Mapping[str, "Panel"]
+    tables: Path,
+    folder: Path,
+    curves: "Curves",
+    summary: pd.DataFrame,
+    method: str,
+    title: str,
+    panels: Mapping[str, "Panel"],
+    pdf: bool,
 ) -> None:
-    """Draw the figures of one run, .png and .pdf.
+    """Draw the figures of one run.
 
     Parameters
     ----------
-    folder : Path
-        Folder with the run's rounds.csv, and for the files.
+    tables, folder : Path
+        Folders with the run's rounds.csv, and for the files.
     curves : Curves
         Mean of every round.
     summary : DataFrame
@@ -109,6 +116,8 @@ def draw_run(
     title : str
     panels : mapping of str to Panel
         Panels to draw, by file name.
+    pdf : bool
+        Whether each is also written as PDF, which takes as long as the PNG.
     """
     look, baselines = look_of(method), {name: words for of in CONSTANTS.values() for name, words in of.items()}
     for name, panel in panels.items():
@@ -118,14 +127,14 @@ def draw_run(
         if panel.nominal is not None:
             against_nominal(axes, summary, panel, panel.nominal, look)
             axes.set_title(title)
-            save(folder, name, figure, curves.replicates)
+            save(folder, name, figure, curves.replicates, pdf)
             continue
         shown = {
             column: words.format(method=method)
             for column, words in panel.curves.items()
             if column in curves.columns and not summary[column].isna().all()
         }
-        bands = _bands(folder, [*shown], curves) if len(curves.mean) and curves.mean.shape[1] > 1 else {}
+        bands = _bands(tables, [*shown], curves) if len(curves.mean) and curves.mean.shape[1] > 1 else {}
         for number, (column, words) in enumerate(shown.items()):
             mean, _ = curves.mean_and_deviation(column)
             dash = DASHES[number % len(DASHES)]
@@ -147,7 +156,7 @@ def draw_run(
         axes.set_title(title)
         if panel.log:
             axes.set_yscale("log")
-        save(folder, name, figure, curves.replicates)
+        save(folder, name, figure, curves.replicates, pdf)
 
 
 def _bands(folder: Path, columns: Sequence[str], curves: "Curves") -> dict[str, tuple[Array, Array]]:
@@ -175,9 +184,9 @@ def _seen(points: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, points - 1, min(points, MOST_POINTS)).astype(np.int64))
 
 
-def save(folder: Path, name: str, figure: Figure, replicates: int) -> None:
+def save(folder: Path, name: str, figure: Figure, replicates: int, pdf: bool = True) -> None:
     """Write a figure, .png and .pdf."""
-    for suffix, content in rendered(figure, replicates).items():
+    for suffix, content in rendered(figure, replicates, pdf=pdf).items():
         (folder / f"{name}{suffix}").write_bytes(content)
 
 
@@ -292,7 +301,7 @@ def points(axes: Axes, values: "pd.Series[float]", label: str, place: int, colou
     axes.set_xticks([])
 
 
-def rendered(figure: Figure, replicates: int | str, claim: str = "") -> dict[str, bytes]:
+def rendered(figure: Figure, replicates: int | str, claim: str = "", pdf: bool = True) -> dict[str, bytes]:
     """A figure as PNG and PDF, by suffix, with a legend and a note about line and band below its panels.
 
     For a paper there is also a .txt with the rest of the caption.
@@ -306,6 +315,8 @@ def rendered(figure: Figure, replicates: int | str, claim: str = "") -> dict[str
         Number of replicates in the mean and the band, or a description of other content.
     claim : str
         A paper's claim about its figure, and our result, if the figure has no published values.
+    pdf : bool
+        Whether to make the PDF.
     """
     handles: dict[str, Artist] = {}
     if not isinstance(replicates, str):
@@ -338,21 +349,23 @@ def rendered(figure: Figure, replicates: int | str, claim: str = "") -> dict[str
         )  # fmt: skip
     for text in words_of(figure):
         text.set_parse_math(False)  # a label may contain anything, such as dollars
-    png, pdf = BytesIO(), BytesIO()
+    png, made = BytesIO(), {}
     try:
         if (layout := figure.get_layout_engine()) is not None:
             layout.execute(figure)
             figure.set_layout_engine(None)  # computing it twice more would take longer than drawing
         with matplotlib.rc_context({"pdf.fonttype": 42}):  # TrueType; many venues refuse type 3
             figure.savefig(png, format="png", dpi=DOTS["paper" if is_for_paper() else "screen"])
-            figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
+            if pdf:
+                figure.savefig(vector := BytesIO(), format="pdf", metadata={"CreationDate": None})
+                made[".pdf"] = vector.getvalue()
     except OSError:
         raise
     except Exception as error:  # of a font, a size, a number: matplotlib has many
         names = ", ".join(filter(None, (axes.get_title() for axes in figure.axes)))
         warning(f"no figure of {in_one_line(names)}: {type(error).__name__}: {in_one_line(error)}")
         return {}
-    return {".png": png.getvalue(), ".pdf": pdf.getvalue(), **texts}
+    return {".png": png.getvalue(), **made, **texts}
 
 
 def _wrap_titles(figure: Figure) -> None:

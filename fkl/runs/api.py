@@ -63,7 +63,7 @@ class Result(FinishedRun):
 
     @cached_property
     def figures(self) -> dict[str, Path]:
-        """Its figures as PNG, by name; each also exists as PDF."""
+        """Its figures as PNG, by name; ``fkl figure FOLDER`` draws them as PDF."""
         return {file.stem: file for file in sorted(self.folder.glob("*.png"))}
 
     def plot(self, column: str | None = None, dark: bool = False) -> Picture:

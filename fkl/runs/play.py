@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
+import pandas as pd
 from numba.core import event
 from tqdm import tqdm
 
@@ -36,11 +37,12 @@ from fkl.runs.folder import (
     write_failed,
 )
 from fkl.runs.loggers import Loggers
-from fkl.runs.prepare import prepare
-from fkl.runs.tables import LOSSES, Tables, summary_columns
+from fkl.runs.prepare import prepare, to_play_again
+from fkl.runs.tables import LOSSES, Curves, Tables, summary_columns
 from fkl.screen.messages import say, warning
 
 if TYPE_CHECKING:
+    from fkl.runs.finished_runs import FinishedRun
     from fkl.runs.model import Model
 
 SAMPLES = 1000
@@ -115,7 +117,7 @@ def play(run: Run, engine: Engine, progress: bool = True) -> None:
 
 def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> None:
     """Complete the folder of a run after its rounds, and move it to its place."""
-    title, summary = title_of(run), read_summary(folder)
+    summary = read_summary(folder)
     # Entries of provenance.json about the run itself
     problem = experiment.problem
     own = hasattr(run.dataset, "reading")  # a table of the user's own
@@ -170,13 +172,37 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
     if warnings:
         notes["warning"] = "; ".join(warnings)
     if run.settings.figures != "none":
-        from fkl.report.figures import draw_run, styled  # imports matplotlib, a third of the time of a small run
-
-        with writing(run.folder), styled("paper" if run.settings.figures == "paper" else "screen"):
-            of_conditions = experiment.algorithm.panels if isinstance(experiment.algorithm, Wrapped) else {}
-            panels = {**experiment.task.panels(), **of_conditions}
-            draw_run(folder, tables.curves, summary, run.algo.label, title, panels)
+        with writing(run.folder):
+            draw(run, experiment, tables.curves, summary, folder, folder, "paper" * (run.settings.figures == "paper"))
     complete(run, folder, notes)
+
+
+def draw(
+    run: Run,
+    experiment: Experiment,
+    curves: Curves,
+    summary: pd.DataFrame,
+    tables: Path,
+    folder: Path,
+    style: str = "",
+) -> None:
+    """Draw a run's figures from the tables in a folder into another one; without a style for a screen, as PNG alone."""
+    from fkl.report.figures import draw_run, styled  # imports matplotlib, a third of the time of a small run
+
+    of_conditions = experiment.algorithm.panels if isinstance(experiment.algorithm, Wrapped) else {}
+    panels = {**experiment.task.panels(), **of_conditions}
+    with styled(style or "screen"):
+        draw_run(tables, folder, curves, summary, run.algo.label, title_of(run), panels, bool(style))
+
+
+def draw_again(finished: "FinishedRun", outputs: Path, style: str) -> Path:
+    """Draw the figures of a finished run from its tables, as PNG and PDF; return their folder."""
+    run, curves = to_play_again(finished, str(outputs)), Curves()
+    curves.enter(pd.read_csv(finished.folder / "rounds.csv"))
+    folder = outputs / "figures" / finished.folder.name
+    folder.mkdir(parents=True, exist_ok=True)
+    draw(run, prepare(run), curves, read_summary(finished.folder), finished.folder, folder, style)
+    return folder
 
 
 def _hidden_by_one_feature(experiment: Experiment) -> list[str]:
