@@ -5,6 +5,7 @@ The fit is kernel ridge regression, the comparator for regret in hindsight: POF-
 """
 
 import hashlib
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from fkl.basics.memory import by_block, chosen, empty, spread, variance
 from fkl.data.problem import Problem
 from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.dictionary import Dictionary
-from fkl.kernels.threads import at_most
+from fkl.kernels.threads import at_most, in_parts
 
 CONTENDERS = 2
 WORK = 3e10
@@ -37,7 +38,7 @@ def best_ridge_loss(dictionary: Dictionary, x: Array, y: Array, lam: float) -> A
 
     The fit minimises sum_j (f(x_j) - y_j)^2 + n lam |f|_H^2 over the span of as many evenly spaced samples as `WORK`
     allows (Nystroem; exact up to 3100 rows, then 1580 samples for 12000 rows, 500 for 120000). Only `CONTENDERS`
-    kernels are fitted, one after another: those that rank first in the same fit to `SCREENING_ROWS` evenly spaced rows.
+    kernels are fitted: those that rank first in the same fit to `SCREENING_ROWS` evenly spaced rows.
 
     Parameters
     ----------
@@ -52,14 +53,25 @@ def best_ridge_loss(dictionary: Dictionary, x: Array, y: Array, lam: float) -> A
         (f(x_j) - y_j)^2 + lam |f|_H^2.
     """
     some = _evenly_spread(len(x), SCREENING_ROWS)
-    with at_most(1):  # threads of BLAS would spin longer than these products take
-        losses = [
-            _ridge_loss(dictionary, i, x[some], y[some], lam, SCREENING_LANDMARKS).sum() for i in range(dictionary.N)
-        ]
-        contenders = np.argsort(losses, kind="stable")[:CONTENDERS]
-        landmarks = int(np.sqrt(WORK / len(x)))
-        fits = (_ridge_loss(dictionary, int(i), x, y, lam, landmarks) for i in contenders)
-        return min(fits, key=np.sum)
+    with at_most(None):
+        screened = _losses(dictionary, range(dictionary.N), x[some], y[some], lam, SCREENING_LANDMARKS)
+        contenders = np.argsort([loss.sum() for loss in screened], kind="stable")[:CONTENDERS]
+        return min(_losses(dictionary, contenders, x, y, lam, int(np.sqrt(WORK / len(x)))), key=np.sum)
+
+
+def _losses(
+    dictionary: Dictionary, kernels: Iterable[int], x: Array, y: Array, lam: float, landmarks: int
+) -> list[Array]:
+    """Losses (n,) of the fits of some kernels, several at once."""
+    each = [int(i) for i in kernels]
+    losses: list[Array] = [y] * len(each)
+
+    def fit(begin: int, end: int) -> None:
+        for place in range(begin, end):
+            losses[place] = _ridge_loss(dictionary, each[place], x, y, lam, landmarks)
+
+    in_parts(fit, len(each))
+    return losses
 
 
 def _ridge_loss(dictionary: Dictionary, i: int, x: Array, y: Array, lam: float, count: int) -> Array:
