@@ -123,11 +123,11 @@ def explained(name: str, width: int, folders: Sequence[Path] = ()) -> str:
     if name in choices.GROUPS:
         told.append(_of_group(name, folders))
     told += [f"{name}: {words}" for part, words in MADE.items() if part in name.split(".")]
-    places = [] if told or "." in name else PLACES
-    by_its_end = [one for place in places for one in _keys_named(f"{place}.{name}", folders)]
-    if (told or by_its_end) and name not in NODES and not any(name in _choices(group, folders) for group in GROUPS):
-        return "\n\n".join(_wrapped(one, width) for one in told or by_its_end)
-    return "\n\n".join([*(_wrapped(one, width) for one in told), as_text(describe(name, folders), width)])
+    is_choice = name in NODES or any(name in _choices(group, folders) for group in GROUPS)
+    if not told and not is_choice and "." not in name:
+        told = [one for place in PLACES for one in _keys_named(f"{place}.{name}", folders)]
+    choice = [] if told and not is_choice else [as_text(describe(name, folders), width)]
+    return "\n\n".join([*(_wrapped(one, width) for one in told), *choice])
 
 
 def _wrapped(text: str, width: int) -> str:
@@ -152,7 +152,7 @@ def _keys_named(name: str, folders: Sequence[Path]) -> list[str]:
     found: dict[str, list[tuple[str, str]]] = {}
     for choice in names:
         with suppress(FklError):  # where a YAML of the user's names a class that is not there
-            for key in of_choice(group, choice, folders).keys:
+            for key in keys_of_choice(group, choice, folders):
                 if key.name == name:
                     found.setdefault(_row(key), []).append((choice, key.default))
     told = []
@@ -215,7 +215,6 @@ def of_choice(group: str, name: str, folders: Sequence[Path] = ()) -> Descriptio
     node, comments = keys_of(group, name, folders), choices.comments(group, name, folders)
     made = _class(str(node.get("_target_")))
     by_yaml = node.get("_target_") == TABLE_SET
-    place = f"{group}.{name}" if group == "logger" else group  # there can be several
     run = "fkl run"
     if name not in choices.files(group):
         run += "".join(f" --config-dir {shlex.quote(str(folder))}" for folder in folders)
@@ -227,9 +226,22 @@ def of_choice(group: str, name: str, folders: Sequence[Path] = ()) -> Descriptio
         paper=_paper(made) if group == "algo" else "",
         equations=_equations(made) if group == "algo" and made.module.is_fkl else "",
         brings=tuple(brought_by(group, name, folders)),
-        usage=f"{run} {group}={name}" + (f" [{place}.KEY=VALUE ...]" if len(node) > 1 + by_yaml else ""),
-        keys=tuple(_keys_of_table_set(node, comments) if by_yaml else _keys(place, made, node)),
+        usage=f"{run} {group}={name}" + (f" [{_place(group, name)}.KEY=VALUE ...]" if len(node) > 1 + by_yaml else ""),
+        keys=keys_of_choice(group, name, folders),
     )
+
+
+def keys_of_choice(group: str, name: str, folders: Sequence[Path] = ()) -> tuple[Key, ...]:
+    """Keys of a choice, from its YAML and its class."""
+    node = keys_of(group, name, folders)
+    if node.get("_target_") == TABLE_SET:
+        return tuple(_keys_of_table_set(node, choices.comments(group, name, folders)))
+    return tuple(_keys(_place(group, name), _class(str(node.get("_target_"))), node))
+
+
+def _place(group: str, name: str) -> str:
+    """The node of a choice: of loggers there can be several."""
+    return f"{group}.{name}" if group == "logger" else group
 
 
 def _keys_of_table_set(node: dict[str, Any], comments: dict[str, str]) -> Iterator[Key]:
@@ -266,8 +278,11 @@ def _known(words: list[str]) -> dict[str, Key]:
     """Keys of the primary configuration with these choices instead of its own."""
     chosen = choices.primary() | dict(word.split("=", 1) for word in words)
     made = [of_node(node) for node in NODES]
-    made += [of_choice(group, chosen[group]) for group in choices.GROUPS if chosen[group] in choices.files(group)]
-    return {key.name: key for one in made for key in one.keys}
+    keys = [key for one in made for key in one.keys]
+    for group in choices.GROUPS:
+        if chosen[group] in choices.files(group):
+            keys += keys_of_choice(group, chosen[group])
+    return {key.name: key for key in keys}
 
 
 def _set(name: str, value: object, known: dict[str, Key]) -> Key:
