@@ -38,7 +38,7 @@ test-without-data: $(VENV)/ready
 test-all-methods: $(VENV)/ready
 	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile -m slow $(METHODS)
 
-# The table of CONTRIBUTING.md: what each file of `make test` costs.
+# What the tests of `make test` cost: the twenty most expensive ones, and each folder.
 test-costs: $(VENV)/ready
 	PYTHONPATH=tests $(BIN)/python -m pytest -p costs --numprocesses=auto --dist=loadfile -m 'not slow'
 

@@ -1,4 +1,4 @@
-"""A plugin of pytest that tells what each file of tests costs, in seconds of processors: `make test-costs`."""
+"""A plugin of pytest that prints what tests cost, in seconds of processors: `make test-costs`."""
 
 import os
 from collections import Counter
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 BEGAN, NAME = pytest.StashKey[float](), "core seconds"
-COSTS, ITEMS = Counter[str](), Counter[str]()
+COSTS, MOST = Counter[str](), 20
 
 
 @pytest.hookimpl(wrapper=True)
@@ -25,17 +25,18 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    file = report.nodeid.partition("::")[0].removeprefix("tests/")
     for name, seconds in report.user_properties if report.when == "teardown" else ():
         if name == NAME:
-            COSTS[file] += float(seconds)  # type: ignore[assignment,arg-type]
-            ITEMS[file] += 1
+            COSTS[report.nodeid.removeprefix("tests/")] += float(seconds)  # type: ignore[assignment,arg-type]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    dear = {f"`{file}`": [file] for file, seconds in COSTS.most_common() if seconds >= 4}
-    rest = [file for file in COSTS if f"`{file}`" not in dear]
-    terminalreporter.write_line("| file | core seconds | tests |\n|---|---|---|")
-    for label, files in (dear | {f"{len(rest)} others": rest, "all": list(COSTS)}).items():
-        cost, items = (sum(count[file] for file in files) for count in (COSTS, ITEMS))
-        terminalreporter.write_line(f"| {label} | {cost:.0f} | {items} |")
+    """The most expensive tests, and each folder."""
+    folders, tests = Counter[str](), Counter[str]()
+    for test, seconds in COSTS.items():
+        folders[test.partition("/")[0].partition("::")[0]] += seconds
+        tests[test.partition("/")[0].partition("::")[0]] += 1
+    rows = [f"| `{test}` | {seconds:.1f} | 1 |" for test, seconds in COSTS.most_common(MOST)]
+    rows += [f"| `{folder}` | {seconds:.0f} | {tests[folder]} |" for folder, seconds in folders.most_common()]
+    head = "| test, or folder | core seconds | tests |\n|---|---|---|"
+    terminalreporter.write_line("\n".join([head, *rows, f"| all | {COSTS.total():.0f} | {len(COSTS)} |"]))
