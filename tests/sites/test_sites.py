@@ -57,8 +57,8 @@ METHODS = {
 }
 """Every method that sites can play, by a name that begins with its own."""
 
-ALWAYS = ("em_kofl", "pof_mkl-bins")
-"""Those of `make test`: one that answers twice a round, and one whose sites draw. All are `make test-all-methods`."""
+ALWAYS = ("em_kofl", "em_kofl-copy", "pof_mkl-bins")
+"""Those of `make test`: two that answer twice a round, and one whose sites draw. All are `make test-all-methods`."""
 LONE = ("perfedavg", "pof_mkl-bins", "pof_mkl-bits")
 """Some that answer once a round."""
 
