@@ -30,14 +30,14 @@ AS_GIVEN = {"ignore_unknown_options": True}
 
 
 SECTIONS = {
-    "Run": ["run", "study", "plan", "list", "describe", "data"],
+    "Run": ["run", "study", "plan", "list", "describe", "show", "data"],
     "Look": ["compare", "report", "predict", "bound"],
     "Reproduce": ["reproduce", "replay", "table", "figure"],
     "Deploy": ["flower"],
 }
 """Commands in the order of the help."""
 LIBRARIES_MIB = {
-    **dict.fromkeys(("fkl list", "fkl describe"), 0),
+    **dict.fromkeys(("fkl list", "fkl describe", "fkl show"), 0),
     **dict.fromkeys((f"fkl {name}" for name in ("run", "study", "plan", "bound", "replay")), 1536),
     **dict.fromkeys(("fkl reproduce", "fkl flower try", "fkl flower site"), 1536),
 }
@@ -377,6 +377,18 @@ def describe_choice(name: str | None, config_dir: str | None, format: str) -> No
     from fkl.screen.messages import width
 
     print(explained(name, width(), _folders(config_dir)))
+
+
+@commands.command("show", context_settings=AS_GIVEN)
+@click.argument("methods", nargs=-1, metavar="METHOD [METHOD]", shell_complete=_named("algo"))
+@_config_dir
+def show_source(methods: tuple[str, ...], config_dir: str | None) -> None:
+    """Print the source of a method such as pof_mkl, with its equation numbers; or in what two methods differ."""
+    from fkl.cli.show import shown
+    from fkl.screen.messages import paged
+
+    with paged():
+        print(shown(methods, _folders(config_dir)))
 
 
 @commands.group(cls=Actions, invoke_without_command=True, subcommand_metavar="list|describe|fetch|verify|clear ...")

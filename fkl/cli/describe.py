@@ -197,7 +197,7 @@ def describe(name: str, folders: Sequence[Path] = ()) -> Description:
         raise FklError(f"{said}: no such group; there are {', '.join(GROUPS)}")
     if not having or (equals and said not in having):
         what = f"choice of {said}" if equals else "choice, key, column or kind of message"
-        names = [one for group in GROUPS for one in _choices(group, folders)]
+        names = [one for group in ([said] if equals else GROUPS) for one in _choices(group, folders)]
         names += [] if equals else [*choices.GROUPS, *COLUMNS, *KINDS, *(key.name for key in of_node("settings").keys)]
         raise FklError(f"no {what} is named {wanted}", help=did_you_mean(wanted, names, "all names: fkl list"))
     group = said if equals else having[0]
@@ -213,7 +213,7 @@ def _choices(group: str, folders: Sequence[Path] = ()) -> list[str]:
 def of_choice(group: str, name: str, folders: Sequence[Path] = ()) -> Description:
     """Description from a YAML file of the configuration and its class."""
     node, comments = keys_of(group, name, folders), choices.comments(group, name, folders)
-    made = _class(str(node.get("_target_")))
+    made = class_of(group, name, folders)
     by_yaml = node.get("_target_") == TABLE_SET
     run = "fkl run"
     if name not in choices.files(group):
@@ -236,7 +236,7 @@ def keys_of_choice(group: str, name: str, folders: Sequence[Path] = ()) -> tuple
     node = keys_of(group, name, folders)
     if node.get("_target_") == TABLE_SET:
         return tuple(_keys_of_table_set(node, choices.comments(group, name, folders)))
-    return tuple(_keys(_place(group, name), _class(str(node.get("_target_"))), node))
+    return tuple(_keys(_place(group, name), class_of(group, name, folders), node))
 
 
 def _place(group: str, name: str) -> str:
@@ -311,6 +311,11 @@ def of_node(name: str) -> Description:
 def class_keys(group: str, target: str) -> tuple[Key, ...]:
     """Keys of a class of fkl, with its own defaults."""
     return tuple(_keys(group, _class(target), {}))
+
+
+def class_of(group: str, name: str, folders: Sequence[Path] = ()) -> Class:
+    """The class of a choice."""
+    return _class(str(keys_of(group, name, folders).get("_target_")))
 
 
 def _class(target: str) -> Class:
@@ -388,11 +393,18 @@ def source_of(made: Class) -> str:
     text = made.module.text
     if _methods(made) < 2:
         return text
-    found = str(ast.get_source_segment(text, made.tree))
-    for part in made.module.tree.body:
-        if isinstance(part, ast.FunctionDef) and re.search(rf"\b{part.name}\b", found):
-            found += f"\n\n\n{ast.get_source_segment(text, part)}"
-    return found
+    parts = [made.tree, *called_functions(made)]
+    return "\n\n\n".join(str(ast.get_source_segment(text, part)) for part in parts)
+
+
+def called_functions(made: Class) -> list[ast.FunctionDef]:
+    """Functions of its module that a class calls, also through others."""
+    text, found = ast.unparse(made.tree), list[ast.FunctionDef]()
+    functions = [part for part in made.module.tree.body if isinstance(part, ast.FunctionDef)]
+    while more := [part for part in functions if part not in found and re.search(rf"\b{part.name}\b", text)]:
+        found += more
+        text = "\n".join(map(ast.unparse, more))
+    return sorted(found, key=lambda part: part.lineno)
 
 
 def _methods(made: Class) -> int:

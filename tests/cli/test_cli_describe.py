@@ -11,6 +11,7 @@ import pytest
 from conftest import ALGORITHMS
 from jsonschema import Draft202012Validator
 
+from fkl.algorithms.federated.pof_mkl import choose_bin
 from fkl.algorithms.vertical.fdskl import LETTERS
 from fkl.basics.errors import BadValue, FklError
 from fkl.cli.describe import GROUPS, NODES, _choices, as_text, describe, explained, of_choice
@@ -208,3 +209,21 @@ def test_the_command_prints_a_schema_or_refuses(fkl: Callable) -> None:
     with pytest.raises(FklError) as refused:
         schema("alog")
     assert refused.value.help[0].startswith("did you mean algo?")
+
+
+def test_the_source_of_a_method_is_shown_and_what_differs_between_two(
+    fkl: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what it extends and the functions that it calls; equal functions are only named."""
+    one, two = fkl("show", "pof_mkl").out, fkl("show", "coke", "dkla").out
+    source = (Path(choose_bin.__code__.co_filename)).read_text()
+    assert all(part in one for part in ("class PofMkl(Descent):", "class Descent(", "def choose_bin(", "# eq. (7)"))
+    assert all(line in source for line in one.split("# fkl/")[1].splitlines()[1:])
+    assert "the same in both: " in two and "+++ send, DKLA" in two and "-        sends = news >= self.v" in two
+    assert "def functions" not in two
+    assert fkl("show", "coke", "coke").out.count("\n") == 3
+    monkeypatch.chdir(EXAMPLES / "own_method")
+    assert "class Quiet" in fkl("show", "quiet", "--config-dir", "my_conf").out
+    for words in ((), ("naval",), ("coke", "dkla", "cta")):
+        refused = fkl("show", *words)
+        assert refused.code == 2 and refused.err.startswith("error: ")
