@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from fkl.basics.errors import FklError, did_you_mean
-from fkl.cli.describe import MADE, NODES, TABLE_SET, Key, class_keys, of_choice, of_node
+from fkl.cli.describe import MADE, NODES, TABLE_SET, Key, class_keys, keys_of_choice, of_node
 from fkl.config import choices
 from fkl.config.compose import keys_of
 
@@ -79,7 +79,7 @@ def _of_class(group: str, target: str, names: list[str]) -> Schema:
         keys = class_keys("dataset.table", "fkl.data.table_layout.Layout")
         table = {"description": MADE["table"], "type": "object", **_closed(keys)}
         return {"properties": {"table": table}, "required": ["table"], "allOf": [_of_table(name) for name in names]}
-    first, *others = (of_choice(group, name).keys for name in names)
+    first, *others = (keys_of_choice(group, name) for name in names)
     differ = {key.name for keys in others for key, ours in zip(keys, first, strict=True) if key.default != ours.default}
     return _closed(tuple(Key(**vars(key) | {"default": ""}) if key.name in differ else key for key in first), target)
 
@@ -87,7 +87,7 @@ def _of_class(group: str, target: str, names: list[str]) -> Schema:
 def _of_table(name: str) -> Schema:
     """Keys of a published data set, which its table names."""
     table = {"properties": {"name": {"const": name}}, "required": ["name"]}
-    keys = {key.name.rpartition(".")[2]: _key(key) for key in of_choice("dataset", name).keys}
+    keys = {key.name.rpartition(".")[2]: _key(key) for key in keys_of_choice("dataset", name)}
     return {"if": {"properties": {"table": table}}, "then": {"properties": keys}}
 
 
