@@ -105,9 +105,9 @@ THEORY: dict[str, Theory] = {
     "fd_svrg": "test_algorithms_vertical_baselines.py::test_fd_svrg_is_its_messages",
     "pp_svmv": "test_algorithms_vertical_baselines.py::test_pp_svmv_is_the_pooled_machine",
     "secureboost": "test_algorithms_vertical_baselines.py::test_secureboost_loses_nothing",
-    "vertical_nystroem": "test_algorithms_vertical_summed_once.py::test_nystroem_does_not_depend_on_the_partition",
+    "vertical_nystroem": "test_algorithms_vertical_baselines.py::test_nystroem_does_not_depend_on_the_partition",
     "vertical_ridge": (
-        "test_algorithms_vertical_summed_once.py::test_feature_ridge_is_the_pooled_ridge_on_the_features"
+        "test_algorithms_vertical_baselines.py::test_feature_ridge_is_the_pooled_ridge_on_the_kernel_s_features"
     ),
     **dict.fromkeys(("dsg", "libsvm", "parsimonious_centralized", "pooled_svm"), "is a centralized case itself"),
     **dict.fromkeys(

@@ -44,20 +44,14 @@ PLAYED, SIGMA = Fdskl(iterations=8, batch=64, features=32), 1.5
 """128 features of each worker that asks."""
 
 
-def recovered(masks: tuple[str, ...] = MASKS, **change: object) -> dict[tuple[str, str], float]:
-    """Shares of entries by masks and attacker."""
-    problem = make_problem()
-    frame = audit(replace(PLAYED, **change), known(problem, SIGMA), problem, masks)
-    assert (frame["recovered_percent"].between(0, 100)).all()
-    return frame.set_index(["masks", "attacker"])["recovered_percent"].to_dict()
-
-
 def test_no_masks_withstand_the_asking_worker() -> None:
-    found = recovered()
+    problem = make_problem()
+    frame = audit(PLAYED, known(problem, SIGMA), problem, MASKS)
+    found = frame.set_index(["masks", "attacker"])["recovered_percent"].to_dict()
     asking, pair, other, others, outsider = list(dict.fromkeys(attacker for _, attacker in found))
     assert outsider == OUTSIDER
-    assert all(found["paper", attacker] == 100 for attacker in (asking, pair, other, others, outsider))
-    assert all(found["reduced", attacker] == 100 for attacker in (asking, pair, other, others, outsider))
+    for masks in ("paper", "reduced"):
+        assert all(found[masks, attacker] == 100 for attacker in (asking, pair, other, others, outsider))
     assert found["fresh", asking] == found["fresh", pair] == found["fresh", outsider] == 100
     assert found["fresh", other] == 0
 
@@ -89,10 +83,7 @@ def test_the_script_writes_a_table_and_refuses_what_it_cannot_attack(
     monkeypatch.chdir(tmp_path)
     data = ["dataset=ellipses", "dataset.rows=90", "dataset.test_rows=0", "partition=vertical", "partition.parties=2"]
     main([*data, "algo.iterations=2", "algo.features=2", "algo.batch=8"])
-    shown = capsys.readouterr().out
-    assert "asking worker" in shown
-    assert [line.split()[1] for line in shown.splitlines() if line[0:1] in ("✓", "✗")] == [f"{one}:" for one in MASKS]
+    assert "asking worker" in capsys.readouterr().out
     assert set(pd.read_csv(FILE)["masks"]) == set(MASKS)
-    for wrong in (["algo=dsg"], ["algo.nothing=1"], ["nonsense"]):
-        with pytest.raises(FklError):
-            main(wrong)
+    with pytest.raises(FklError):
+        main(["algo=dsg"])
