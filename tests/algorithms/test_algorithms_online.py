@@ -25,22 +25,17 @@ DRAWS = {"exact": draw, "next": draw_next}
 PUBLISHED: dict[str, Any] = {"draw": "next", "graph": "lowest", "q_floor": 0.1, "p_floor": 0.2}
 
 METHODS: list[Learner] = [
-    Raker(),
     Raker(eta=0.5, lam=0.1),
     Rfomkr(),
     Rfomkr(eta=0.5, normalised=False),
     OmklGf(M=3, exploring=12),
     OmklGf(M=1, J=3, exploring=12, draw="next", q_floor=0.05, eta=0.5),
-    OmklGf(M=20, J=1, lam=0.1),
     OmklGf(M=3, exploring=12, q_floor=0.05, divide_by="observed"),
     OmklSfg(M=3, exploring=12),
     OmklSfg(M=1, exploring=12, draw="next", settle="first", q_floor=0.1, p_floor=0.2, eta=0.5),
-    OmklSfg(M=3, exploring=12, q_floor=0.1, p_floor=0.2, eta=0.5),
     OmklSfg(M=3, exploring=12, divide_by="observed", graph="line"),
-    OmklSfg(M=7, settle="never", exploring=1),
-    OmklSfg(M=3, exploring=12, settle="first", **PUBLISHED),
-    OmklSfgR(M=3, exploring=12, rank=3),
-    OmklSfgR(M=2, exploring=12, rank=2, eta=0.5, settle="first", q_floor=0.1, p_floor=0.2),
+    OmklSfg(M=3, exploring=12, settle="never", **PUBLISHED),
+    OmklSfgR(M=2, exploring=12, rank=2, eta=0.5, q_floor=0.1, p_floor=0.2),
     OmklSfgR(M=3, exploring=12, rank=3, divide_by="observed", settle="first"),
     OmklSfgR(M=3, rank=3, settle="never", **PUBLISHED),
 ]
@@ -98,9 +93,15 @@ def compare(method: Learner, trace: Trace, tolerance: float) -> None:
             assert_close(trace.state.log_u[r], literal.log_u, tolerance, "log_u")
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-@pytest.mark.parametrize("options", [MIXED, {}, {"laplacians": 7}], ids=["mixed", "rbf", "laplacian"])
-@pytest.mark.parametrize("method", METHODS, ids=repr)
+@pytest.mark.parametrize(
+    ("method", "options", "precision"),
+    [
+        *((method, MIXED, "float64") for method in METHODS),
+        *((method, {}, "float32") for method in METHODS[::3]),
+        (METHODS[6], {"laplacians": 7}, "float64"),
+    ],
+    ids=repr,
+)
 def test_feature_method_is_its_literal(method: Learner, options: dict[str, Any], precision: str) -> None:
     """Every round and every replicate, in dictionaries of one and of two families."""
     problem = make_problem(SIZE, seed=3, precision=precision)
@@ -123,7 +124,7 @@ def test_exact_method_is_its_literal(method: Learner, dictionary: Dictionary, ke
     assert_close(trace.state.log_w[0], literal.log_w, 1e-10, "log_w")
 
 
-@pytest.mark.parametrize("method", [*METHODS[::3], Omkr()], ids=repr)
+@pytest.mark.parametrize("method", [METHODS[0], METHODS[3], METHODS[6], Omkr()], ids=repr)
 def test_the_block_size_changes_nothing_beyond_rounding(method: Learner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of 1, of 7 rounds and of more rounds than there are."""
     problem, dictionary = make_problem(SIZE, seed=3), make_dictionary(SIZE, **MIXED)
@@ -133,17 +134,7 @@ def test_the_block_size_changes_nothing_beyond_rounding(method: Learner, monkeyp
         assert_close(run(method, problem, dictionary).y_hat, whole.y_hat, 1e-12, f"blocks of {block}")
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        Raker(eta=2),
-        Rfomkr(),
-        OmklGf(M=20, eta=2, q_floor=0.05),
-        OmklSfg(M=5, eta=2, q_floor=0.1, p_floor=0.2),
-        OmklSfgR(M=5, rank=3, eta=2, q_floor=0.1, p_floor=0.2),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("method", [Raker(eta=2), OmklSfgR(M=5, rank=3, eta=2, q_floor=0.1, p_floor=0.2)], ids=repr)
 def test_weights_stay_finite_over_100000_rounds_at_unit_loss(method: Learner) -> None:
     """Labels that jump between 0 and 2 at random keep every loss near 1: weights fall below what exp can hold."""
     T = 100_000
@@ -158,43 +149,14 @@ def test_weights_stay_finite_over_100000_rounds_at_unit_loss(method: Learner) ->
     assert np.isfinite(getattr(trace.state, "log_u", 0)).all()
 
 
-def test_raker_of_one_kernel_is_gradient_descent() -> None:
-    """Theorems aside: with N = 1 the mixture is the kernel, and eta so small that nothing is learned predicts 0."""
-    size = replace(SIZE, N=1)
-    problem = make_problem(size, seed=3)
-    trace = run(Raker(eta=1e-12), problem, make_dictionary(size))
-    assert np.abs(trace.y_hat).max() < 1e-10
-    trace = run(Raker(), problem, make_dictionary(size))
-    theta = np.zeros(2 * size.D)
-    z = trace.world.bank.features(problem.x[:, 0])[0, 0]
-    for t in range(size.T):
-        f = theta @ z[t]
-        assert trace.y_hat[0, t, 0] == pytest.approx(f, abs=1e-12)
-        theta -= 0.1 / np.sqrt(t + 1) * (2 * (f - problem.y[t, 0]) * z[t] + 2e-3 * theta)
-
-
-@pytest.mark.parametrize("method", [METHODS[0], METHODS[2], METHODS[4], METHODS[7], METHODS[12], Omkr()], ids=repr)
-def test_more_than_one_client_is_refused(method: Learner) -> None:
-    """One learner: the message names the partition to take."""
+def test_more_than_one_client_is_refused() -> None:
     with pytest.raises(FklError, match=r"partition.clients=4: .* needs 1: partition=stream"):
-        run(method, make_problem(replace(SIZE, K=4), seed=3), make_dictionary(SIZE))
+        run(Raker(), make_problem(replace(SIZE, K=4), seed=3), make_dictionary(SIZE))
 
 
 @pytest.mark.parametrize(
     ("make", "key"),
     [
-        (lambda: Raker(eta=0), "eta"),
-        (lambda: Raker(lam=-1), "lam"),
-        (lambda: OmklGf(M=0), "M"),
-        (lambda: OmklGf(J=0), "J"),
-        (lambda: OmklGf(q_floor=2), "q_floor"),
-        (lambda: OmklGf(draw="late"), "draw"),
-        (lambda: OmklGf(divide_by="q"), "divide_by"),
-        (lambda: OmklGf(exploring=0), "exploring"),
-        (lambda: OmklSfg(graph="none"), "graph"),
-        (lambda: OmklSfg(settle="last"), "settle"),
-        (lambda: OmklSfg(p_floor=-1), "p_floor"),
-        (lambda: OmklSfgR(rank=0), "rank"),
         (lambda: run(OmklSfg(M=8), make_problem(SIZE, 0), make_dictionary(SIZE)), "M"),
         (lambda: run(OmklSfgR(M=3, rank=8), make_problem(SIZE, 0), make_dictionary(SIZE)), "rank"),
         (lambda: run(Raker(), make_problem(SIZE, 0), EXACT[2][1]), "family"),
