@@ -43,29 +43,6 @@ def test_bins_partition_the_kernels(selection: tuple[Array, int, float]) -> None
         assert p[r].sum() == pytest.approx(1, rel=1e-12)
 
 
-@given(selections(), st.floats(0, 1, exclude_max=True))
-def test_one_bin_is_drawn_whatever_the_number(selection: tuple[Array, int, float], u: float) -> None:
-    """Any number in [0, 1) draws one bin: M kernels, or what is left of N, with at least the explored probability."""
-    log_w, M, xi = selection
-    chosen, p = choose_bin(log_w[None, None], M, xi, np.array([[u]]))
-    bins, q = bins_and_pmf(log_w, M, xi)
-    drawn = bins.index(next(members for members in bins if sorted(members) == list(np.flatnonzero(chosen))))
-    below = sum(q[:drawn])
-    assert below - 1e-12 <= u <= below + q[drawn] + 1e-12
-    assert p[0, 0, 0] == pytest.approx(q[drawn], rel=1e-12)
-    assert p[0, 0, 0] >= xi / len(bins) * (1 - 1e-12)
-
-
-@given(selections(), st.integers(0, 2**32 - 1))
-def test_heavier_kernels_lie_in_earlier_bins(selection: tuple[Array, int, float], seed: int) -> None:
-    """Below xi = 1 the bin drawn first, at 0, holds the M heaviest kernels; at xi = 1 the first M."""
-    log_w, M, xi = selection
-    log_w = np.random.default_rng(seed).permutation(np.linspace(-5, 0, len(log_w)))
-    chosen, _ = choose_bin(log_w[None, None], M, xi, np.zeros((1, 1)))
-    expected = np.arange(M) if xi == 1 else np.sort(np.argsort(-log_w)[:M])
-    assert np.flatnonzero(chosen).tolist() == expected.tolist()
-
-
 @pytest.mark.parametrize(("N", "M", "xi"), [(7, 3, 1.0), (7, 3, 0.5), (6, 1, 0.2), (12, 5, 0.01), (9, 2, 1.0)])
 def test_draws_follow_q(N: int, M: int, xi: float) -> None:
     """Frequencies of 20000 draws pass a chi-square test against eq. (8); E[1(i chosen) / p_i] = 1 for all i."""
@@ -80,11 +57,3 @@ def test_draws_follow_q(N: int, M: int, xi: float) -> None:
     weight = chosen[0] / p[0]
     allowance = 5 * weight.std(axis=0) / np.sqrt(count)
     assert (np.abs(weight.mean(axis=0) - 1) <= allowance).all()
-
-
-def test_infinitely_light_kernels_still_have_a_bin() -> None:
-    """Weights too small for a float neither break the draw nor lose their explored probability."""
-    log_w = np.array([[[0.0, -5000.0, -1e6, -1.0]]])
-    chosen, p = choose_bin(log_w, 1, 0.2, np.array([[np.nextafter(1, 0)]]))
-    assert np.flatnonzero(chosen).tolist() == [2]
-    assert p[0, 0, 0] == pytest.approx(0.05)

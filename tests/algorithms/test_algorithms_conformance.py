@@ -76,7 +76,6 @@ def test_a_claim_is_not_lost(claim: str) -> None:
     [
         "algo=pof_mkl algo.xi=0.3 algo.bins_by=updated algo.eta_k=5",
         "algo=pof_mkl algo.M=7 algo.local_steps=3",
-        "algo=rf_gp algo.personal=true",
         "algo=em_kofl algo.losses=sum algo.predictor=copy",
         "algo=vm_kofl aggregate=median compression=sign",
     ],

@@ -17,17 +17,8 @@ from fkl.network import Network
 SIZE = Size(N=5, D=6, K=4, T=10)
 ONE = Size(N=1, D=6, K=4, T=10)
 WIDTH = 2 * SIZE.D
-METHODS: list[tuple[Algorithm, Size]] = [
-    (PofMkl(M=2), SIZE),
-    (PofMkl(M=2, xi=0.3), SIZE),
-    (OfmklAvg(), SIZE),
-    (Ofskl(), ONE),
-    (VmKofl(), SIZE),
-    (EmKofl(), SIZE),
-    (PerFedAvg(neurons=4, parameters=60), SIZE),
-]
+METHODS: list[tuple[Algorithm, Size]] = [(PofMkl(M=2, xi=0.3), SIZE), (EmKofl(), SIZE), (PerFedAvg(neurons=4), SIZE)]
 TRAFFIC = [
-    (PofMkl(M=1), SIZE, WIDTH, SIZE.N * WIDTH),
     (PofMkl(M=5, xi=0.5), SIZE, 5 * WIDTH, SIZE.N * WIDTH),
     (OfmklAvg(), SIZE, SIZE.N * WIDTH, SIZE.N * WIDTH),
     (Ofskl(), ONE, WIDTH, WIDTH),
@@ -54,8 +45,7 @@ def state_bytes(state: Any, r: int) -> list[bytes]:
     return [array[r].tobytes() for array in arrays]
 
 
-@pytest.mark.parametrize("absent", [0.0, 0.4])
-@pytest.mark.parametrize(("precision", "width"), [("float64", 8), ("float32", 4)])
+@pytest.mark.parametrize(("absent", "precision", "width"), [(0.0, "float64", 8), (0.4, "float32", 4)])
 @pytest.mark.parametrize(("algorithm", "size", "up", "down"), TRAFFIC, ids=repr)
 def test_traffic_is_the_protocols_formula(
     algorithm: Algorithm, size: Size, up: int, down: int, precision: str, width: int, absent: float
@@ -73,15 +63,7 @@ def test_traffic_is_the_protocols_formula(
     assert set(ledger.kinds) == KINDS[algorithm.label]
 
 
-def test_pof_mkl_sends_the_drawn_bin_only() -> None:
-    """N = 5 in bins of 2 are 2, 2 and 1 kernels: a round's uplink is 2D times one of these, and all of them occur."""
-    problem = make_problem(Size(N=5, D=6, K=1, T=30), seed=2)
-    for xi in (1.0, 0.5):
-        trace = run(PofMkl(M=2, xi=xi), problem, make_dictionary(SIZE))
-        assert set(trace.ledger.tallies["uplink"].by_round[..., 1].ravel()) == {WIDTH, 2 * WIDTH}
-
-
-@pytest.mark.parametrize(("algorithm", "size", "up", "down"), TRAFFIC, ids=repr)
+@pytest.mark.parametrize(("algorithm", "size", "up", "down"), [TRAFFIC[0], TRAFFIC[-1]], ids=repr)
 def test_uplink_budget(algorithm: Algorithm, size: Size, up: int, down: int) -> None:
     """The exact budget passes; one scalar less stops the first round in which someone is present, by name."""
     problem = make_problem(size, seed=1)
@@ -94,52 +76,25 @@ def test_uplink_budget(algorithm: Algorithm, size: Size, up: int, down: int) -> 
     assert str(up) in str(caught.value)
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32"])
 @pytest.mark.parametrize(("algorithm", "size"), METHODS, ids=repr)
-def test_absent_clients_teach_nothing(algorithm: Algorithm, size: Size, precision: str) -> None:
+def test_absent_clients_teach_nothing(algorithm: Algorithm, size: Size) -> None:
     """Whatever stands in the samples of absent clients, nothing that the present ones see changes."""
-    problem = make_problem(size, seed=5, absent=0.4, precision=precision)
-    before = run(algorithm, problem, make_dictionary(size), precision=precision)
+    problem = make_problem(size, seed=5, absent=0.4)
+    before = run(algorithm, problem, make_dictionary(size))
     problem.x[~problem.present] = 0.5
     problem.y[~problem.present] = 9.0
-    after = run(algorithm, problem, make_dictionary(size), precision=precision)
+    after = run(algorithm, problem, make_dictionary(size))
     assert before.y_hat[:, problem.present].tobytes() == after.y_hat[:, problem.present].tobytes()
     for r in range(size.R):
         assert state_bytes(before.state, r) == state_bytes(after.state, r)
-
-
-@pytest.mark.parametrize(("algorithm", "size"), METHODS, ids=repr)
-def test_a_round_without_clients_changes_nothing(algorithm: Algorithm, size: Size) -> None:
-    """Where nobody has a sample, parameters and weights stay."""
-    problem = make_problem(size, seed=6)
-    trace = run(algorithm, problem, make_dictionary(size))
-    before = [state_bytes(trace.state, r) for r in range(size.R)]
-    problem.present[0] = False
-    trace.world.channel.open_round(0, problem.present[0])
-    state, _ = algorithm.step(trace.world, trace.state, 0)
-    assert [state_bytes(state, r) for r in range(size.R)] == before
-
-
-def test_em_kofl_absent_clients_receive_nothing() -> None:
-    """A client that is absent keeps its own copy of every kernel, the drawn one too."""
-    problem = make_problem(SIZE, seed=7)
-    trace = run(EmKofl(), problem, make_dictionary(SIZE))
-    before = trace.state.client.theta.copy()
-    problem.present[0] = [True, False, True, False]
-    trace.world.channel.open_round(0, problem.present[0])
-    after = EmKofl().step(trace.world, trace.state, 0)[0].client.theta
-    assert after[:, :, [1, 3]].tobytes() == before[:, :, [1, 3]].tobytes()
-    assert (after[:, :, [0, 2]] != before[:, :, [0, 2]]).any(axis=(1, 3)).all()
 
 
 @pytest.mark.parametrize(
     ("dimension", "widths", "parameters"),
     [
         (15, [15, 20, 20, 1], 761),
-        (14, [14, 20, 20, 1], 741),
         (48, [48, 19, 1], 951),
         (520, [520, 1, 1], 523),
-        (2, [2, 20, 20, 20, 1], 921),
     ],
 )
 def test_perfedavg_networks(dimension: int, widths: list[int], parameters: int) -> None:
@@ -171,29 +126,12 @@ def test_perfedavg_starts_with_glorots_weights() -> None:
 @pytest.mark.parametrize(
     ("make", "key"),
     [
-        (lambda: PofMkl(M=0), "M"),
-        (lambda: PofMkl(xi=0.0), "xi"),
-        (lambda: PofMkl(xi=1.1), "xi"),
-        (lambda: PofMkl(xi=float("nan")), "xi"),
-        (lambda: PofMkl(eta_k=0.0), "eta_k"),
-        (lambda: PofMkl(eta=-1.0), "eta"),
-        (lambda: OfmklAvg(eta=0.0), "eta"),
-        (lambda: OfmklAvg(eta=float("inf")), "eta"),
-        (lambda: VmKofl(step_factor=0.0), "step_factor"),
-        (lambda: Ofskl(lam=-1e-3), "lam"),
-        (lambda: EmKofl(losses="median"), "losses"),
-        (lambda: PerFedAvg(alpha=0.0), "alpha"),
-        (lambda: PerFedAvg(eta=float("nan")), "eta"),
-        (lambda: PerFedAvg(neurons=0), "neurons"),
-        (lambda: PerFedAvg(lam=-1.0), "lam"),
         (lambda: run(PofMkl(M=6), make_problem(SIZE, 0), make_dictionary(SIZE)), "M"),
         (lambda: run(Ofskl(), make_problem(SIZE, 0), make_dictionary(SIZE)), "kernels.N"),
         (lambda: PerFedAvg(parameters=523).widths(520), "parameters"),
     ],
 )
 def test_bad_values_are_named(make: Any, key: str) -> None:
-    """A value that cannot be is refused by name."""
     with pytest.raises(BadValue) as caught:
         make()
     assert caught.value.key == key
-    assert str(caught.value).startswith(f"{key}=")

@@ -75,20 +75,3 @@ def test_one_agent_with_one_kernel_is_one_client() -> None:
     found, _, _ = play(DRfGp(), nx.empty_graph(1), size)
     star = run_star(RfGp(noise=0.01), make_problem(size, 0), make_dictionary(size), replicates=(0,))
     assert_close(found["y_hat"], star.y_hat[0], 1e-12, "y_hat")
-
-
-def test_an_agent_learns_nothing_of_agents_further_away_than_its_neighbours() -> None:
-    """Other samples of agent 4 change nothing at agents 0 and 1 of a path."""
-    last = []
-    for shift in (0.0, 1.0):
-        problem = make_problem(SIZE, 0)
-        problem.y[:, 4] += shift
-        given = problem, make_dictionary(SIZE), Network(), DRfGp(), 0, 1, "float64", connected(nx.path_graph(5))
-        world, _ = make_world(Experiment(*given), (0,))
-        state = DRfGp().init(world)
-        for t in range(SIZE.T):
-            world.channel.open_round(t, problem.present[t])
-            state, _ = DRfGp().step(world, state, t)
-        last.append(state.own.theta)
-    assert (last[0][:, :3] == last[1][:, :3]).all()
-    assert (last[0][:, 3:] != last[1][:, 3:]).any()

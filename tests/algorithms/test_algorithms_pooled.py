@@ -10,7 +10,6 @@ from fkl.algorithms.base import Algorithm
 from fkl.algorithms.federated.pooled import PooledAdaRaker, PooledOmklGf, PooledRaker
 from fkl.algorithms.online.learners import AdaRaker, Raker
 from fkl.algorithms.online.omkl_gf import OmklGf
-from fkl.basics.errors import FklError
 
 SIZE = Size(N=5, D=6, K=4, T=40)
 LEARNERS: list[tuple[Algorithm, Algorithm]] = [
@@ -44,8 +43,3 @@ def test_traffic_is_the_samples(pooled: Algorithm) -> None:
     assert (ledger.tallies["uplink"].by_client[..., 1] == SIZE.T * (SIZE.d + 1)).all()
     assert (ledger.tallies["downlink"].by_client[..., 1] == SIZE.T).all()
     assert set(ledger.kinds) == {("uplink", "features"), ("uplink", "target"), ("downlink", "prediction")}
-
-
-def test_absent_clients_are_refused() -> None:
-    with pytest.raises(FklError, match="present in every round"):
-        run(PooledRaker(), make_problem(SIZE, seed=3, absent=0.3), make_dictionary(SIZE))

@@ -12,6 +12,7 @@ from literal import fdskl as literal
 from literal.worlds import assert_close
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from scipy.stats import kstest
 
 from fkl.algorithms.vertical import dsg
 from fkl.algorithms.vertical.dsg import TURN, Dsg, cosine_features
@@ -404,6 +405,16 @@ def test_the_audit_finds_what_it_looks_for(monkeypatch: pytest.MonkeyPatch) -> N
     assert breaches(AUDITED, problem) == {"partial sum"}
     monkeypatch.setattr(Worker, "partial", lambda self, s, rows: self.own.x[rows][:, :1] + np.zeros(2))
     assert f"raw feature: {MASKED}" in breaches(AUDITED, problem)
+
+
+def test_only_fresh_masks_leave_differences_of_rows_uniform() -> None:
+    """Of what workers hear that do not ask; other masks are one number for all rows, and drop out."""
+    problem, uniform = make_problem(4, active=1), {}
+    for masks in MASKS:
+        letters = listen(workers_of(Fdskl(iterations=8, batch=2, features=64, masks=masks), problem))
+        heard = [one.values for one in letters if one.kind == MASKED and one.receiver and len(one.values) == 2]
+        uniform[masks] = kstest(np.ravel([(a - b) % TURN for a, b in heard]) / TURN, "uniform").pvalue
+    assert uniform["fresh"] > 1e-3 > 1e-9 > max(uniform["paper"], uniform["reduced"])
 
 
 def rebuilt(masks: str) -> float:
