@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal import decentralized as literal
-from literal.worlds import assert_close
+from literal.worlds import assert_close, play_experiment
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
@@ -70,14 +70,8 @@ def few_bits(method: Consensus, bits: int) -> Any:
 
 def play(given: Experiment) -> tuple[NDArray[np.float64], World, Ledger]:
     """Run all iterations: theta (T, R, K, P)."""
-    world, ledger = make_world(given, (0, 1))
-    state = given.algorithm.init(world)
-    history = []
-    for t in range(given.problem.rounds):
-        world.channel.open_round(t, given.problem.present[t])
-        state, theta = given.algorithm.step(world, state, t)
-        history.append(np.array(theta))
-    return np.stack(history), world, ledger
+    found = play_experiment(given)
+    return np.stack(found.outcomes), found.world, found.ledger
 
 
 def by_agent(world: World, r: int) -> tuple[list[Array], list[Array]]:

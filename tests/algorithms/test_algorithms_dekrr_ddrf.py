@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from literal import dekrr as literal
-from literal.worlds import assert_close
+from literal.worlds import assert_close, play_experiment
 from scipy.stats import norm
 
 from fkl.algorithms.base import World
@@ -48,15 +48,8 @@ def make_batch(clients: int = K, iterations: int = 25) -> Batch:
 
 def play(method: DekrrDdrf, batch: Batch, graph: nx.Graph = GRAPH) -> Played:
     """Two replicates in float64."""
-    world, ledger = make_world(
-        Experiment(batch, DICTIONARY, Network(), method, 0, 2, "float64", connected(graph)), (0, 1)
-    )
-    state, history = method.init(world), []
-    for t in range(batch.rounds):
-        world.channel.open_round(t, batch.present[t])
-        state, outcome = method.step(world, state, t)
-        history.append(outcome.theta)
-    return Played(np.stack(history), state.own, world, ledger)
+    found = play_experiment(Experiment(batch, DICTIONARY, Network(), method, 0, 2, "float64", connected(graph)))
+    return Played(found.stacked("theta", 0), found.states[-1].own, found.world, found.ledger)
 
 
 def by_agent(batch: Batch) -> tuple[list[Array], list[Array]]:
@@ -84,7 +77,7 @@ def test_it_is_its_literal(penalty: str) -> None:
 
 def test_steps_descend_to_the_joint_minimum() -> None:
     """Every Jacobi step makes the sum less, and its end is where the gradient of all theta together is 0, to 1e-8."""
-    batch = make_batch(iterations=6000)
+    batch = make_batch(iterations=3000)
     found = play(DekrrDdrf(lam=LAM, c=C), batch)
     x, y = by_agent(batch)
     features = list(found.own.omega[0]), list(found.own.phase[0])

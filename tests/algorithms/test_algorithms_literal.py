@@ -5,17 +5,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from literal import em_kofl, ofmkl_avg, ofskl, perfedavg, pof_mkl, vm_kofl
-from literal.common import Run
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from literal import em_kofl, fed_poe, ofmkl_avg, perfedavg, pof_mkl, vm_kofl
+from literal.common import Array, Run
+from literal.pof_mkl import bins_and_pmf
 from literal.worlds import Size, Trace, assert_close, draws, make_dictionary, make_problem, run
+from scipy.stats import chi2
 
 from fkl.algorithms.base import Algorithm
 from fkl.algorithms.federated.descent import EmKofl, OfmklAvg, Ofskl, VmKofl
+from fkl.algorithms.federated.fed_poe import FedPoe
 from fkl.algorithms.federated.perfedavg import PerFedAvg
-from fkl.algorithms.federated.pof_mkl import PofMkl
+from fkl.algorithms.federated.pof_mkl import PofMkl, choose_bin
 
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
-PLAIN: dict[type, Callable[..., Run]] = {OfmklAvg: ofmkl_avg.run, Ofskl: ofskl.run, VmKofl: vm_kofl.run}
+PLAIN: dict[type, Callable[..., Run]] = {OfmklAvg: ofmkl_avg.run, Ofskl: ofmkl_avg.run, VmKofl: vm_kofl.run}
 
 KERNEL_CASES = [
     (PofMkl(M=3, xi=1, step_factor=2.0, eta=0.05, lam=0.1), Size(N=7, D=8), 0.3),
@@ -52,19 +58,6 @@ def held(trace: Trace) -> dict[str, Any]:
     return vars(trace.state.server) | (vars(trace.state.client) if trace.state.client else {})
 
 
-def compare_rounds(trace: Trace, literal: Run, r: int, tolerance: float) -> None:
-    """Compare every round: predictions, losses, norms and scalars sent, of the clients that were present."""
-    here = trace.world.problem.present
-    assert_close(trace.y_hat[r][here], literal.y_hat[here], tolerance, "y_hat")
-    assert_close(trace.squared_norm[r][here], literal.squared_norm[here], tolerance, "squared_norm")
-    if trace.loss is not None:
-        assert_close(trace.loss[r][here], literal.loss[here], tolerance, "loss")
-    for direction, scalars in (("uplink", literal.uplink), ("downlink", literal.downlink)):
-        tally = trace.ledger.tallies[direction]
-        np.testing.assert_array_equal(tally.by_client[r, :, 1], scalars.sum(axis=0))
-        np.testing.assert_array_equal(tally.by_round[:, r, 1], scalars.sum(axis=1))
-
-
 @pytest.mark.parametrize(("shared", "precision"), [(False, "float64"), (True, "float32")])
 @pytest.mark.parametrize(("algorithm", "size", "absent"), KERNEL_CASES, ids=repr)
 def test_kernel_method_is_its_literal(
@@ -79,7 +72,7 @@ def test_kernel_method_is_its_literal(
     )
     for r in replicates:
         literal = literal_run(algorithm, trace, r)
-        compare_rounds(trace, literal, r, tolerance)
+        trace.require_literal(literal, r, tolerance)
         state = held(trace)
         assert_close(np.asarray(state["theta"][r], np.float64), literal.theta, tolerance, "theta")
         if "log_w" in state:
@@ -112,7 +105,7 @@ def test_perfedavg_is_its_literal(algorithm: PerFedAvg, size: Size, absent: floa
             eta=algorithm.eta or rate,
             alpha=algorithm.alpha or rate,
         )
-        compare_rounds(trace, literal, r, TOLERANCE[precision])
+        trace.require_literal(literal, r, TOLERANCE[precision])
         for number, layer in enumerate(network):
             assert trace.state.server.layers[number].dtype == precision
             actual = trace.state.server.layers[number][r].astype(np.float64)
@@ -137,18 +130,91 @@ def test_literal_backpropagation_is_the_derivative() -> None:
         assert np.count_nonzero(slope) >= slope.size // 4, "dead units test nothing"
 
 
-@pytest.mark.parametrize(("M", "xi", "absent"), [(3, 1, 0.3), (1, 0.5, 0.3)])
-def test_per_client_loop_is_the_literal(M: int, xi: float, absent: float) -> None:
-    """The loop that the benchmark runs does what the literal loop over kernels does."""
-    size = Size(N=7)
-    problem = make_problem(size, seed=8, absent=absent)
-    bank = run(OfmklAvg(), problem, make_dictionary(size)).world.bank
-    uniform = np.random.default_rng(1).random(problem.y.shape)
-    arguments = (problem.x, problem.y, problem.present, bank.rho[0], bank.scale, uniform)
-    keys = {"M": M, "xi": xi, "eta": 0.05, "eta_k": 0.8, "lam": 0.01, "step_factor": 2.0}
-    slow, fast = pof_mkl.run(*arguments, **keys), pof_mkl.per_client(*arguments, **keys)
-    assert_close(fast.y_hat[problem.present], slow.y_hat[problem.present], 1e-12, "y_hat")
-    assert_close(fast.theta, slow.theta, 1e-12, "theta")
-    assert_close(fast.log_w, slow.log_w, 1e-12, "log_w")
-    np.testing.assert_array_equal(fast.uplink, slow.uplink)
-    np.testing.assert_array_equal(fast.downlink, slow.downlink)
+@pytest.mark.parametrize(
+    ("keys", "size", "absent", "precision"),
+    [
+        ({}, Size(R=3), 0.0, "float64"),
+        ({"eta": 0.3, "eta_k": 2.0, "lam": 0.1}, Size(N=7, T=20), 0.3, "float64"),
+        ({"step_factor": 2.0, "local_steps": 3, "eta": 0.1, "eta_k": 5.0}, Size(K=6, T=20), 0.3, "float32"),
+    ],
+    ids=repr,
+)
+def test_fed_poe_is_its_literal(keys: dict[str, Any], size: Size, absent: float, precision: str) -> None:
+    """Predictions, losses, norms, traffic, all theta and all weights."""
+    problem, own = make_problem(size, seed=3, absent=absent, precision=precision), FedPoe(**keys)
+    trace = run(own, problem, make_dictionary(size), seed=5, replicates=tuple(range(size.R)), precision=precision)
+    bank, tolerance, rate, here = (
+        trace.world.bank,
+        {"float64": 1e-9, "float32": 1e-5}[precision],
+        size.T**-0.5,
+        problem.present,
+    )
+    for r in range(size.R):
+        literal, thetas, log_ab = fed_poe.run(
+            problem.x, problem.y, here, bank.rho[r], bank.scale, eta=own.eta or rate, eta_k=own.eta_k or rate,
+            lam=own.lam, step_factor=own.step_factor, local_steps=own.local_steps,
+        )  # fmt: skip
+        trace.require_literal(literal, r, tolerance)
+        client = trace.state.client
+        assert_close(trace.state.server.theta[r], literal.theta, tolerance, "theta")
+        assert_close(client.theta[r].astype(np.float64), thetas, tolerance, "own theta")
+        assert_close(client.log_w[r], literal.log_w, tolerance, "log w")
+        assert_close(client.log_ab[r], log_ab, tolerance, "log a and b")
+
+
+def test_one_client_of_fed_poe_learns_the_same_together_and_alone() -> None:
+    """So both mixtures are one, and a = b."""
+    size = Size(K=1, T=30)
+    state = run(FedPoe(eta_k=3.0), make_problem(size, seed=1), make_dictionary(size)).state
+    assert_close(state.server.theta, state.client.theta[:, :, 0], 1e-12, "theta")
+    assert_close(state.client.log_ab[..., 0], state.client.log_ab[..., 1], 1e-12, "log a")
+
+
+# --- Algorithm 1 of POF-MKL
+
+EXPLORATION = st.one_of(st.just(1.0), st.floats(0.01, 1.0))
+
+
+@st.composite
+def selections(draw: st.DrawFn) -> tuple[Array, int, float]:
+    """Log weights (N,), some of them equal, with M and xi."""
+    kernels = draw(st.integers(1, 12))
+    log_w = draw(arrays(np.float64, kernels, elements=st.integers(-40, 0).map(lambda value: value / 4)))
+    return log_w, draw(st.integers(1, kernels)), draw(EXPLORATION)
+
+
+@given(selections())
+def test_bins_partition_the_kernels(selection: tuple[Array, int, float]) -> None:
+    """Drawing in the middle of each bin's share of [0, 1) gives every bin of Algorithm 1 with its q, once.
+
+    So bins have M kernels but for the last, hold each kernel once, and their probabilities sum to 1.
+    """
+    log_w, M, xi = selection
+    bins, q = bins_and_pmf(log_w, M, xi)
+    middle = np.cumsum(q) - np.array(q) / 2
+    chosen, p = choose_bin(np.tile(log_w, (2, len(bins), 1)), M, xi, np.tile(middle, (2, 1)))
+    assert chosen.shape == (2, len(bins), len(log_w))
+    assert p.shape == (2, len(bins), 1)
+    for r in range(2):
+        assert [list(np.flatnonzero(row)) for row in chosen[r]] == [sorted(members) for members in bins]
+        np.testing.assert_allclose(p[r, :, 0], q, rtol=1e-12)
+        assert (chosen[r].sum(axis=0) == 1).all()
+        assert chosen[r, :-1].sum(axis=1).tolist() == [M] * (len(bins) - 1)
+        assert 1 <= chosen[r, -1].sum() <= M
+        assert p[r].sum() == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.parametrize(("N", "M", "xi"), [(7, 3, 1.0), (7, 3, 0.5), (6, 1, 0.2), (12, 5, 0.01), (9, 2, 1.0)])
+def test_draws_follow_q(N: int, M: int, xi: float) -> None:
+    """Frequencies of 20000 draws pass a chi-square test against eq. (8); E[1(i chosen) / p_i] = 1 for all i."""
+    random, count = np.random.default_rng(N), 20000
+    log_w = random.normal(0, 1, N)
+    bins, q = bins_and_pmf(log_w, M, xi)
+    chosen, p = choose_bin(np.broadcast_to(log_w, (1, count, N)), M, xi, random.random((1, count)))
+    observed = np.array([chosen[0, :, members[0]].sum() for members in bins])
+    assert observed.sum() == count
+    statistic = ((observed - count * np.array(q)) ** 2 / (count * np.array(q))).sum()
+    assert statistic < chi2.ppf(0.999, len(bins) - 1)
+    weight = chosen[0] / p[0]
+    allowance = 5 * weight.std(axis=0) / np.sqrt(count)
+    assert (np.abs(weight.mean(axis=0) - 1) <= allowance).all()

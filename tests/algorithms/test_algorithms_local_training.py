@@ -68,12 +68,8 @@ def test_it_is_its_literal(method: FedAvg, absent: float, precision: str) -> Non
     for r in range(size.R):
         bank, here = trace.world.bank, problem.present
         expected = local_training.run(problem.x, problem.y, here, bank.rho[r], bank.scale, method.label, keys)
-        assert_close(trace.y_hat[r][here], expected.y_hat[here], tolerance, "y_hat")
-        assert_close(trace.loss[r][here], expected.loss[here], tolerance, "loss")
-        assert_close(trace.squared_norm[r][here], expected.squared_norm[here], tolerance, "squared_norm")
+        trace.require_literal(expected, r, tolerance)
         assert_close(trace.state.server.theta[r], expected.theta, tolerance, "theta")
-        for direction, scalars in (("uplink", expected.uplink), ("downlink", expected.downlink)):
-            np.testing.assert_array_equal(trace.ledger.tallies[direction].by_round[:, r, 1], scalars.sum(axis=1))
 
 
 def on_stream(method: Any, clients: int = 4) -> Trace:
@@ -113,7 +109,7 @@ def test_scaffold_reaches_the_optimum_where_fedavg_drifts() -> None:
     apart = {}
     for name in ("scaffold", "fedavg"):
         theta, optimum = theta_at_the_end(
-            f"algo={name}", "kernels=coke", "partition.rounds=44", "algo.iterations=2000", "algo.eta=0.3"
+            f"algo={name}", "kernels=coke", "partition.rounds=44", "algo.iterations=1300", "algo.eta=0.3"
         )
         apart[name] = np.abs(theta - optimum).max()
     assert apart["scaffold"] < 1e-9 < 1e-3 < apart["fedavg"]
@@ -245,27 +241,4 @@ def test_the_server_is_flower_s(method: Any) -> None:
             strategy.eta = MOMENTS["eta"] / bias
         [theta] = common.parameters_to_ndarrays(strategy.aggregate_fit(t + 1, results, [])[0])
         *state, _ = batches.round(method, state)
-        np.testing.assert_allclose(state[0].theta[0, 0], theta, rtol=0, atol=1e-14)
-
-
-def test_q_fedavg_is_flower_s() -> None:
-    """Its strategy for one client: for more it takes one loss for all, where the paper takes each client's own."""
-    strategies = pytest.importorskip("flwr.server.strategy", reason="needs the extra flower")
-    common = pytest.importorskip("flwr.common")
-    eta, q, alone = 0.3, 1.7, drawn_batches(1)
-    method = QFedAvg(iterations=ROUNDS, eta=eta, q=q, local_steps=3, lam=NO_LAM)
-    state, theta, [x], [y] = method.start(alone.common, 1), np.zeros(4), alone.x, alone.y
-
-    def evaluate(_: int, weights: Any, __: Any) -> Any:
-        return float(np.mean((x @ weights[0] - y) ** 2)), {}
-
-    strategy = strategies.QFedAvg(q_param=q, qffl_learning_rate=eta, evaluate_fn=evaluate)
-    for t in range(ROUNDS):
-        strategy.pre_weights, trained = [theta], theta
-        for _ in range(3):
-            trained = trained - eta * 2 * x.T @ (x @ trained - y) / len(y)
-        status = common.Status(common.Code.OK, "")
-        sent = common.FitRes(status, common.ndarrays_to_parameters([trained]), 6, {})
-        [theta] = common.parameters_to_ndarrays(strategy.aggregate_fit(t + 1, [(None, sent)], [])[0])
-        *state, _ = alone.round(method, state)
         np.testing.assert_allclose(state[0].theta[0, 0], theta, rtol=0, atol=1e-14)

@@ -50,13 +50,7 @@ def test_it_is_its_literal(
             problem.x, problem.y, here, bank.rho[r], bank.scale, uniform, J=own.J, U=own.bounds(size.N).tolist(),
             lam=own.lam, eta=own.eta, step_size=own.step_size, Y=own.Y,
         )  # fmt: skip
-        assert trace.loss is not None
-        for name, found in (("y_hat", trace.y_hat), ("loss", trace.loss), ("squared_norm", trace.squared_norm)):
-            assert_close(found[r][here], getattr(literal, name)[here], tolerance, name)
-        for direction, scalars in (("uplink", literal.uplink), ("downlink", literal.downlink)):
-            tally = trace.ledger.tallies[direction]
-            np.testing.assert_array_equal(tally.by_client[r, :, 1], scalars.sum(axis=0))
-            np.testing.assert_array_equal(tally.by_round[:, r, 1], scalars.sum(axis=1))
+        trace.require_literal(literal, r, tolerance)
         assert_close(state.theta[r].astype(np.float64), literal.theta, tolerance, "theta")
         assert_close(state.log_p[r], literal.log_w, tolerance, "log p")
 

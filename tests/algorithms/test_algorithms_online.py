@@ -5,18 +5,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from literal import omkl_gf, omkl_sfg, omkr, raker, rfomkr
+from literal import ada_raker, omkl_gf, omkl_sfg, omkr, raker
 from literal.common import draw, draw_next, frequencies
 from literal.divergence import divergences
 from literal.feedback_graph import dominating_set
 from literal.online import OnlineRun
 from literal.worlds import Size, Trace, assert_close, make_dictionary, make_problem, run
 
-from fkl.algorithms.online.learners import Learner, Omkr, Poly2, Raker, Rbf1, Rfomkr
+from fkl.algorithms.base import Algorithm
+from fkl.algorithms.federated.pooled import PooledAdaRaker, PooledOmklGf, PooledRaker
+from fkl.algorithms.online.learners import AdaRaker, Learner, Omkr, Poly2, Raker, Rbf1, Rfomkr
 from fkl.algorithms.online.omkl_gf import OmklGf
 from fkl.algorithms.online.omkl_sfg import OmklSfg, OmklSfgR
 from fkl.basics.errors import BadValue, FklError
 from fkl.kernels import Dictionary
+from fkl.runs import api
 
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
 SIZE = Size(R=3, K=1, N=7, D=6, T=30)
@@ -58,7 +61,7 @@ def literal_run(method: Learner, trace: Trace, r: int) -> OnlineRun:
     if isinstance(method, Raker):
         return raker.run(x, y, omega, eta=method.eta, lam=method.lam)
     if isinstance(method, Rfomkr):
-        return rfomkr.run(x, y, omega, eta=method.eta, normalise=method.normalised)
+        return raker.rfomkr(x, y, omega, eta=method.eta, normalise=method.normalised)
     if isinstance(method, OmklGf):
         draws = state.graph_draws[r], state.node_draws[r]
         how = {"eta": method.eta, "lam": method.lam, "floor": method.q_floor, "draw_kernel": DRAWS[method.draw]}
@@ -135,9 +138,9 @@ def test_the_block_size_changes_nothing_beyond_rounding(method: Learner, monkeyp
 
 
 @pytest.mark.parametrize("method", [Raker(eta=2), OmklSfgR(M=5, rank=3, eta=2, q_floor=0.1, p_floor=0.2)], ids=repr)
-def test_weights_stay_finite_over_100000_rounds_at_unit_loss(method: Learner) -> None:
+def test_weights_stay_finite_over_50000_rounds_at_unit_loss(method: Learner) -> None:
     """Labels that jump between 0 and 2 at random keep every loss near 1: weights fall below what exp can hold."""
-    T = 100_000
+    T = 50_000
     size = Size(R=1, K=1, N=5, D=3, T=T, d=2)
     coins = np.random.default_rng(0).integers(0, 2, (T, 1)) * 2.0
     problem = replace(make_problem(size, seed=1, precision="float32"), y=coins)
@@ -167,3 +170,90 @@ def test_values_that_cannot_be_are_refused(make: Any, key: str) -> None:
     with pytest.raises(BadValue) as caught:
         make()
     assert caught.value.key.rpartition(".")[2] == key
+
+
+# --- AdaRaker
+
+LONG = Size(R=2, K=1, N=4, D=5, T=150)
+ADAPTIVE = [AdaRaker(eta=0.9, lam=0.1, restart=True), AdaRaker(eta=0.3)]
+
+
+def literal_ada_raker(method: AdaRaker, trace: Trace, r: int) -> Any:
+    world = trace.world
+    x, y = np.asarray(world.problem.x[:, 0], float), world.problem.y[:, 0]
+    omega = frequencies(world.bank.rho[r], world.bank.scale)
+    return ada_raker.run(x, y, omega, eta=method.eta, lam=method.lam, restart=method.restart)
+
+
+@pytest.mark.parametrize(("options", "precision"), [({"laplacians": 2}, "float64"), ({}, "float32")])
+@pytest.mark.parametrize("method", ADAPTIVE, ids=repr)
+def test_ada_raker_is_its_literal(method: AdaRaker, options: dict[str, Any], precision: str) -> None:
+    """Every round, and what is known after all of them, in blocks that no interval keeps to."""
+    problem = make_problem(LONG, seed=3, precision=precision)
+    trace = run(method, problem, make_dictionary(LONG, **options), seed=5, replicates=(0, 1), precision=precision)
+    for r in range(LONG.R):
+        literal, tolerance = literal_ada_raker(method, trace, r), TOLERANCE[precision]
+        assert_close(trace.y_hat[r, :, 0], literal.y_hat, tolerance, "y_hat")
+        assert_close(trace.squared_norm[r, :, 0], literal.squared_norm, tolerance, "squared_norm")
+        assert_close(np.asarray(trace.state.theta[r], float), literal.theta, tolerance, "theta")
+        assert_close(trace.state.log_w[r], literal.log_w, tolerance, "log_w")
+        assert_close(trace.state.log_h[r], literal.log_u, tolerance, "log_h")
+
+
+def test_ada_raker_s_block_size_changes_nothing_beyond_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of 1, of 7 rounds and of more rounds than there are."""
+    method = ADAPTIVE[0]
+    problem, dictionary = make_problem(LONG, seed=3), make_dictionary(LONG)
+    whole = run(method, problem, dictionary)
+    for block in (1, 7, 1000):
+        monkeypatch.setattr(AdaRaker, "block", block)
+        assert_close(run(method, problem, dictionary).y_hat, whole.y_hat, 1e-12, f"blocks of {block}")
+
+
+def test_on_a_drifting_stream_ada_raker_regrets_less_than_raker() -> None:
+    """Against what is expected of each target, where the concept changes suddenly, each with the same eta."""
+    words = ("dataset=drift", "dataset.clients=1", "dataset.rounds=900", "dataset.every=150", "kernels.N=3")
+    words = (*words, "kernels.laplacians=0", "kernels.D=20", "replicates=2", "algo.eta=0.5")
+    regret, of_raker = (
+        api.run(f"algo={algo}", *words, quiet=True).summary["regret_dynamic"] for algo in ("ada_raker", "raker")
+    )
+    assert (regret < 0.8 * of_raker).all()
+
+
+# --- learners at a server that all samples are sent to
+
+CLIENTS = Size(N=5, D=6, K=4, T=40)
+LEARNERS: list[tuple[Algorithm, Algorithm]] = [
+    (PooledRaker(eta=0.2), Raker(eta=0.2)),
+    (PooledAdaRaker(eta=0.2), AdaRaker(eta=0.2)),
+    (PooledAdaRaker(eta=0.2, restart=True), AdaRaker(eta=0.2, restart=True)),
+    (PooledOmklGf(M=2, exploring=70), OmklGf(M=2, exploring=70)),
+]
+
+
+@pytest.mark.parametrize(("pooled", "alone"), LEARNERS, ids=lambda algorithm: algorithm.label)
+def test_a_pooled_learner_is_the_learner_on_one_stream_client_after_client(pooled: Algorithm, alone: Algorithm) -> None:
+    """Rounds of four clients, or blocks of 64 rounds of one: the same numbers up to rounding."""
+    problem = make_problem(CLIENTS, seed=1)
+    size = CLIENTS.T * CLIENTS.K
+    stream = replace(
+        problem, x=problem.x.reshape(size, 1, CLIENTS.d), y=problem.y.reshape(size, 1),
+        present=problem.present.reshape(size, 1), site=np.zeros(1, np.int64),
+    )  # fmt: skip
+    at_the_server, by_itself = (
+        run(pooled, problem, make_dictionary(CLIENTS)),
+        run(alone, stream, make_dictionary(CLIENTS)),
+    )
+    np.testing.assert_allclose(at_the_server.y_hat.reshape(CLIENTS.R, size, 1), by_itself.y_hat, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        at_the_server.squared_norm.reshape(CLIENTS.R, size, 1), by_itself.squared_norm, rtol=1e-9, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("pooled", [pooled for pooled, _ in LEARNERS], ids=lambda algorithm: algorithm.label)
+def test_a_pooled_learner_s_traffic_is_the_samples(pooled: Algorithm) -> None:
+    """The d features and the target up, a prediction down."""
+    ledger = run(pooled, make_problem(CLIENTS, seed=2), make_dictionary(CLIENTS)).ledger
+    assert (ledger.tallies["uplink"].by_client[..., 1] == CLIENTS.T * (CLIENTS.d + 1)).all()
+    assert (ledger.tallies["downlink"].by_client[..., 1] == CLIENTS.T).all()
+    assert set(ledger.kinds) == {("uplink", "features"), ("uplink", "target"), ("downlink", "prediction")}

@@ -1,20 +1,26 @@
-"""RF-GP: its literal transcription, its limiting cases, and what theory says of its weights."""
+"""RF-GP of a star and of graphs: transcriptions, authors' code, and limits that are known otherwise."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal import rf_gp
-from literal.worlds import Size, Trace, assert_close, make_dictionary, make_problem, run
+from literal.common import frequencies, normalised
+from literal.worlds import Played, Size, Trace, assert_close, make_dictionary, make_problem, play_experiment, run
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import DotProduct, WhiteKernel
 from sklearn.linear_model import Ridge
 
+from fkl.algorithms.decentralized.odkla import Domkl
+from fkl.algorithms.decentralized.rf_gp import ConsensusRfGp, DRfGp
 from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.algorithms.gaussian_processes import (
     LEVELS,
@@ -26,7 +32,10 @@ from fkl.algorithms.gaussian_processes import (
 )
 from fkl.basics.random_streams import Streams
 from fkl.data.problem import Problem
+from fkl.engines.base import Experiment
 from fkl.kernels import Dictionary
+from fkl.network import Network
+from fkl.network.topology import connected
 from fkl.wire.payloads import PerClient
 
 KEYS: dict[str, Any] = {
@@ -58,37 +67,18 @@ def test_it_is_its_literal(keys: dict[str, Any], size: Size, absent: float) -> N
     problem, own = make_problem(size, seed=3, absent=absent), RfGp(**keys)
     dictionary = make_dictionary(size, largest=3.0 if size.N > 1 else 1.0)
     trace = run(own, problem, dictionary, seed=5, replicates=tuple(range(size.R)))
-    variance = shown(own, problem, dictionary, seed=5, replicates=tuple(range(size.R)))
     bank, here = trace.world.bank, problem.present
     for r in range(size.R):
         literal, more = rf_gp.run(problem.x, problem.y, here, bank.rho[r], bank.scale, **{**KEYS, **keys})
         server = trace.state.server
         np.testing.assert_allclose(server.noise[r], more.noise, rtol=1e-12)
         np.testing.assert_array_equal(server.active[r], more.active)
-        assert trace.loss is not None
-        for name, found in (("y_hat", trace.y_hat), ("loss", trace.loss), ("squared_norm", trace.squared_norm)):
-            assert_close(found[r][here], getattr(literal, name)[here], TOLERANCE, name)
-        assert_close(variance[r][here], more.variance[here], TOLERANCE, "variance")
-        for direction, scalars in (("uplink", literal.uplink), ("downlink", literal.downlink)):
-            np.testing.assert_array_equal(trace.ledger.tallies[direction].by_client[r, :, 1], scalars.sum(axis=0))
+        trace.require_literal(literal, r, TOLERANCE)
+        assert_close(trace.variance[r][here], more.variance[here], TOLERANCE, "variance")
         assert_close(server.theta[r], literal.theta, TOLERANCE, "theta")
         log_w = trace.state.client.log_w[r] if own.personal else server.evidence[r]
         known = server.active[r]  # of those that were dropped the evidence is of no use
         assert_close(log_w[..., known], literal.log_w[..., known], TOLERANCE, "log w")
-
-
-def shown(method: RfGp, *args: Any, **keys: Any) -> Any:
-    """The variances (R, T, K) that a run shows."""
-    seen = []
-
-    class Watched(RfGp):
-        def client(self, *given: Any) -> Any:
-            told = super().client(*given)
-            seen.append(told[2].variance)
-            return told
-
-    run(Watched(**vars(method)), *args, **keys)
-    return np.stack(seen, axis=1)
 
 
 def pooled(trace: Trace, problem: Problem, rounds: int, i: int = 0) -> tuple[Any, Any]:
@@ -115,12 +105,11 @@ def test_its_mean_variance_and_evidence_are_a_gaussian_process_s(noise: float) -
     """Those of scikit-learn, with the kernel z'z and white noise."""
     problem, method = make_problem(SIZE, seed=1), RfGp(noise=noise)
     trace = run(method, problem, make_dictionary(SIZE), replicates=(0,))
-    variance = shown(method, problem, make_dictionary(SIZE), replicates=(0,))
     z, y = pooled(trace, problem, SIZE.T - 1)
     process = GaussianProcessRegressor(DotProduct(0.0, "fixed") + WhiteKernel(noise, "fixed"), alpha=0.0).fit(z, y)
     mean, sd = process.predict(trace.world.bank.features(problem.x[-1])[0, 0], return_std=True)
     assert_close(trace.y_hat[0, -1], mean, 1e-8, "mean")
-    assert_close(variance[0, -1], sd**2, 1e-8, "variance")
+    assert_close(trace.variance[0, -1], sd**2, 1e-8, "variance")
     z, y = pooled(trace, problem, SIZE.T)
     process = GaussianProcessRegressor(DotProduct(0.0, "fixed") + WhiteKernel(noise, "fixed"), alpha=0.0).fit(z, y)
     assert trace.state.server.evidence[0, 0] == pytest.approx(process.log_marginal_likelihood_value_, rel=1e-8)
@@ -244,3 +233,93 @@ def test_engines_count_the_same_eigenvalues_as_0(least: float) -> None:
         bank = Dictionary(N=1, D=1, largest=0.01).bank(2, Streams(0, (0,)), "float64", engine)
         _, theta, _ = bank.posterior(gram[None, None], pull[None, None], np.full((1, 1), 0.1))
         assert_close(theta[0, 0], expected, 1e-10, f"theta with {engine}")
+
+
+# --- on a graph
+
+AGENTS = Size(K=5, T=20)
+OF_AGENTS: dict[str, Any] = {"flush": 1, "noise": None, "forget": 1.0, "personal": False, "lam": 1e-3}
+DICTIONARY = make_dictionary(AGENTS, largest=3.0)  # of wider kernels S is singular but for rounding
+PATH = nx.path_graph(5)
+
+
+def on_a_graph(method: Any, graph: nx.Graph = PATH, size: Size = AGENTS, dictionary: Dictionary = DICTIONARY) -> Played:
+    """Two replicates, or one of one kernel, in float64."""
+    given = make_problem(size, 0), dictionary, Network(), method, 0, size.R, "float64", connected(graph)
+    return play_experiment(Experiment(*given))
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{}, {"noise": 0.03, "personal": True}, {"flush": 4, "forget": 0.8, "noise": 0.01}, {"flush": None, "lam": 0.0}],
+    ids=repr,
+)
+def test_consensus_rf_gp_is_its_literal(keys: dict[str, Any]) -> None:
+    """Predictions, variances, losses and theta."""
+    found = on_a_graph(ConsensusRfGp(**keys))
+    problem, neighbours = found.world.problem, [sorted(PATH[k]) for k in range(5)]
+    for r in (0, 1):
+        z = np.stack([found.world.bank.features(x)[r].swapaxes(0, 1) for x in problem.x])
+        literal, more = rf_gp.consensus(z, problem.y, neighbours, **{**OF_AGENTS, **keys})
+        assert_close(found.stacked("y_hat")[r], literal.y_hat, 1e-9, "y_hat")
+        assert_close(found.stacked("variance")[r], more.variance, 1e-9, "variance")
+        assert_close(found.stacked("loss")[r], literal.loss, 1e-9, "loss")
+        assert_close(found.states[-1].own.theta[r], literal.theta, 1e-9, "theta")
+
+
+@pytest.mark.parametrize("keys", [{"forget": 0.9, "noise": 0.01}, {"personal": True}], ids=repr)
+def test_on_a_complete_graph_every_agent_knows_what_the_server_knows(keys: dict[str, Any]) -> None:
+    found = on_a_graph(ConsensusRfGp(**keys), nx.complete_graph(5))
+    star = run(RfGp(**keys), make_problem(AGENTS, 0), DICTIONARY)
+    assert_close(found.stacked("y_hat"), star.y_hat, 1e-9, "y_hat")
+    own, server = found.states[-1].own, star.state.server
+    for k in range(5):
+        assert_close(own.theta[:, k], server.theta, 1e-9, "theta")
+        assert_close(own.evidence[:, k], server.evidence, 1e-9, "evidence")
+
+
+def test_shares_add_up_to_the_sums_of_all_samples() -> None:
+    """Whatever the graph."""
+    found = on_a_graph(ConsensusRfGp(flush=3))
+    own, problem = found.states[-1].own, found.world.problem
+    totals = (own.totals + own.own_totals).sum(axis=1)
+    np.testing.assert_allclose(totals, [[problem.y.size, (problem.y**2).sum()]] * 2)
+    z = np.stack([found.world.bank.features(x) for x in problem.x])  # (T, R, N, K, P)
+    pull = np.einsum("tk,trnkp->rnp", problem.y, z)
+    assert_close((own.moments + own.own_moments).sum(axis=1)[..., -z.shape[-1] :], pull, 1e-12, "b")
+
+
+def test_one_agent_is_one_client() -> None:
+    size = Size(R=1, K=1, N=1, T=20)
+    for method, client in ((ConsensusRfGp(), RfGp()), (DRfGp(), RfGp(noise=0.01))):
+        found = on_a_graph(method, nx.empty_graph(1), size, make_dictionary(size))
+        star = run(client, make_problem(size, 0), make_dictionary(size), replicates=(0,))
+        assert_close(found.stacked("y_hat"), star.y_hat, 1e-9, "y_hat")
+        assert found.ledger.tallies["link"].by_round.sum() == 0
+
+
+ORACLE = json.loads((Path(__file__).parents[1] / "oracles" / "decentralized_online_gps.json").read_text())
+THEIRS, GRAPH = Size(R=1, K=5, N=3, D=4, T=10), nx.Graph([(0, 1), (1, 2), (2, 3), (3, 4), (1, 3)])
+
+
+def test_d_rf_gp_predicts_what_its_authors_code_predicts() -> None:
+    """Kernels, weights and variances, on a graph with unequal degrees."""
+    found = on_a_graph(DRfGp(noise=0.03, lam=0.0), GRAPH, THEIRS, make_dictionary(THEIRS))
+    world = found.world
+    omega = frequencies(world.bank.rho[0], world.bank.scale)
+    assert_close(np.array([each.T for each in omega]), np.array(ORACLE["omega"]), 1e-12, "omega: run tests/oracles")
+    mean, variance, log_w, y_hat = (
+        np.array(ORACLE["d_rf_gp"][name]) for name in ("mean", "variance", "log_w", "y_hat")
+    )
+    assert_close(found.stacked("y_hat")[0], y_hat, 1e-10, "y_hat")
+    assert_close(found.stacked("loss")[0], (mean - world.problem.y[..., None]) ** 2, 1e-10, "loss")
+    w = np.apply_along_axis(normalised, -1, log_w)
+    of_mixture = (w * (variance + (mean - y_hat[..., None]) ** 2)).sum(axis=-1)
+    assert_close(found.stacked("variance")[0], of_mixture, 1e-10, "variance")
+
+
+def test_domkl_predicts_what_their_domkl_predicts() -> None:
+    """Their rho is twice ours, and their step sizes are the inverse of ours."""
+    method = Domkl(eta=1 / 1.5, rho=0.1, lam=0.0, eta_k=1 / 2.0, weights="added")
+    found = on_a_graph(method, GRAPH, THEIRS, make_dictionary(THEIRS))
+    assert_close(found.stacked("y_hat")[0], np.array(ORACLE["domkl"]["y_hat"]), 1e-10, "y_hat")

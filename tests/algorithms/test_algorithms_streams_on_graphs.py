@@ -1,13 +1,13 @@
 """Agents on a graph that learn from streams: literals, limiting cases, what is conserved, the contract."""
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
 from literal import odkla as literal
-from literal.worlds import Size, assert_close, make_dictionary, make_problem
+from literal.worlds import Played, Size, assert_close, make_dictionary, make_problem, play_experiment
 
 from fkl.algorithms.base import World
 from fkl.algorithms.decentralized.odkla import Domkl, Odkla, QcOdkla
@@ -21,7 +21,6 @@ from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
 from fkl.network.topology import connected
 from fkl.runs.prepare import prepare
-from fkl.wire import Ledger
 from fkl.wire.channel import Inbox
 from fkl.wire.coded_payloads import Quantised
 
@@ -31,35 +30,11 @@ NEIGHBOURS = [sorted(GRAPH[k]) for k in range(len(GRAPH))]
 LAM, ETA, RHO = 0.02, 0.3, 0.1
 
 
-class Played(NamedTuple):
-    """What all rounds showed: y_hat (T, R, K), losses (T, R, K, N) and states."""
-
-    y_hat: Array
-    loss: Array
-    states: list[Any]
-    world: World
-    ledger: Ledger
-
-
-def play(
-    method: Any,
-    problem: Problem | None = None,
-    size: Size = SIZE,
-    graph: nx.Graph = GRAPH,
-    network: Network | None = None,
-) -> Played:
+def play(method: Any, problem: Problem | None = None, size: Size = SIZE, graph: nx.Graph = GRAPH) -> Played:
     """Two replicates in float64."""
     problem = make_problem(size, 0) if problem is None else problem
-    given = Experiment(problem, make_dictionary(size), network or Network(), method, 0, 2, "float64", connected(graph))
-    world, ledger = make_world(given, (0, 1))
-    state, y_hat, loss, states = method.init(world), [], [], []
-    for t in range(problem.rounds):
-        world.channel.open_round(t, problem.present[t])
-        state, outcome = method.step(world, state, t)
-        y_hat.append(np.array(outcome.y_hat))
-        loss.append(np.array(outcome.loss))
-        states.append(state)
-    return Played(np.stack(y_hat), np.stack(loss), states, world, ledger)
+    given = problem, make_dictionary(size), Network(), method, 0, 2, "float64", connected(graph)
+    return play_experiment(Experiment(*given))
 
 
 def features(world: World, r: int) -> Array:
@@ -87,8 +62,8 @@ def test_odkla_and_qc_odkla_are_their_literals(how: str) -> None:
         expected = literal.odkla(
             features(found.world, r)[:, :, 0], found.world.problem.y, NEIGHBOURS, LAM, 1 / ETA, RHO, **options
         )
-        assert_close(found.y_hat[:, r], expected.y_hat, 1e-9, "y_hat")
-        assert_close(found.loss[:, r, :, 0], expected.loss, 1e-9, "loss")
+        assert_close(found.stacked("y_hat")[r], expected.y_hat, 1e-9, "y_hat")
+        assert_close(found.stacked("loss")[r, :, :, 0], expected.loss, 1e-9, "loss")
         own = found.states[-1].own
         assert_close(getattr(own, "method", own).theta[r, :, 0], expected.theta, 1e-9, "theta")
         assert found.ledger.tallies["broadcast"].by_round[:, r, 0].tolist() == expected.sent
@@ -100,8 +75,8 @@ def test_domkl_alone_takes_proximal_steps_and_hedges() -> None:
     size, graph = replace(SIZE, K=1, N=3), nx.empty_graph(1)
     found = play(Domkl(ETA, RHO, LAM, 0.7), size=size, graph=graph)
     expected = literal.domkl(features(found.world, 0), found.world.problem.y, [[]], LAM, 1 / ETA, RHO, 0.7)
-    assert_close(found.y_hat[:, 0], expected.y_hat, 1e-9, "y_hat")
-    hedge = centred(-0.7 * found.loss[:, 0, 0].sum(axis=0))
+    assert_close(found.stacked("y_hat")[0], expected.y_hat, 1e-9, "y_hat")
+    hedge = centred(-0.7 * found.stacked("loss")[0, :, 0].sum(axis=0))
     assert_close(centred(found.states[-1].own.log_w[0, 0]), hedge, 1e-9, "log w")
     assert found.ledger.tallies["link"].by_round.sum() == 0
 
@@ -148,8 +123,8 @@ def test_domkl_is_its_literal() -> None:
     for r in (0, 1):
         z = features(found.world, r)
         expected = literal.domkl(z, found.world.problem.y, NEIGHBOURS, LAM, 1 / ETA, RHO, 0.7)
-        assert_close(found.y_hat[:, r], expected.y_hat, 1e-9, "y_hat")
-        assert_close(found.loss[:, r], expected.loss, 1e-9, "loss")
+        assert_close(found.stacked("y_hat")[r], expected.y_hat, 1e-9, "y_hat")
+        assert_close(found.stacked("loss")[r], expected.loss, 1e-9, "loss")
         own = found.states[-1].own
         assert_close(own.theta[r], expected.theta, 1e-9, "theta")
         assert_close(centred(own.log_w[r]), centred(expected.log_w), 1e-9, "log w")

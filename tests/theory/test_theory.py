@@ -22,20 +22,6 @@ from fkl.theory import pof_mkl
 from fkl.theory.answer import Answer, by_theory
 
 
-class DoubledStep(PofMkl):
-    """The server's step is twice the declared one."""
-
-    def server(self, *given):
-        return PofMkl.server(replace(self, step_factor=2 * self.step_factor), *given)
-
-
-class DoubledEtaK(PofMkl):
-    """The weights learn twice as fast as declared."""
-
-    def client(self, common, *given):
-        return PofMkl.client(replace(self, eta_k=2 * common.rounds**-0.5), common, *given)
-
-
 def opposed(method):
     """The method's class, with a stream that is against it: y = -1 where the first kernel predicts f > 0, else 1."""
 
@@ -46,14 +32,6 @@ def opposed(method):
             return super().step(world, state, t)
 
     return Opposed
-
-
-class WrongMean(RfGp):
-    """The posterior's mean is 1 % too large."""
-
-    def server(self, *given):
-        after = super().server(*given)
-        return replace(after, theta=1.01 * after.theta)
 
 
 def constant(size, y=1.0):
@@ -97,51 +75,10 @@ def test_no_stream_exceeds_what_holds_surely(seed, eta_k, scale, absent) -> None
     assert not answer(RfGp(personal=True, noise=eta_k), problem, make_dictionary(size)).wrong
 
 
-def test_targets_against_the_sign_are_close_to_lemma_3_and_a_doubled_step_exceeds_it() -> None:
-    size = Size(K=1, N=1, D=3, T=2500)
-    told = {
-        method: found(
-            answer(opposed(method)(M=1, lam=0.0), constant(size), make_dictionary(size)), "Lemma 3", "corrected"
-        )
-        for method in (PofMkl, DoubledStep)
-    }
-    assert 1 <= told[PofMkl].factor < 1.03
-    assert not told[PofMkl].exceeded
-    assert told[DoubledStep].exceeded
-    assert told[DoubledStep].left > 1.9 * told[DoubledStep].right
-
-
-@pytest.mark.parametrize("dropped", [False, True])
-def test_a_constant_stream_shows_a_dropped_importance_weight(dropped, monkeypatch) -> None:
-    if dropped:
-
-        def without_weight(*given):
-            chosen, p = choose_bin(*given)
-            return chosen, np.ones_like(p)
-
-        monkeypatch.setattr("fkl.algorithms.federated.pof_mkl.choose_bin", without_weight)
-    size = Size(K=4, N=16, D=3, T=1600)
-    told = answer(PofMkl(M=1, lam=0.0), constant(size), make_dictionary(size), replicates=3)
-    assert found(told, "Lemma 3", "corrected").exceeded == dropped
-    assert not found(told, "Lemma 3", "printed").exceeded
-    assert held(told) == {"exponential weights": True, "unbiased step": not dropped}
-
-
-@pytest.mark.parametrize(
-    ("method", "clients", "broken"),
-    [
-        (PofMkl(M=2, xi=0.5, eta_k=0.5, bins_by="updated"), 4, set()),
-        (DoubledStep(M=1), 4, {"unbiased step"}),
-        (DoubledEtaK(M=1), 4, {"exponential weights"}),
-        (Raker(), 1, set()),
-        (RfGp(personal=True, noise=0.01), 1, set()),
-        (WrongMean(personal=True, noise=0.01), 1, {"evidence"}),
-    ],
-)
-def test_identities_break_for_the_fault_that_each_is_about(method, clients, broken) -> None:
-    size = Size(K=clients, T=300)
-    told = held(answer(method, make_problem(size, 3), make_dictionary(size)))
-    assert {name for name, holds in told.items() if not holds} == broken
+def test_targets_against_the_sign_are_close_to_lemma_3() -> None:
+    size = Size(K=1, N=1, D=3, T=2000)
+    told = answer(opposed(PofMkl)(M=1, lam=0.0), constant(size), make_dictionary(size))
+    assert 1 <= found(told, "Lemma 3", "corrected").factor < 1.03
 
 
 def test_probabilities_of_kernels_are_those_of_the_drawn_bins() -> None:

@@ -18,24 +18,10 @@ from fkl.algorithms.online.omkl_sfg import OmklSfg, OmklSfgR, log_inner_products
 from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
 from fkl.theory import graph_omkl, similarity
-from fkl.theory.base import Verdict, judged
+from fkl.theory.base import judged
 from fkl.theory.graph_omkl import of_bipartite_graph, record_of
 
 SETTLED = {"exploring": 1, "settle": "first", "p_floor": 0.2}
-
-
-class DoubledStep(OmklSfg):
-    """The steps are twice the declared ones."""
-
-    def play(self, *given):
-        return OmklSfg.play(replace(self, eta=2 * self.eta), *given)
-
-
-class WithoutWeight(OmklSfg):
-    """Losses are not divided by their probability."""
-
-    def play(self, *given):
-        return OmklSfg.play(replace(self, q_floor=1.0), *given)
 
 
 def world_of(method, problem, dictionary, replicates=(0,)):
@@ -47,12 +33,6 @@ def world_of(method, problem, dictionary, replicates=(0,)):
 def theorems(method, world):
     """All about the method."""
     return list(graph_omkl.theorems(record_of(method, world)))
-
-
-def verdict(method, problem, dictionary, replicates=1) -> Verdict:
-    """On the corrected Lemma 7."""
-    told = [theorems(method, world_of(method, problem, dictionary, (r,)))[0] for r in range(replicates)]
-    return list(judged(told))[1]
 
 
 @settings(max_examples=20)
@@ -121,9 +101,8 @@ def test_means_over_the_draw_of_a_node_are_those_that_are_played(method) -> None
         np.testing.assert_allclose(falls, (record.nodes.a * record.nodes.loss)[last], rtol=2e-2, atol=1e-6)
 
 
-@pytest.mark.parametrize(("kind", "least", "most"), [(OmklSfg, 1.0, 1.03), (DoubledStep, 0.0, 0.55)])
-def test_targets_against_the_sign_are_close_to_lemma_7_and_a_doubled_step_exceeds_it(kind, least, most) -> None:
-    class Opposed(kind):
+def test_targets_against_the_sign_are_close_to_lemma_7() -> None:
+    class Opposed(OmklSfg):
         def step(self, world, state, t):
             f = world.bank.predict(world.problem.x[t], state.theta)[0, 0, 0]
             world.problem.y[t] = -1.0 if f > 0 else 1.0
@@ -134,16 +113,7 @@ def test_targets_against_the_sign_are_close_to_lemma_7_and_a_doubled_step_exceed
     problem = replace(problem, x=np.broadcast_to(problem.x[:1], problem.x.shape))
     method = Opposed(M=1, lam=0.0, eta=size.T**-0.5, rate="constant", settle="never")
     theorem, *_ = theorems(method, world_of(method, problem, make_dictionary(size)))
-    assert least <= theorem.forms[1].right[-1, 0] / theorem.left[-1, 0] <= most
-
-
-@pytest.mark.parametrize(("kind", "exceeded"), [(OmklSfg, False), (WithoutWeight, True)])
-def test_a_constant_stream_shows_a_dropped_probability(kind, exceeded) -> None:
-    size = Size(K=1, N=16, D=3, T=1600)
-    problem = make_problem(size, 0)
-    problem = replace(problem, x=np.broadcast_to(problem.x[:1], problem.x.shape), y=np.ones_like(problem.y))
-    method = kind(M=1, lam=0.0, eta=0.02, rate="constant", settle="never")
-    assert verdict(method, problem, make_dictionary(size), replicates=3).exceeded == exceeded
+    assert 1 <= theorem.forms[1].right[-1, 0] / theorem.left[-1, 0] <= 1.03
 
 
 def drawn_graphs(w, eta_e, M, J=2) -> Any:
