@@ -16,10 +16,9 @@ FOLDER = Path(__file__).parents[1] / "benchmarks"
 spec = spec_from_file_location("benchmarks", FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)])
 sys.modules["benchmarks"] = module_from_spec(spec)
 spec.loader.exec_module(sys.modules["benchmarks"])
-from benchmarks import against, bench, frameworks, pof_mkl, series  # noqa: E402
+from benchmarks import against, bench, pof_mkl, series  # noqa: E402
 from benchmarks.__main__ import command  # noqa: E402
 from benchmarks.case import Case  # noqa: E402
-from benchmarks.frameworks import PEERS  # noqa: E402
 
 
 def refused(*words: str) -> str:
@@ -52,23 +51,6 @@ def test_pof_mkl_is_run_beside_its_floor(monkeypatch: pytest.MonkeyPatch) -> Non
     [case] = pof_mkl.cases()
     assert case.shape == "K=4 T=6 N=2 D=3 R=2 d=14"
     assert all(ours > 0 and floor > 0 for ours, floor in case.turns())
-
-
-def test_other_frameworks_play_the_same_round(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """Those that need nothing else come to fkl's weights; what cannot be installed is told in a line."""
-    for name, value in (("CLIENTS", (3,)), ("ROUNDS", 5), ("PLAYS", 1)):
-        monkeypatch.setattr(frameworks, name, value)
-    absent = {"absent": frameworks.Peer("in_absent", str(tmp_path / "absent"))}
-    monkeypatch.setattr(
-        frameworks, "PEERS", absent | {name: PEERS[name] for name in ("batched numpy", "loop over clients")}
-    )
-    ours, *others = frameworks.compared(tmp_path)
-    assert ours[:2] == ("fkl", "3")
-    assert [row[:2] for row in others] == [("batched numpy", "3"), ("loop over clients", "3")]
-    assert all(float(row[-1]) < 1e-6 for row in others)
-    assert "absent is left out, as it cannot be installed: " in capsys.readouterr().err
 
 
 FAKE = """
@@ -105,12 +87,6 @@ def test_a_tree_is_compared_with_a_commit(two_commits: Path, capsys: pytest.Capt
     told = capsys.readouterr().err
     assert "mine, 9 of 9: 3 s, old 2 s" in told
     assert "other, small: left out, as HEAD does not have it" in told
-
-
-def test_a_commit_that_there_is_not_is_refused(two_commits: Path) -> None:
-    for wrong in ("nowhere", "--output=x"):
-        with pytest.raises(FklError, match=f"--against {wrong}: git finds no such commit"):
-            against.compared(["mine"], wrong)
 
 
 def test_a_change_counts_beyond_noise() -> None:

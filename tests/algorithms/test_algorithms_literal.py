@@ -12,7 +12,6 @@ from literal import em_kofl, fed_poe, ofmkl_avg, perfedavg, pof_mkl, vm_kofl
 from literal.common import Array, Run
 from literal.pof_mkl import bins_and_pmf
 from literal.worlds import Size, Trace, assert_close, draws, make_dictionary, make_problem, run
-from scipy.stats import chi2
 
 from fkl.algorithms.base import Algorithm
 from fkl.algorithms.federated.descent import EmKofl, OfmklAvg, Ofskl, VmKofl
@@ -202,19 +201,3 @@ def test_bins_partition_the_kernels(selection: tuple[Array, int, float]) -> None
         assert chosen[r, :-1].sum(axis=1).tolist() == [M] * (len(bins) - 1)
         assert 1 <= chosen[r, -1].sum() <= M
         assert p[r].sum() == pytest.approx(1, rel=1e-12)
-
-
-@pytest.mark.parametrize(("N", "M", "xi"), [(7, 3, 1.0), (7, 3, 0.5), (6, 1, 0.2), (12, 5, 0.01), (9, 2, 1.0)])
-def test_draws_follow_q(N: int, M: int, xi: float) -> None:
-    """Frequencies of 20000 draws pass a chi-square test against eq. (8); E[1(i chosen) / p_i] = 1 for all i."""
-    random, count = np.random.default_rng(N), 20000
-    log_w = random.normal(0, 1, N)
-    bins, q = bins_and_pmf(log_w, M, xi)
-    chosen, p = choose_bin(np.broadcast_to(log_w, (1, count, N)), M, xi, random.random((1, count)))
-    observed = np.array([chosen[0, :, members[0]].sum() for members in bins])
-    assert observed.sum() == count
-    statistic = ((observed - count * np.array(q)) ** 2 / (count * np.array(q))).sum()
-    assert statistic < chi2.ppf(0.999, len(bins) - 1)
-    weight = chosen[0] / p[0]
-    allowance = 5 * weight.std(axis=0) / np.sqrt(count)
-    assert (np.abs(weight.mean(axis=0) - 1) <= allowance).all()

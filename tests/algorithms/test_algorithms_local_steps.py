@@ -63,16 +63,6 @@ def test_the_sum_of_local_gradients_is_that_of_a_loop(
     np.testing.assert_allclose(told.mean(np.full(3, 1 / 3)), expected.mean(axis=1), rtol=0, atol=1e-12 * scale)
 
 
-def test_one_step_is_the_gradient_to_the_bit() -> None:
-    """The recursion itself, which runs with one step do not ask."""
-    common, random = common_of(SIZE, "pairs"), np.random.default_rng(1)
-    samples = Samples(random.uniform(-1, 1, (3, 3)), random.uniform(0, 1, 3), np.ones(3, np.bool_))
-    residual = random.standard_normal((1, 3, 4))
-    coefficients, decay = OfmklAvg(eta=0.3, lam=0.1)._sum_local_steps(common, samples, residual)
-    assert (coefficients == 2 * residual).all()
-    assert decay == 1.0
-
-
 def repeated(problem: Problem, times: int) -> Problem:
     """Every sample so many times, one after another."""
     x, y, present = (np.repeat(part, times, axis=0) for part in (problem.x, problem.y, problem.present))

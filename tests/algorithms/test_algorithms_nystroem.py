@@ -13,8 +13,6 @@ from fkl.basics.errors import FklError
 from fkl.conformance import scenario
 from fkl.contract.world import World
 from fkl.engines.base import make_world
-from fkl.kernels import Dictionary
-from fkl.kernels.dictionary import CentreBank
 from fkl.runs import api
 from fkl.runs.prepare import prepare
 
@@ -84,45 +82,12 @@ def test_with_all_samples_for_centres_it_is_kernel_ridge() -> None:
     assert_close(f, np.broadcast_to(exact, f.shape), 1e-7, "f")
 
 
-def test_features_of_centres_make_the_projected_kernel() -> None:
-    """phi(x)'phi(x') = k(x, c) K_cc^-1 k(c, x'), exactly the kernel where x is a centre."""
-    dictionary = Dictionary(N=1, smallest=WIDTH, largest=WIDTH, bandwidth_convention="deviation")
-    random = np.random.default_rng(3)
-    centres, x = random.standard_normal((2, 5, 3)), random.standard_normal((7, 3))
-    bank = CentreBank(dictionary, centres)
-    for r, own in enumerate(centres):
-        phi, of_centres = bank.features(x)[r, 0], bank.features(own)[r, 0]
-        np.testing.assert_allclose(of_centres @ phi.T, dictionary.gram(0, own, x), atol=1e-8)
-        np.testing.assert_allclose(of_centres, bank.of_centres()[r], atol=1e-8)
-    theta = random.standard_normal((2, 4, 5))
-    alpha = bank.coefficients(theta)
-    for r, own in enumerate(centres):
-        np.testing.assert_allclose(
-            alpha[r] @ dictionary.gram(0, own, x), theta[r] @ bank.features(x)[r, 0].T, atol=1e-8
-        )
-
-
 def test_centres_are_drawn_without_replacement_and_uniformly() -> None:
     u = np.random.default_rng(0).random((20000, 3))
     drawn = np.array([_without_replacement(one, 5) for one in u])
     assert all(len(set(one)) == 3 for one in drawn[:1000])
     np.testing.assert_allclose(np.bincount(drawn.ravel(), minlength=5) / len(u), 0.6, atol=0.02)
     assert sorted(_without_replacement(u[0], 2)) == [0, 1], "all there are"
-
-
-def test_traffic_is_that_of_vectors_as_long_as_there_are_centres() -> None:
-    """FALKON: d m scalars of centres up, K times as many down; then m up, and m and a step down, a client and round."""
-    experiment = prepare(scenario("algo=falkon", *WORDS, "algo.iterations=5", "replicates=1"))
-    world, ledger = make_world(experiment, (0,))
-    state = experiment.algorithm.init(world)
-    for t in range(5):
-        world.channel.open_round(t, world.problem.present[t])
-        state, _ = experiment.algorithm.step(world, state, t)
-    K, d, own = world.problem.clients, world.problem.dimension, 3
-    m = K * own
-    up, down = (ledger.tallies[direction].by_client[0, :, 1] for direction in ("uplink", "downlink"))
-    assert (up == own * d + m + 4 * m).all()
-    assert (down == m * d + 4 * (m + 1)).all()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from fkl.algorithms.online.omkl_gf import OmklGf
 from fkl.algorithms.online.omkl_sfg import OmklSfg, OmklSfgR
 from fkl.basics.errors import BadValue, FklError
 from fkl.kernels import Dictionary
-from fkl.runs import api
 
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
 SIZE = Size(R=3, K=1, N=7, D=6, T=30)
@@ -200,26 +199,6 @@ def test_ada_raker_is_its_literal(method: AdaRaker, options: dict[str, Any], pre
         assert_close(trace.state.log_h[r], literal.log_u, tolerance, "log_h")
 
 
-def test_ada_raker_s_block_size_changes_nothing_beyond_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of 1, of 7 rounds and of more rounds than there are."""
-    method = ADAPTIVE[0]
-    problem, dictionary = make_problem(LONG, seed=3), make_dictionary(LONG)
-    whole = run(method, problem, dictionary)
-    for block in (1, 7, 1000):
-        monkeypatch.setattr(AdaRaker, "block", block)
-        assert_close(run(method, problem, dictionary).y_hat, whole.y_hat, 1e-12, f"blocks of {block}")
-
-
-def test_on_a_drifting_stream_ada_raker_regrets_less_than_raker() -> None:
-    """Against what is expected of each target, where the concept changes suddenly, each with the same eta."""
-    words = ("dataset=drift", "dataset.clients=1", "dataset.rounds=900", "dataset.every=150", "kernels.N=3")
-    words = (*words, "kernels.laplacians=0", "kernels.D=20", "replicates=2", "algo.eta=0.5")
-    regret, of_raker = (
-        api.run(f"algo={algo}", *words, quiet=True).summary["regret_dynamic"] for algo in ("ada_raker", "raker")
-    )
-    assert (regret < 0.8 * of_raker).all()
-
-
 # --- learners at a server that all samples are sent to
 
 CLIENTS = Size(N=5, D=6, K=4, T=40)
@@ -248,12 +227,3 @@ def test_a_pooled_learner_is_the_learner_on_one_stream_client_after_client(poole
     np.testing.assert_allclose(
         at_the_server.squared_norm.reshape(CLIENTS.R, size, 1), by_itself.squared_norm, rtol=1e-9, atol=1e-12
     )
-
-
-@pytest.mark.parametrize("pooled", [pooled for pooled, _ in LEARNERS], ids=lambda algorithm: algorithm.label)
-def test_a_pooled_learner_s_traffic_is_the_samples(pooled: Algorithm) -> None:
-    """The d features and the target up, a prediction down."""
-    ledger = run(pooled, make_problem(CLIENTS, seed=2), make_dictionary(CLIENTS)).ledger
-    assert (ledger.tallies["uplink"].by_client[..., 1] == CLIENTS.T * (CLIENTS.d + 1)).all()
-    assert (ledger.tallies["downlink"].by_client[..., 1] == CLIENTS.T).all()
-    assert set(ledger.kinds) == {("uplink", "features"), ("uplink", "target"), ("downlink", "prediction")}

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from fkl.algorithms.parsimonious import solver
 from fkl.algorithms.parsimonious.dual import Dual, representation, solve
-from fkl.algorithms.parsimonious.solver import Quadrature, bidual, smallest_box
+from fkl.algorithms.parsimonious.solver import Quadrature, smallest_box
 from fkl.basics.errors import FklError
 from fkl.data.ellipses import BOX, RADII, A, labels
 
@@ -133,20 +133,6 @@ def test_the_optimum_is_the_bidual_s(gamma):
     assert solution.cost[0] == pytest.approx(primal.fun, rel=1e-6)
 
 
-def test_both_ends_of_the_gap_hold():
-    """No lambda has a higher g, and no feasible alpha a lower cost, than the gap says."""
-    gamma, (x, y) = 25.0, clean(60)
-    solution = solved(x, y, gamma, tolerance=1e-6)
-    problem, cost = solution.problem, solution.cost[0]
-    assert solution.gap[0] == pytest.approx(1 - solution.value[0] / cost, abs=1e-12)
-    assert 0 <= solution.gap[0] <= 1e-6
-    for scale in (0.9, 0.99, 1.01, 1.1):
-        assert problem.value(scale * solution.lam)[0] <= cost
-    # Values of alpha that meet the constraints cost no less, in (PC) as in its bidual.
-    feasible = solution.alpha[0] * 0.5 / (y * solution.model().predict(x)).min()
-    assert solution.value[0] <= GRID.weights @ bidual(feasible, gamma) <= problem.cost(feasible[None])[0]
-
-
 def test_some_samples_first_come_to_the_optimum_of_all(monkeypatch):
     x, y = clean(150)
     few = solved(x, y, 25.0, tolerance=1e-6)
@@ -212,21 +198,6 @@ def test_a_padded_batch_is_its_problems_one_by_one():
         assert np.allclose(batch.model(one).predict(x), single.model().predict(x), atol=1e-6)
         for name in ("finished", "value", "violation", "slackness"):
             assert np.allclose(getattr(batch, name)[one], getattr(single, name)[0], rtol=1e-6, atol=1e-6)
-
-
-def test_parts_of_the_samples_one_after_the_other_are_all_of_them(monkeypatch):
-    x, y = clean(40)
-    monkeypatch.setattr(solver, "GRID_DIMENSIONS", 1)
-    drawn = Quadrature.over_box(BOX, 100, WIDTHS, np.random.default_rng(0))
-    for nodes in (GRID, drawn):
-        at_once = solved(x, y, 2.0, steps=50, grid=nodes)
-        with monkeypatch.context() as small:
-            small.setattr(solver, "FACTORS", 7 * 2 * len(nodes.rest))
-            parts = solved(x, y, 2.0, steps=50, grid=nodes)
-            assert parts.problem.samples[0]._kept is None
-            assert np.allclose(parts.lam, at_once.lam, rtol=1e-9)
-            assert np.allclose(parts.alpha, at_once.alpha, rtol=1e-9)
-            assert np.allclose(parts.value, at_once.value, rtol=1e-9)
 
 
 def test_representation_counts_nodes_regions_and_peaks():

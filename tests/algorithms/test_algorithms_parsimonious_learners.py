@@ -156,6 +156,7 @@ def test_more_classes_are_learned_one_against_the_rest(count: int) -> None:
         assert correct(fitted, problem) > 0.9
         if isinstance(method, Federated):
             sent = fitted.of_clients["sent_samples"]
+            assert (sent >= 3 * count).all(), "each class has critical samples of its own"
             lambdas = 1 if count == 2 else count
             corners = 2 * 2  # of the box of centres, which is not given
             assert (ledger.tallies["uplink"].by_client[..., 1] == sent * (3 + lambdas) + corners).all()

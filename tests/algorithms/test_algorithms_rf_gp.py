@@ -1,7 +1,6 @@
 """RF-GP of a star and of graphs: transcriptions, authors' code, and limits that are known otherwise."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from literal import rf_gp
 from literal.common import frequencies, normalised
 from literal.worlds import Played, Size, Trace, assert_close, make_dictionary, make_problem, play_experiment, run
-from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import DotProduct, WhiteKernel
@@ -142,17 +140,6 @@ def test_sums_that_noise_has_changed_are_not_believed_beyond_it() -> None:
     assert most_evident(gram - 10 * np.eye(4), pull, np.array([[3.0, 1.0]]))[0, 0] >= 20.0  # of few samples, too
 
 
-def density(noise: float, problem: Problem, size: Size, t: int) -> Any:
-    """Log density (R,) of y_t as the mixture has it before round t, from the run up to there."""
-    part = replace(problem, x=problem.x[: t + 1], y=problem.y[: t + 1], present=problem.present[: t + 1])
-    before = run(RfGp(noise=noise, personal=True), part, make_dictionary(size)).state.client.log_w[:, 0]
-    if t == 0:
-        return logsumexp(before, axis=-1) - np.log(size.N)
-    part = replace(problem, x=problem.x[:t], y=problem.y[:t], present=problem.present[:t])
-    earlier = run(RfGp(noise=noise, personal=True), part, make_dictionary(size)).state.client.log_w[:, 0]
-    return logsumexp(before, axis=-1) - logsumexp(earlier, axis=-1)
-
-
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 9), st.integers(1, 12))
 def test_a_summary_is_as_near_as_its_rank_allows(seed: int, rank: int) -> None:
@@ -276,17 +263,6 @@ def test_on_a_complete_graph_every_agent_knows_what_the_server_knows(keys: dict[
     for k in range(5):
         assert_close(own.theta[:, k], server.theta, 1e-9, "theta")
         assert_close(own.evidence[:, k], server.evidence, 1e-9, "evidence")
-
-
-def test_shares_add_up_to_the_sums_of_all_samples() -> None:
-    """Whatever the graph."""
-    found = on_a_graph(ConsensusRfGp(flush=3))
-    own, problem = found.states[-1].own, found.world.problem
-    totals = (own.totals + own.own_totals).sum(axis=1)
-    np.testing.assert_allclose(totals, [[problem.y.size, (problem.y**2).sum()]] * 2)
-    z = np.stack([found.world.bank.features(x) for x in problem.x])  # (T, R, N, K, P)
-    pull = np.einsum("tk,trnkp->rnp", problem.y, z)
-    assert_close((own.moments + own.own_moments).sum(axis=1)[..., -z.shape[-1] :], pull, 1e-12, "b")
 
 
 def test_one_agent_is_one_client() -> None:

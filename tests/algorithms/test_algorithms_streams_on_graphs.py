@@ -21,7 +21,6 @@ from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
 from fkl.network.topology import connected
 from fkl.runs.prepare import prepare
-from fkl.wire.channel import Inbox
 from fkl.wire.coded_payloads import Quantised
 
 SIZE = Size(K=5, N=1, T=40)
@@ -130,20 +129,6 @@ def test_domkl_is_its_literal() -> None:
         assert_close(centred(own.log_w[r]), centred(expected.log_w), 1e-9, "log w")
     scalars = SIZE.K * (3 * 2 * size.D + 3)
     assert (found.ledger.tallies["broadcast"].by_round[..., 1] == scalars).all()
-
-
-def test_a_graph_sums_and_mixes_several_kernels_as_one_after_another() -> None:
-    """Arrays (R, K, N, P) in the inbox, held once an agent or once a link."""
-    topology = connected(GRAPH)
-    own = np.random.default_rng(0).standard_normal((2, SIZE.K, 3, 4))
-    for graph in (topology, topology.neighbours):
-        held = own if graph is topology else own[:, topology.links[:, 1]]
-        together = Inbox(graph, {"theta": held})
-        for i in range(3):
-            one = Inbox(graph, {"theta": np.ascontiguousarray(held[:, :, i])})
-            assert_close(together.sum("theta")[:, :, i], one.sum("theta"), 1e-12, "sum")
-            mixed = one.mix("theta", np.ascontiguousarray(own[:, :, i]))
-            assert_close(together.mix("theta", own)[:, :, i], mixed, 1e-12, "mix")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Methods over parties: literal transcriptions, pooled equals, what is sent, ciphers, refusals."""
 
 import sys
-import tracemalloc
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -12,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal.common import Array
-from literal.parties import FOUR, POOLED, THREE, Counts, D, Split, partitions, real_targets, samples
+from literal.parties import FOUR, POOLED, THREE, Counts, Split, partitions, real_targets, samples
 from literal.toy_cipher import Toy
 from literal.vertical_boosting import Node, boosted
 from literal.vertical_fd_svrg import fd_svrg
-from numpy.typing import NDArray
 from scipy.stats import kstest
 from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
@@ -74,15 +72,6 @@ def test_fd_svrg_is_its_messages(partition: Split, loss: str, batch: int, inner:
     assert counts.bytes == Counter({link: 8 * scalars for link, scalars in post.scalars.items()})
     # 2 (q - 1) (N + M u) scalars an outer iteration
     assert counts.items.total() == 2 * 2 * (len(groups) - 1) * (20 + steps * batch)
-
-
-def test_fd_svrg_on_real_targets_finds_the_closed_form() -> None:
-    """(2 / N X'X + lam I) w = 2 / N X'y, with the feature that is always 1 and is regularised, too."""
-    y = REAL / 1000
-    model = FdSvrg("square", lam=0.1, eta=0.02, passes=150).fit(X, y, *THREE, np.random.default_rng(0))
-    x = np.column_stack([X, np.ones(len(X))])
-    w = np.linalg.solve(2 / len(y) * x.T @ x + 0.1 * np.eye(D + 1), 2 / len(y) * x.T @ y)
-    np.testing.assert_allclose([*model.w, model.bias], w, atol=1e-9)
 
 
 # LIBSVM and PP-SVMV
@@ -143,15 +132,6 @@ def test_machines_without_a_support_vector_are_a_constant(algorithm: Libsvm | Pp
         model = algorithm.fit(X, y, *THREE, np.random.default_rng(0))
         np.testing.assert_allclose(model.decision(X), (y.max() + y.min()) / 2, rtol=1e-12)
         np.testing.assert_allclose(model.function.predict(X)[0], model.decision(X))
-
-
-def test_pp_svmv_refuses_a_matrix_before_it_makes_one() -> None:
-    x, y = np.zeros((30000, D)), np.tile([-1.0, 1.0], 15000)
-    tracemalloc.start()
-    with pytest.raises(FklError, match=r"^algo\.memory_gib=4: .* 30000 x 30000 samples takes 6\.7 GiB; .*$"):
-        PpSvmv().fit(x, y, *THREE, np.random.default_rng(0))
-    assert tracemalloc.get_traced_memory()[1] < 10e6
-    tracemalloc.stop()
 
 
 # Nystroem and random features
@@ -338,48 +318,6 @@ def test_secureboost_loses_nothing(partition: Split, y: Array) -> None:
     for tree in forest.trees:
         for feature, owner in zip(tree.feature, tree.owner, strict=True):
             assert owner == LEAF if feature == LEAF else feature in groups[owner]
-
-
-@settings(max_examples=20)
-@given(partitions(), st.sampled_from([Y, REAL]))
-def test_secureboost_counts_what_its_trees_took(partition: Split, y: Array) -> None:
-    groups, (active, *_) = partition
-    counts, passive = Counts(), [party for party in range(len(groups)) if party != active]
-    forest = SMALL.fit(X, y, *partition, count=counts)
-    bins = [min(SMALL.bins, len(np.unique(X[:, k]))) for k in range(D)]
-    items, size, decryptions = Counter(), Counter(), 0
-
-    def send(kind: str, sender: int, receiver: int, count: int, width: float) -> None:
-        items[kind, sender, receiver] += count
-        size[kind, sender, receiver] += int(np.ceil(count * width))
-
-    def follow(tree: Tree, node: int, rows: NDArray[np.int64], depth: int) -> None:
-        nonlocal decryptions
-        if depth == SMALL.depth:
-            return
-        for party in passive:
-            histogram = 2 * sum(bins[k] for k in groups[party])
-            send("sums", party, active, histogram, 8)
-            decryptions += histogram
-        if tree.feature[node] == LEAF:
-            return
-        owner = int(tree.owner[node])
-        if owner != active:
-            send("split", active, owner, 2, 8)
-            send("left", owner, active, len(rows), 1 / 8)
-        for party in passive if depth + 1 < SMALL.depth else ():
-            if party != owner:
-                send("left", active, party, len(rows), 1 / 8)
-        left = X[rows, tree.feature[node]] <= tree.threshold[node]
-        follow(tree, int(tree.left[node]), rows[left], depth + 1)
-        follow(tree, int(tree.right[node]), rows[~left], depth + 1)
-
-    for tree in forest.trees:
-        for party in passive:
-            send("statistics", active, party, 2 * len(X), 8)
-        follow(tree, 0, np.arange(len(X)), 0)
-    assert (counts.items, counts.bytes) == (items, size)
-    assert forest.operations.decryptions == decryptions
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from fkl.algorithms.vertical.fdskl import MASK, MASKED, MASKS, Counts, Fdskl, Wo
 from fkl.algorithms.vertical.sums import (
     Tree,
     all_masks_tree,
-    binary_tree,
     mask_trees,
     seconds_of_sum,
 )
@@ -231,33 +230,6 @@ def test_independent_rows_are_all_subsets_equally_often() -> None:
     assert (np.sort(again, axis=1) == batches[:9]).all(), "the first iterations of a longer run"
 
 
-@pytest.mark.parametrize("rows", dsg.ROWS)
-def test_the_mean_of_f_is_that_of_the_closed_form(rows: str) -> None:
-    """With the square loss, and training rows too far apart to share a kernel.
-
-    Independent draws: E f_t+1(x_i) = (1 - gamma lam) E f_t(x_i) - (2 gamma / n) (E f_t(x_i) - y). A shuffled epoch has
-    each row once, at any place.
-    """
-    y, n, gamma, lam = 0.7, 3, 0.6, 0.1
-    x = np.arange(4.0)[:, None] * [40.0, 0.0]
-    table = Table.of_one_site(x + 1e-3 * np.random.default_rng(0).random(x.shape), y + 1e-9 * x[:, 0], ("a", "b"))
-    problem = FeatureGroups(2).split(table, np.random.default_rng(1))
-    method = Dsg(iterations=n, gamma=gamma, lam=lam, features=64, loss="square", rows=rows, marks=1)
-    values = []
-    for seed in range(400):
-        common = Common(kernel(), 2, 1, Streams(seed, (1,)), "float64")
-        learner = method.learner(common, problem)
-        method.advance(common, problem, learner, n)
-        w, b = method._drawn_features(common, learner, 0, n)
-        values.append(cosine_features(problem.x[learner.split.training], w, b) @ learner.alpha.ravel())
-    stays = 1 - gamma * (lam + 2 / n)
-    independent = y * (2 / n) / (lam + 2 / n) * (1 - stays**n)
-    shuffled = 2 * gamma * y * np.mean([(1 - gamma * lam) ** later for later in range(n)])
-    expected = {"iid": independent, "shuffled": shuffled}[rows]
-    error = np.std(np.mean(values, axis=1)) / np.sqrt(len(values))
-    assert abs(np.mean(values) - expected) < 4 * error < 0.2 * abs(independent - shuffled)
-
-
 @pytest.mark.parametrize("name", sorted(POINTWISE_LOSSES))
 def test_derivatives_are_those_of_the_losses(name: str) -> None:
     loss, step = POINTWISE_LOSSES[name], 1e-6
@@ -325,14 +297,6 @@ def test_mask_trees_are_totally_different_and_disclose_nothing(workers: int) -> 
         assert workers_that_unmask(first, third) == [root], "what remains for it is the others' sum with b that stays"
 
 
-def test_the_checks_catch_trees_that_disclose() -> None:
-    """Figure 2, workers from 0: Definition 2 holds of these trees, and yet worker 0 learns worker 1's partial sum."""
-    figure, other = binary_tree([0, 1, 2, 3]), binary_tree([0, 2, 1])
-    assert not subtrees(figure) & subtrees(other)
-    assert workers_that_unmask(figure, other) == [0]
-    assert subtrees(figure) & subtrees(binary_tree([2, 3, 0])), "the same pair under another root"
-
-
 def test_time_of_a_sum_is_that_of_its_critical_path() -> None:
     """Figure 4, by hand for five workers."""
     cost = CostModel(latency_s=0.5, bandwidth_bytes_per_s=100.0)
@@ -392,21 +356,6 @@ def test_nobody_receives_features_or_partial_sums(masks: str, q: int) -> None:
     assert breaches(replace(AUDITED, masks=masks), make_problem(q)) == set()
 
 
-def test_the_audit_finds_what_it_looks_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The trees of Figure 2, that are different and still disclose; no masks; raw features."""
-    problem = make_problem(4, active=1)
-    with monkeypatch.context() as patch:
-        figure = [0, 1, 2, 3], [0, 2, 1, 3]
-        patch.setattr(
-            Worker, "trees", lambda _, root, apart: [binary_tree([w for w in row if w != apart]) for row in figure]
-        )
-        assert breaches(AUDITED, problem) == {"partial sum"}
-    monkeypatch.setattr(Worker, "mask", lambda self, s, shape: np.zeros(shape))
-    assert breaches(AUDITED, problem) == {"partial sum"}
-    monkeypatch.setattr(Worker, "partial", lambda self, s, rows: self.own.x[rows][:, :1] + np.zeros(2))
-    assert f"raw feature: {MASKED}" in breaches(AUDITED, problem)
-
-
 def test_only_fresh_masks_leave_differences_of_rows_uniform() -> None:
     """Of what workers hear that do not ask; other masks are one number for all rows, and drop out."""
     problem, uniform = make_problem(4, active=1), {}
@@ -450,17 +399,6 @@ def test_no_public_stream_gives_the_phases(masks: str, monkeypatch: pytest.Monke
 
 
 # --- features of parties, and what is refused
-
-
-def test_groups_partition_the_features() -> None:
-    for how in ("contiguous", "random"):
-        vertical = make_problem(4, how, features=11)
-        assert sorted(np.concatenate(vertical.groups).tolist()) == list(range(11))
-        assert sorted(map(len, vertical.groups)) == [2, 3, 3, 3]
-        assert vertical.active == (0, 1) and vertical.parties == 4
-        assert sorted(np.unique(vertical.y)) == [-1, 1]
-    given_ = FeatureGroups(2, "given", [[4, 0, 6], [1, 2, 3, 5]]).split(make_table(), np.random.default_rng(0))
-    assert given_.groups[0].tolist() == [4, 0, 6]
 
 
 def test_rows_split_three_to_one_and_folds_leave_the_test_rows_aside() -> None:

@@ -1,6 +1,5 @@
 """Methods over parties as actors on a wire: the pooled path is the protocol's, and whoever cheats is found."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,12 +11,11 @@ from literal.common import Array
 from literal.parties import D, Split, partitions, real_targets, samples
 from literal.toy_cipher import Toy
 
-from fkl.algorithms.vertical import ridge as ridges
 from fkl.algorithms.vertical.ciphers import Cipher, Paillier, Plain
-from fkl.algorithms.vertical.fd_svrg import FdSvrg, Linear, Products, Slopes
+from fkl.algorithms.vertical.fd_svrg import FdSvrg, Linear, Slopes
 from fkl.algorithms.vertical.fdskl import Fdskl
-from fkl.algorithms.vertical.kernel_machines import Libsvm, Nystroem, PpSvmv
-from fkl.algorithms.vertical.parties import Actor, Count, Held, Learning, Own, VerticalMethod, Wire
+from fkl.algorithms.vertical.kernel_machines import Nystroem, PpSvmv
+from fkl.algorithms.vertical.parties import Actor, Count, Held, Learning, Own, Wire
 from fkl.algorithms.vertical.ridge import FeatureRidge
 from fkl.algorithms.vertical.secureboost import SecureBoost
 from fkl.basics.errors import BrokenPromiseError
@@ -175,33 +173,12 @@ class WaitsForEver(Honest):
         yield (own.number + 1) % own.parties
 
 
-@dataclass(frozen=True)
-class BooksThoughPooled(Libsvm):
-    """Says that it is on pooled data, and counts letters."""
-
-    def advance(self, held: Held, learned: None, count: Count) -> Any:
-        """One letter."""
-        Products.book(count, 0, 1, 5)
-        return super().advance(held, learned, count)
-
-
-@dataclass(frozen=True)
-class HasNoProtocol(Honest):
-    """Says nothing of parties."""
-
-    def party(self, own: Own, wire: Wire) -> Actor:
-        """As a method that has only a pooled path."""
-        return VerticalMethod.party(self, own, wire)
-
-
 CHEATS = {
     CountsTooLittle: r"slopes of party 0: messages, scalars and bytes \[.*\] are booked and \[.*\] sent",
     SendsMore: "a party, alone with messages, cannot work: AssertionError: Products was due, not Numbers",
     KnowsLabels: "a party, alone with messages, cannot work: .*, line .*: AssertionError: party 1 has no labels",
     LearnsMorePooled: "f is another where parties are alone: the simulation is not the protocol",
     WaitsForEver: r"parties wait for one another for ever: \{0: 1, 1: 0\}",
-    BooksThoughPooled: "LIBSVM is on pooled data, and yet books products",
-    HasNoProtocol: "NotImplementedError",
 }
 
 
@@ -235,10 +212,3 @@ class DrawsOthersPhases(Fdskl):
 def test_a_worker_has_no_phases_but_its_own() -> None:
     with pytest.raises(BrokenPromiseError, match=r"a party, alone .*: it draws what [01] draws of PHASES"):
         apart(DrawsOthersPhases(iterations=3))
-
-
-@pytest.fixture(autouse=True)
-def _blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Of few rows, so that there are several."""
-    monkeypatch.setattr(ridges, "BLOCK", 16)
-    yield

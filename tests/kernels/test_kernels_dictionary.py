@@ -50,18 +50,6 @@ def test_gram_is_the_kernels_formula(options: dict[str, Any], formula: Any) -> N
         np.testing.assert_allclose(dictionary.gram(i, a, b), expected, rtol=1e-12)
 
 
-def test_the_dictionary_of_graph_aided_omkl() -> None:
-    """51 rbf 10^((2i - 52) / 25), then 25 Laplacian 10^((i - 13) / 6)."""
-    dictionary = Dictionary(N=76, laplacians=25, bandwidth_convention="variance")
-    rbf = [10 ** ((2 * i - 52) / 25) for i in range(1, 52)]
-    laplacian = [10 ** ((i - 13) / 6) for i in range(1, 26)]
-    np.testing.assert_allclose(dictionary.bandwidths, rbf + laplacian, rtol=1e-12)
-    np.testing.assert_allclose(dictionary.scales, np.concatenate([np.array(rbf) ** -0.5, 1 / np.array(laplacian)]))
-    assert dictionary.families == ("rbf",) * 51 + ("laplacian",) * 25
-    a, b = points(4, 3), points(9, 3)[4:]
-    np.testing.assert_array_equal(dictionary.gram(60, a, b), Dictionary(family="laplacian", N=25).gram(9, a, b))
-
-
 def test_a_polynomial_has_a_degree_and_no_random_features() -> None:
     """(x'x')^2, exactly; a bank is refused."""
     dictionary = Dictionary(family="polynomial", N=1, smallest=2, largest=2)

@@ -60,14 +60,6 @@ def test_features_of_any_angle_are_exact(kind: type, angle: type, precision: typ
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 if precision == np.float64 else 3e-7)
 
 
-def test_a_learner_of_a_stream_sees_the_same_features() -> None:
-    """Its loops are others than those of many clients."""
-    bank, x = bank_of(CompiledBank, np.float32, np.float32, cosine=False), angles(np.float32)
-    nothing, theta = np.zeros(len(x)), np.array([[[1, 0]]], np.float32)
-    f, _, _ = bank.follow(x[:, None], nothing, nothing, 0.0, theta)
-    np.testing.assert_allclose(f[0, :, 0], exact(x)[0], rtol=0, atol=3e-7)
-
-
 def test_far_angles_do_not_change_those_beside_them() -> None:
     """A tile with a far angle has the same bits elsewhere: whose samples are played together must not matter."""
     bank = Dictionary(N=3, D=40).bank(2, Streams(0, (0, 1)), "float32")

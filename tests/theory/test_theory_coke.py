@@ -1,13 +1,8 @@
 """COKE and DKLA: Theorems 4 and 1 on a path of agents, where the corrected rate is close, and planted faults."""
 
-from dataclasses import replace
-from io import StringIO
-
 import networkx as nx
 import numpy as np
-import pandas as pd
 import pytest
-from conftest import SMALL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from theory.test_theory import found, held
@@ -21,20 +16,6 @@ from fkl.network import Network
 from fkl.network.topology import connected
 from fkl.theory import coke
 from fkl.theory.answer import Answer, by_theory
-
-
-class DoubledDual(Dkla):
-    """The dual variables' step is 2 rho."""
-
-    def receive(self, *given):
-        return Dkla.receive(replace(self, rho=2 * self.rho), *given)
-
-
-class Silent(Coke):
-    """The threshold is that of the first iteration, so the last changes are never sent."""
-
-    def send(self, common, own, inbox, samples, turn):
-        return super().send(common, own, inbox, samples, replace(turn, t=0))
 
 
 def of_agents(method, graph, x, y, client, loss="square") -> Experiment:
@@ -74,14 +55,6 @@ def test_on_a_path_the_printed_rate_is_broken_and_the_corrected_one_is_close() -
     assert slowest <= path.factor(-1) < slowest + 2e-4
 
 
-def test_eq_34_lacks_a_square_root() -> None:
-    """Once V / m_R is below 1, the printed bound is smaller than its root."""
-    answer = answered(of_agents(Dkla(iterations=300, lam=0.1, rho=0.3), *regression(0)))
-    assert found(answer, "Theorem 1, eq. (34)", "printed").exceeded
-    assert not found(answer, "Theorem 1, eq. (34)", "corrected").exceeded
-    assert answer.wrong == ("Theorem 1, eq. (34), printed",)
-
-
 def test_without_censoring_theorem_5_is_theorem_4() -> None:
     answer = answered(of_agents(Coke(iterations=100, lam=0.1, rho=0.3, v=0.0), *regression(0)))
     for theorem, like in (("Theorem 5", "Theorem 4"), ("Theorem 2, eq. (33)", "Theorem 1, eq. (34)")):
@@ -98,17 +71,6 @@ def test_without_censoring_theorem_5_is_theorem_4() -> None:
     )
 
 
-def test_an_agent_that_stays_silent_exceeds_theorem_5() -> None:
-    """On a path, where the rate is close; with the right thresholds it holds."""
-    keys = {"iterations": 1500, "lam": 3000.0, "rho": 100.0, "v": 1e4, "mu": 0.97}
-    for method in (Coke, Silent):
-        answer = answered(on_a_path(5, method(**keys)))
-        assert ("Theorem 5, derived" in answer.wrong) == (method is Silent)
-    with np.errstate(over="ignore"):
-        relative = answered(on_a_path(5, Coke(**{**keys, "iterations": 5}, censored="relative_norm")))
-    assert found(relative, "Theorem 5", "derived").form.unmet == ("algo.censored=relative_norm",)
-
-
 def regression(seed):
     """A graph of 5 agents with cycles, and their samples."""
     random = np.random.default_rng(seed)
@@ -121,20 +83,12 @@ def regression(seed):
     )
 
 
-@pytest.mark.parametrize(
-    ("method", "broken"),
-    [
-        (Dkla, set()),
-        (DoubledDual, {"dual step"}),
-        (Coke, set()),
-    ],
-)
-def test_identities_break_for_the_fault_that_each_is_about(method, broken) -> None:
-    method = method(iterations=40, lam=0.01, rho=0.05)
-    answer = answered(of_agents(method, *regression(1)))
-    assert {name for name, holds in held(answer).items() if not holds} == broken
+@pytest.mark.parametrize("method", [Dkla, Coke])
+def test_identities_hold(method) -> None:
+    answer = answered(of_agents(method(iterations=40, lam=0.01, rho=0.05), *regression(1)))
+    assert held(answer) == {"dual step": True, "local minimum": True}
     unmet = found(answer, "Theorem 4", "corrected").form.unmet
-    assert unmet == (("algo.v=0.5 censors messages",) if isinstance(method, Coke) else ())
+    assert unmet == (("algo.v=0.5 censors messages",) if method is Coke else ())
 
 
 @settings(max_examples=10)
@@ -151,16 +105,3 @@ def test_no_samples_exceed_the_corrected_bounds(seed, rho, lam, loss, censoring)
     y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
     answer = answered(of_agents(method, graph, x, y, client, loss))
     assert not [name for name in answer.wrong if "printed" not in name]
-
-
-def test_a_finished_run_of_agents_is_answered(fkl) -> None:
-    """The left side is the agents' number times the square of the column `distance`."""
-    words = ("algo=dkla", "algo.iterations=50", *SMALL, "replicates=1", "figures=none", "out=one", "-q")
-    assert fkl("run", *words).code == 0
-    told = fkl("bound", "one", "-v")
-    assert (told.code, told.out.startswith("✓ DKLA on diabetes: ")) == (0, True)
-    assert "local minimum: grad R_i" in told.out
-    table = fkl("bound", "one", "--format=csv").out
-    left = pd.read_csv(StringIO(table), nrows=4).set_index("bound").left["Theorem 4, corrected"]
-    distance = pd.read_csv("one/rounds.csv").distance.iloc[-1]
-    assert left == pytest.approx(4 * distance**2, rel=5e-3)

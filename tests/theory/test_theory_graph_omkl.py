@@ -18,7 +18,6 @@ from fkl.algorithms.online.omkl_sfg import OmklSfg, OmklSfgR, log_inner_products
 from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
 from fkl.theory import graph_omkl, similarity
-from fkl.theory.base import judged
 from fkl.theory.graph_omkl import of_bipartite_graph, record_of
 
 SETTLED = {"exploring": 1, "settle": "first", "p_floor": 0.2}
@@ -138,45 +137,9 @@ def test_the_estimates_of_omkl_gf_have_a_bias_by_hand() -> None:
     np.testing.assert_allclose(alone, 1)
 
 
-@pytest.mark.parametrize(
-    "method",
-    [OmklGf(M=2, exploring=400), OmklSfg(M=2, settle="never"), OmklSfgR(M=2, rank=2, settle="never")],
-    ids=repr,
-)
-def test_a_constant_rate_makes_the_printed_bounds_apply_and_they_hold(method) -> None:
-    """All but Lemma 11 of OMKL-SFG-R, whose graph changes; the rates are one number."""
-    size = Size(K=1, N=6, D=8, T=400)
-    problem = replace(make_problem(size, 1), y=make_problem(size, 1).y / 2)
-    method = replace(method, eta=0.01, rate="constant")
-    assert (method.rates(slice(0, 400)) == 0.01).all()
-    told = [theorems(method, world_of(method, problem, make_dictionary(size), (r,))) for r in range(2)]
-    verdicts = [verdict for each in zip(*told, strict=True) for verdict in judged(each)]
-    assert {one.answer.partition(",")[0] for one in verdicts if one.form.name == "corrected"} == {"holds"}
-    changes = ("OMKL-SFG-R changes the graph",) if isinstance(method, OmklSfgR) else ()
-    for one in verdicts:
-        if one.form.name == "printed":
-            assert one.form.unmet == changes * (one.theorem.name == "Lemma 11"), one.name
-            assert not one.exceeded
-
-
 def lemmas(method, world) -> dict[str, Any]:
     """Lemmas 3 and 4, by form."""
     return {f"{one.name}, {form.name}": (one, form) for one in similarity.theorems(method, world) for form in one.forms}
-
-
-def test_lemma_3_by_quadrature() -> None:
-    """On a line: both kinds of integrals, of all pairs of three kernels."""
-    size = Size(K=1, N=3, d=1, T=9)
-    problem, dictionary, method = make_problem(size, 0), make_dictionary(size, laplacians=1), OmklSfg(M=2)
-    lemma, form = lemmas(method, world_of(method, problem, dictionary))["Lemma 3, printed"]
-    rho = np.linspace(-60, 60, 600_001)[:, None]
-    k = np.array([dictionary.gram(i, rho, np.zeros((1, 1)))[:, 0] for i in range(3)])
-    step = rho[1, 0] - rho[0, 0]
-    for at, (i, j) in enumerate(combinations(range(3), 2)):
-        expected = ((k[i] - k[j]) ** 2).sum() / (k[i] + k[j]).sum()
-        assert lemma.left[0, at] == pytest.approx(expected, rel=1e-4)
-        np.testing.assert_allclose(similarity.log_integrals(dictionary, 1)[i], np.log(k[i].sum() * step), rtol=1e-4)
-    assert (lemma.left <= form.right).all()
 
 
 def test_lemma_4_by_scikit_learn() -> None:
