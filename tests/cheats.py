@@ -2,17 +2,14 @@
 
 import multiprocessing
 import os
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import gettempdir
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fkl.algorithms.decentralized.odkla import Odkla
-from fkl.algorithms.federated.descent import Gradients as Up
 from fkl.algorithms.federated.descent import OfmklAvg, Parameters
 from fkl.algorithms.federated.descent import Server as Theta
 from fkl.algorithms.federated.pof_mkl import PofMkl
@@ -35,7 +32,7 @@ class Down:
 class Target:
     """A client's target (R, K)."""
 
-    target: PerClient
+    target: Any
 
 
 @dataclass
@@ -47,11 +44,18 @@ class Server:
     note: Any = None
 
 
+@dataclass
+class Own:
+    """Numbers of each client, (R, K)."""
+
+    count: Array
+
+
 @dataclass(frozen=True)
 class RunningMean(Federated):
     """Predicts the mean of all targets so far, which clients send; each replicate starts from a number of its own.
 
-    It does not cheat.
+    It does not cheat; cheats change what a client predicts, sends or keeps, or what the server reads.
     """
 
     label: ClassVar[str] = "Running mean"
@@ -66,114 +70,182 @@ class RunningMean(Federated):
         """The mean so far."""
         return Down(SameForAll(server.total / server.count))
 
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
+    def client(self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn) -> Any:
         """Predict it, and send the target."""
-        y_hat = np.repeat(down.mean.values[:, None], len(samples.y), axis=1)
-        target = PerClient(np.broadcast_to(samples.y, y_hat.shape))
-        return client, Target(target), Outcome(y_hat, None, lambda: np.zeros(y_hat.shape))
+        y_hat = self.predicted(np.repeat(down.mean.values[:, None], len(samples.y), axis=1), client, samples)
+        up = self.sent(np.broadcast_to(samples.y, y_hat.shape), client, samples)
+        return self.kept(client, samples), up, Outcome(y_hat, None, lambda: np.zeros(y_hat.shape))
 
     def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
         """Add the clients' mean."""
-        return Server(server.total + up.target.mean(share), server.count + 1, server.note)
+        return Server(server.total + self.read(up.target, share), server.count + 1, server.note)
+
+    def predicted(self, y_hat: Array, client: Any, samples: Samples) -> Array:
+        return y_hat
+
+    def sent(self, y: Array, client: Any, samples: Samples) -> Any:
+        return Target(PerClient(y))
+
+    def kept(self, client: Any, samples: Samples) -> Any:
+        return client
+
+    def read(self, target: Any, share: Array) -> Array:
+        return target.mean(share)
+
+
+# --- the server
 
 
 class ServerReadsData(OfmklAvg):
-    """The server looks into the factors of a payload for the clients' samples."""
+    """It looks into the factors of a payload for the clients' samples."""
 
-    def server(self, common: Common, server: Theta, up: Up, share: Array, turn: Turn) -> Theta:
-        """A step along the samples themselves."""
-        theta = super().server(common, server, up, share, turn).theta
-        return Theta(theta + 1e-3 * up.theta.x.mean())
-
-
-class WeighsTwice(PofMkl):
-    """Clients whose weights fall twice as fast as declared."""
-
-    def client(
-        self, common: Common, client: Any, down: Parameters, samples: Samples, turn: Turn
-    ) -> tuple[Any, Up, Outcome]:
-        """With twice the rate."""
-        return PofMkl(eta_k=2 * common.rounds**-0.5).client(common, client, down, samples, turn)
-
-
-class ForgetsTheOdds(PofMkl):
-    """Clients that do not divide gradients by the probability with which they send them."""
-
-    def gradients(self, *given: Any) -> Any:
-        """With weights of 1."""
-        *known, weight, chosen = given
-        return super().gradients(*known, np.ones_like(weight) * chosen, chosen)
+    def server(self, common: Common, server: Theta, up: Any, share: Array, turn: Turn) -> Theta:
+        return Theta(super().server(common, server, up, share, turn).theta + 1e-3 * up.theta.x.mean())
 
 
 class StepsTwice(OfmklAvg):
-    """A server with twice the declared step."""
+    """It takes twice the declared step."""
 
-    def server(self, common: Common, server: Theta, up: Up, share: Array, turn: Turn) -> Theta:
-        """Both steps at once."""
-        return Theta(2 * super().server(common, server, up, share, turn).theta - server.theta)
+    def server(self, common: Common, server: Theta, *given: Any) -> Theta:
+        return Theta(2 * super().server(common, server, *given).theta - server.theta)
 
 
 class CountsNoise(RfGp):
-    """A server whose evidence counts a sample's noise twice."""
+    """Its evidence counts a sample's noise twice."""
 
-    def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
-        """Once more than there are samples."""
-        learned = super().server(common, server, up, share, turn)
+    def server(self, *given: Any) -> Any:
+        learned = super().server(*given)
         return replace(learned, evidence=learned.evidence - 0.5 * np.log(learned.noise))
 
 
-class OneNumber(PerClient):
-    """A payload that says it is one number, whatever it holds."""
-
-    def wire_size(self, width: int) -> Size:
-        """A single one."""
-        one = np.ones((len(self.values), 1), np.int64)
-        return Size(one, one * width)
-
-
-class Understates(RunningMean):
-    """A message that says it is smaller than it is."""
-
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """Target and sample, as one number."""
-        client, up, outcome = super().client(common, client, down, samples, turn)
-        everything = np.concatenate(
-            [up.target.values[..., None], np.repeat(samples.x[None], len(up.target.values), 0)], -1
-        )
-        return client, Target(OneNumber(everything)), outcome
+class ServerWritesIntoItsState(RunningMean):
+    """It changes the state that it is given."""
 
     def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
-        """Learn from all of it."""
-        return Server(server.total + up.target.mean(share).sum(axis=-1), server.count + 1)
+        server.total += up.target.mean(share)
+        return Server(server.total, server.count + 1)
+
+
+class ServerDrawsABin(PofMkl):
+    """It draws the number which decides a client's bin."""
+
+    def server(self, common: Common, server: Theta, up: Any, share: Array, turn: Turn) -> Theta:
+        theta = super().server(common, server, up, share, turn).theta
+        return Theta(theta + 1e-12 * turn.uniform(Role.SELECTION).mean())
+
+
+class OneForAll(OfmklAvg):
+    """It says to each client what is the same for all: the axis of kernels goes for that of clients."""
+
+    def broadcast(self, common: Common, server: Theta, turn: Turn) -> Any:
+        return Parameters(PerClient(server.theta))
+
+
+@dataclass(frozen=True)
+class Yes:
+    """A message of nothing."""
+
+
+@dataclass(frozen=True)
+class No:
+    """Another message of nothing."""
+
+
+@dataclass(frozen=True)
+class Tagged(Down):
+    """The mean, and what is said by a class."""
+
+    tag: Yes | No
+
+
+class ByNestedClass(RunningMean):
+    """It says a bit of the mean by the class of an empty message."""
+
+    def broadcast(self, *given: Any) -> Any:
+        mean = super().broadcast(*given).mean
+        return Tagged(mean, Yes() if int(1000 * mean.values[0]) % 2 else No())
+
+
+@dataclass(frozen=True)
+class WithNote(SameForAll):
+    """An array for all, and a field that is none."""
+
+    note: tuple[float, ...] = ()
+
+
+class ByField(RunningMean):
+    """It says the mean in a field that no one books."""
+
+    def broadcast(self, *given: Any) -> Any:
+        mean = super().broadcast(*given).mean
+        return Down(WithNote(mean.values, tuple(mean.values)))
+
+
+# --- clients that see, keep or draw what is not theirs
 
 
 class ReadsOthers(RunningMean):
-    """A client that sees the other clients' samples."""
+    """They predict with the mean of everybody's first feature."""
 
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """Predict with the mean of everybody's first feature."""
-        client, up, outcome = super().client(common, client, down, samples, turn)
-        assert outcome is not None
-        y_hat = outcome.y_hat + samples.x[:, 0].mean()
-        return client, up, Outcome(y_hat, None, outcome.squared_norm)
+    def predicted(self, y_hat: Array, client: Any, samples: Samples) -> Array:
+        return y_hat + samples.x[:, 0].mean()
+
+
+class Hides(ReadsOthers):
+    """And the class says what only a condition may say."""
+
+    hides_presence: ClassVar[bool] = True
 
 
 class KnowsLabels(RunningMean):
-    """A client that predicts its label with the label."""
+    """They predict with a little of the label."""
 
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """A little of the label."""
-        client, up, outcome = super().client(common, client, down, samples, turn)
-        assert outcome is not None
-        return client, up, Outcome(outcome.y_hat + 1e-6 * samples.y, None, outcome.squared_norm)
+    def predicted(self, y_hat: Array, client: Any, samples: Samples) -> Array:
+        return y_hat + 1e-6 * samples.y
+
+
+class ChangesTheAbsent(RunningMean):
+    """Their state goes on in rounds that they miss."""
+
+    def start(self, common: Common, clients: int) -> tuple[Any, Any]:
+        return super().start(common, clients)[0], Own(np.zeros((len(common.streams.replicates), clients)))
+
+    def predicted(self, y_hat: Array, client: Any, samples: Samples) -> Array:
+        return y_hat + client.count
+
+    def kept(self, client: Any, samples: Samples) -> Any:
+        return Own(client.count + 1)
+
+
+class SaysOnce(ChangesTheAbsent):
+    """They send the sum of all their targets, and a class that says that each is sent once."""
+
+    uses_sample_once: ClassVar[bool] = True
+    message_of_one_sample: ClassVar[bool] = True
+
+    def predicted(self, y_hat: Array, client: Any, samples: Samples) -> Array:
+        return y_hat
+
+    def kept(self, client: Any, samples: Samples) -> Any:
+        return Own(client.count + samples.present * samples.y)
+
+    def sent(self, y: Array, client: Any, samples: Samples) -> Any:
+        return Target(PerClient(self.kept(client, samples).count))
+
+
+class WeighsTwice(PofMkl):
+    """Their weights fall twice as fast as declared."""
+
+    def client(self, common: Common, *given: Any) -> Any:
+        return PofMkl(eta_k=2 * common.rounds**-0.5).client(common, *given)
+
+
+class ForgetsTheOdds(PofMkl):
+    """They do not divide gradients by the probability with which they send them."""
+
+    def gradients(self, *given: Any) -> Any:
+        *known, weight, chosen = given
+        return super().gradients(*known, np.ones_like(weight) * chosen, chosen)
 
 
 HIDDEN: list[Any] = []
@@ -181,292 +253,79 @@ HIDDEN: list[Any] = []
 
 
 class SharesAGlobal(RunningMean):
-    """Clients that leave samples in a global variable, where the server finds them."""
+    """They leave samples in a global variable, where the server finds them."""
 
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """Leave the last client's sample there."""
+    def sent(self, y: Array, client: Any, samples: Samples) -> Any:
         HIDDEN[:] = [float(samples.x[-1, 0])]
-        return super().client(common, client, down, samples, turn)
+        return super().sent(y, client, samples)
 
-    def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
-        """Look there."""
-        server = super().server(common, server, up, share, turn)
-        return Server(server.total + sum(HIDDEN), server.count)
-
-
-class ByShape(RunningMean):
-    """Clients whose message has no entries, and whose shape is their target."""
-
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """Send nothing, so many columns of it."""
-        client, up, outcome = super().client(common, client, down, samples, turn)
-        return client, Target(self.hidden(up.target.values)), outcome
-
-    def hidden(self, y: Array) -> Any:
-        """Targets (R, K) in what nobody books."""
-        return Ragged(tuple(tuple(np.empty((0, int(abs(one) * 2**40))) for one in row) for row in y))
-
-    def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
-        """Read it."""
-        found = np.array([[self.read(one) for one in row] for row in up.target.values])
-        return Server(server.total + found @ share, server.count + 1)
-
-    def read(self, array: Array) -> float:
-        """What a client has hidden."""
-        return array.shape[1] / 2**40
-
-
-class ByShapeOfEach(ByShape):
-    """The same for all clients at once, of the largest target."""
-
-    def hidden(self, y: Array) -> Any:
-        """Columns without rows."""
-        return PerClient(np.empty((*y.shape, 0, int(abs(y).max() * 2**20))))
-
-    def read(self, array: Array) -> float:
-        """The columns."""
-        return array.shape[1] / 2**20
-
-
-class ByByteOrder(ByShape):
-    """The same by the order of the bytes of a number."""
-
-    def hidden(self, y: Array) -> Any:
-        """Whether it is above a half."""
-        return Ragged(tuple(tuple(np.empty(0, ">f8" if one > 0.5 else "<f8") for one in row) for row in y))
-
-    def read(self, array: Array) -> float:
-        """One or none."""
-        return float(array.dtype.byteorder == ">")
-
-
-class ByType(ByByteOrder):
-    """The same by a type that is native in either case."""
-
-    def hidden(self, y: Array) -> Any:
-        """Whether it is above a half."""
-        return Ragged(tuple(tuple(np.empty(0, "f4" if one > 0.5 else "f8") for one in row) for row in y))
-
-    def read(self, array: Array) -> float:
-        """One or none."""
-        return float(array.dtype.itemsize == 4)
-
-
-class ByItemSize(ByByteOrder):
-    """The same by the length of a word that is not there."""
-
-    def hidden(self, y: Array) -> Any:
-        """In thousandths."""
-        return Ragged(tuple(tuple(np.empty(0, f"S{1 + int(1000 * abs(one))}") for one in row) for row in y))
-
-    def read(self, array: Array) -> float:
-        """In thousandths."""
-        return array.dtype.itemsize / 1000
-
-
-class BySubclass(ByByteOrder):
-    """The same by a class of arrays of its own."""
-
-    def hidden(self, y: Array) -> Any:
-        """An array that knows more than its numbers."""
-
-        class Knows(np.ndarray[Any, Any]):
-            target = y
-
-        return PerClient(np.zeros(y.shape).view(Knows))
-
-
-class ByLowBits(RunningMean):
-    """Clients that write their first feature into the bits of a float64 that a float32 has not."""
-
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """A target that is a float32, and a little more."""
-        client, up, outcome = super().client(common, client, down, samples, turn)
-        target = up.target.values.astype(np.float32).astype(np.float64)
-        return client, Target(PerClient(target + np.spacing(np.float32(1)) * 1e-3 * np.abs(samples.x[:, 0]))), outcome
-
-    def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
-        """Read the feature."""
-        y = up.target.values
-        x = (y - y.astype(np.float32)) / (np.spacing(np.float32(1)) * 1e-3)
-        return Server(server.total + (y + x) @ share, server.count + 1)
-
-
-class OneForAll(OfmklAvg):
-    """A server that says to each client what is the same for all."""
-
-    def broadcast(self, common: Common, server: Theta, turn: Turn) -> Any:
-        """The axis of kernels goes for that of clients."""
-        return Parameters(PerClient(server.theta))
-
-
-class ChangesTheAbsent(RunningMean):
-    """Clients whose state goes on in rounds that they miss."""
-
-    def start(self, common: Common, clients: int) -> tuple[Any, Any]:
-        """Nothing so far."""
-        return super().start(common, clients)[0], Own(np.zeros((len(common.streams.replicates), clients)))
-
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """Predict with what it has counted, absent or not."""
-        _, up, outcome = super().client(common, client, down, samples, turn)
-        assert outcome is not None
-        y_hat = outcome.y_hat + client.count
-        return Own(client.count + 1), up, Outcome(y_hat, None, outcome.squared_norm)
-
-
-@dataclass
-class Own:
-    """Rounds so far, (R, K)."""
-
-    count: Array
+    def read(self, target: Any, share: Array) -> Array:
+        return super().read(target, share) + sum(HIDDEN)
 
 
 FILE = f"fkl-cheat-{os.getuid()}.txt"
 
 
-class ByFile(SharesAGlobal):
-    """Clients that leave samples in a file, where the server finds them."""
+class ByFile(RunningMean):
+    """The first leaves a sample in a file, where the server finds it."""
 
-    folder: ClassVar[str] = ""
-
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """Leave the first client's sample there."""
+    def client(self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn) -> Any:
         if turn.clients.start == 0:
-            Path(self.folder, FILE).write_text(str(float(samples.x[0, 0])))
-        return RunningMean.client(self, common, client, down, samples, turn)
+            Path(FILE).write_text(str(float(samples.x[0, 0])))
+        return super().client(common, client, down, samples, turn)
 
-    def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
-        """Look there."""
-        server = RunningMean.server(self, common, server, up, share, turn)
-        file = Path(self.folder, FILE)
-        return Server(server.total + (float(file.read_text()) if file.exists() else 0.0), server.count)
-
-
-class ByFileOfAll(ByFile):
-    """The same in a folder that all processes of a machine have."""
-
-    folder = gettempdir()
-
-
-class Late(ReadsOthers):
-    """A client that is honest in as few rounds as a check has."""
-
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """See the others' samples from round 200 on."""
-        return (ReadsOthers if turn.t >= 200 else RunningMean).client(self, common, client, down, samples, turn)
-
-
-class Watched(ReadsOthers):
-    """A client that is honest while it is checked."""
-
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """See the others' samples where no check is at work."""
-        kind = RunningMean if "fkl.conformance" in sys.modules else ReadsOthers
-        return kind.client(self, common, client, down, samples, turn)
-
-
-class ServerWritesIntoItsState(RunningMean):
-    """A server that changes the state that it is given."""
-
-    def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
-        """In place."""
-        server.total += up.target.mean(share)
-        return Server(server.total, server.count + 1)
+    def read(self, target: Any, share: Array) -> Array:
+        return super().read(target, share) + (float(Path(FILE).read_text()) if Path(FILE).exists() else 0.0)
 
 
 class SharesState(RunningMean):
-    """A server and clients that hold one and the same object."""
+    """Server and clients hold one and the same object."""
 
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
-        """The same for both."""
         server, _ = super().start(common, clients)
         return server, server
 
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """Write down what the server is to know."""
-        _, up, outcome = super().client(common, client, down, samples, turn)
+    def kept(self, client: Any, samples: Samples) -> Any:
         client.note = float(samples.x[0, 0])
-        return client, up, outcome
+        return client
 
-    def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
-        """Read it."""
-        return Server(server.total + up.target.mean(share) + (server.note or 0.0), server.count + 1)
-
-
-class ServerDrawsABin(PofMkl):
-    """A server that draws the number which decides a client's bin."""
-
-    def server(self, common: Common, server: Theta, up: Up, share: Array, turn: Turn) -> Theta:
-        """Learn, and a little of that number."""
-        theta = super().server(common, server, up, share, turn).theta
-        return Theta(theta + 1e-12 * turn.uniform(Role.SELECTION).mean())
-
-
-class ServerDrawsAllBins(PofMkl):
-    """The same of all clients."""
-
-    def server(self, common: Common, server: Theta, up: Up, share: Array, turn: Turn) -> Theta:
-        """Learn, and a little of these numbers."""
-        theta = super().server(common, server, up, share, turn).theta
-        return Theta(theta + 1e-12 * common.streams.uniform(Role.SELECTION, turn.t, len(share)).mean())
+    def server(self, common: Common, server: Server, *given: Any) -> Server:
+        after = super().server(common, server, *given)
+        return Server(after.total + (server.note or 0.0), after.count)
 
 
 class DrawsOthers(RunningMean):
-    """A client that draws what the next one draws."""
+    """They draw what the next one draws."""
 
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """Look at it."""
-        common.streams.private(Role.SELECTION, turn.clients.stop, turn.t, 1)
+    def client(self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn) -> Any:
+        self.streams(common).private(Role.SELECTION, turn.clients.stop, turn.t, 1)
         return super().client(common, client, down, samples, turn)
 
+    def streams(self, common: Common) -> Streams:
+        return common.streams
 
-class AsksForTheSeed(RunningMean):
-    """A client that makes everybody's streams of the seed."""
 
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """Draw as the next client would."""
-        Streams(common.streams.seed, (0,)).private(Role.SELECTION, turn.clients.stop, turn.t, 1)
-        return super().client(common, client, down, samples, turn)
+class AsksForTheSeed(DrawsOthers):
+    """They make everybody's streams of the seed."""
+
+    def streams(self, common: Common) -> Streams:
+        return Streams(common.streams.seed, (0,))
 
 
 class Dies(RunningMean):
-    """A client that ends its process, where that is one of its own."""
+    """They end their process, where that is one of their own."""
 
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """Without a word."""
+    def predicted(self, y_hat: Array, client: Any, samples: Samples) -> Array:
         if multiprocessing.parent_process() is not None:
             os._exit(3)
-        return super().client(common, client, down, samples, turn)
+        return y_hat
 
 
 @dataclass(frozen=True)
 class HoldsAFunction(RunningMean):
     """What no bytes tell."""
 
-    function: Callable[[], int] = lambda: 0
+    function: Callable[[], int] = field(default_factory=lambda: lambda: 0)
 
 
 @dataclass(frozen=True)
@@ -488,53 +347,102 @@ class Smuggler:
         return theta, Outcome(f.mean(axis=-1), None, lambda: np.zeros(f.shape[:2]))
 
 
-class Hides(ReadsOthers):
-    """Clients that see each other's samples, and a class that says what only a condition may say."""
+class SavesAnother(OfmklAvg):
+    """Its model is a fit to everybody's samples, not what it has learned."""
 
-    hides_presence: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class Yes:
-    """A message of nothing."""
-
-
-@dataclass(frozen=True)
-class No:
-    """Another message of nothing."""
+    def functions(self, world: World, state: Any, t: int) -> Any:
+        z = world.bank.features(world.problem.x.reshape(-1, world.problem.dimension))[:, 0]
+        theta = np.stack([np.linalg.lstsq(one.T, world.problem.y.ravel(), rcond=None)[0] for one in z.swapaxes(1, 2)])
+        server = Theta(np.repeat(theta[:, None], world.bank.kernels, axis=1))
+        return super().functions(world, replace(state, server=server), t)
 
 
-@dataclass(frozen=True)
-class Tagged:
-    """The mean, and what is said by a class."""
-
-    mean: SameForAll
-    tag: Yes | No
+# --- messages that say more than is booked
 
 
-class ByNestedClass(RunningMean):
-    """A server that says a bit of the mean by the class of an empty message."""
+class OneNumber(PerClient):
+    """A payload that says it is one number, whatever it holds."""
 
-    def broadcast(self, common: Common, server: Server, turn: Turn) -> Any:
-        """Whether the third decimal is even."""
-        down = super().broadcast(common, server, turn)
-        return Tagged(down.mean, Yes() if int(1000 * down.mean.values[0]) % 2 else No())
-
-
-@dataclass(frozen=True)
-class WithNote(SameForAll):
-    """An array for all, and a field that is none."""
-
-    note: tuple[float, ...] = ()
+    def wire_size(self, width: int) -> Size:
+        """A single one."""
+        one = np.ones((len(self.values), 1), np.int64)
+        return Size(one, one * width)
 
 
-class ByField(RunningMean):
-    """A server that says the mean in a field that no one books."""
+class Understates(RunningMean):
+    """Target and sample, as one number."""
 
-    def broadcast(self, common: Common, server: Server, turn: Turn) -> Any:
-        """The mean of all replicates."""
-        mean = super().broadcast(common, server, turn).mean
-        return Down(WithNote(mean.values, tuple(mean.values)))
+    def sent(self, y: Array, client: Any, samples: Samples) -> Any:
+        return Target(OneNumber(np.concatenate([y[..., None], np.repeat(samples.x[None], len(y), 0)], -1)))
+
+    def read(self, target: Any, share: Array) -> Array:
+        return target.mean(share).sum(axis=-1)
+
+
+class ByShape(RunningMean):
+    """A message without entries, whose shape is a target."""
+
+    def sent(self, y: Array, client: Any, samples: Samples) -> Any:
+        return Target(Ragged(tuple(tuple(self.hidden(float(one)) for one in row) for row in y)))
+
+    def read(self, target: Any, share: Array) -> Array:
+        return np.array([[self.found(one) for one in row] for row in target.values]) @ share
+
+    def hidden(self, y: float) -> Array:
+        return np.empty((0, int(abs(y) * 2**40)))
+
+    def found(self, array: Array) -> float:
+        return array.shape[1] / 2**40
+
+
+class ByShapeOfEach(ByShape):
+    """The same for all clients at once, of the largest target."""
+
+    def sent(self, y: Array, client: Any, samples: Samples) -> Any:
+        return Target(PerClient(np.empty((*y.shape, 0, int(abs(y).max() * 2**20)))))
+
+
+class ByByteOrder(ByShape):
+    """A bit by the order of the bytes of a number."""
+
+    def hidden(self, y: float) -> Array:
+        return np.empty(0, ">f8" if y > 0.5 else "<f8")
+
+    def found(self, array: Array) -> float:
+        return float(array.dtype.byteorder == ">")
+
+
+class ByType(ByByteOrder):
+    """The same by a type that is native in either case."""
+
+    def hidden(self, y: float) -> Array:
+        return np.empty(0, "f4" if y > 0.5 else "f8")
+
+    def found(self, array: Array) -> float:
+        return float(array.dtype.itemsize == 4)
+
+
+class BySubclass(RunningMean):
+    """An array that knows more than its numbers."""
+
+    def sent(self, y: Array, client: Any, samples: Samples) -> Any:
+        class Knows(np.ndarray[Any, Any]):
+            target = y
+
+        return Target(PerClient(np.zeros(y.shape).view(Knows)))
+
+
+class ByLowBits(RunningMean):
+    """The first feature in the bits of a float64 that a float32 has not."""
+
+    room: ClassVar[float] = float(np.spacing(np.float32(1))) * 1e-3
+
+    def sent(self, y: Array, client: Any, samples: Samples) -> Any:
+        return Target(PerClient(y.astype(np.float32).astype(np.float64) + self.room * np.abs(samples.x[:, 0])))
+
+    def read(self, target: Any, share: Array) -> Array:
+        y = target.values
+        return (y + (y - y.astype(np.float32)) / self.room) @ share
 
 
 @dataclass(frozen=True)
@@ -545,98 +453,49 @@ class Several:
 
 
 class ByPlace(RunningMean):
-    """Clients that say their target by the place of the only payload that travels."""
+    """The target by the place of the only payload that travels, of sixteen."""
 
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """One of sixteen."""
-        client, up, outcome = super().client(common, client, down, samples, turn)
-        y = up.target.values[..., None]
+    def sent(self, y: Array, client: Any, samples: Samples) -> Any:
+        y = y[..., None]
         place = np.abs(1000 * y).astype(int) % 16
-        return client, Several(tuple(PerClient(y * (place == i), place == i) for i in range(16))), outcome
+        return Several(tuple(PerClient(y * (place == i), place == i) for i in range(16)))
 
 
-class ByChoice(RunningMean):
-    """Clients that say by which of two entries they send whether their target is large."""
+class ByChoice(Understates):
+    """Whether the target is large, by which of two entries is sent."""
 
     choices_reveal_data: ClassVar[bool] = False
 
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """The first or the second."""
-        client, up, outcome = super().client(common, client, down, samples, turn)
-        y = up.target.values
+    def sent(self, y: Array, client: Any, samples: Samples) -> Any:
         chosen = np.stack([y > 0.3, y <= 0.3], axis=-1)
-        return client, Target(PerClient(chosen * y[..., None], chosen)), outcome
-
-    def server(self, common: Common, server: Server, up: Any, share: Array, turn: Turn) -> Server:
-        """Learn from either."""
-        return Server(server.total + up.target.mean(share).sum(axis=-1), server.count + 1)
-
-
-class SaysOnce(ChangesTheAbsent):
-    """Clients that send the sum of all their targets, and a class that says that each is sent once."""
-
-    uses_sample_once: ClassVar[bool] = True
-    message_of_one_sample: ClassVar[bool] = True
-
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """All targets so far."""
-        _, up, outcome = RunningMean.client(self, common, client, down, samples, turn)
-        total = client.count + samples.present * up.target.values
-        return Own(total), Target(PerClient(total)), outcome
-
-
-class SavesAnother(OfmklAvg):
-    """A method whose model is not what it has learned."""
-
-    def functions(self, world: World, state: Any, t: int) -> Any:
-        """A fit to everybody's samples."""
-        z = world.bank.features(world.problem.x.reshape(-1, world.problem.dimension))[:, 0]
-        theta = np.stack([np.linalg.lstsq(one.T, world.problem.y.ravel(), rcond=None)[0] for one in z.swapaxes(1, 2)])
-        server = Theta(np.repeat(theta[:, None], world.bank.kernels, axis=1))
-        return super().functions(world, replace(state, server=server), t)
+        return Target(PerClient(chosen * y[..., None], chosen))
 
 
 class SaysOneForAll(RunningMean):
-    """Clients that all send one array."""
+    """The first client's target, as one array of all."""
 
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """The first client's target."""
-        client, up, outcome = super().client(common, client, down, samples, turn)
-        return client, Target(SameForAll(up.target.values[:, 0])), outcome  # type: ignore[arg-type]
+    def sent(self, y: Array, client: Any, samples: Samples) -> Any:
+        return Target(SameForAll(y[:, 0]))
 
 
 class MaskOfNumbers(RunningMean):
-    """Clients whose mask is no mask."""
+    """A mask that is none."""
 
-    mask: ClassVar[Any] = np.ones((1, 1, 1))
-
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """All of it."""
-        client, up, outcome = super().client(common, client, down, samples, turn)
-        y = up.target.values
-        mask = np.broadcast_to(self.mask, (*y.shape, *self.mask.shape[2:]))
-        return client, Target(PerClient(y[..., None], mask)), outcome
+    def sent(self, y: Array, client: Any, samples: Samples) -> Any:
+        return Target(PerClient(y[..., None], np.ones((*y.shape, 1))))
 
 
-class MaskOfTwo(MaskOfNumbers):
-    """Clients whose mask is of two entries where there is one."""
+class SendsNumbers(Odkla):
+    """Agents that say by numbers whether they send."""
 
-    mask = np.ones((1, 1, 2), np.bool_)
+    def send(self, *given: Any) -> Any:
+        own, message, sends = super().send(*given)
+        return own, message, sends.astype(np.float64)
 
 
 @dataclass(frozen=True)
 class WithoutMask(Summable):
-    """A payload of one's own, which has no mask."""
+    """A payload of one's own, which has no mask; otherwise as one that has."""
 
     leading: ClassVar[dict[str, str]] = {"values": "RK"}
 
@@ -647,34 +506,21 @@ class WithoutMask(Summable):
         return PerClient(self.values).wire_size(width)
 
     def packed(self, k: int, width: int) -> Any:
-        """As that of one that has a mask."""
+        """The numbers of a client."""
         return PerClient(self.values).packed(k, width)._replace(kind=WithoutMask)
 
     @classmethod
     def from_parts(cls, parts: Any) -> "WithoutMask":
-        """As that of one that has a mask."""
+        """The numbers that arrived."""
         return cls(PerClient.from_parts(parts).values)
 
     def tile_sums(self, share: Array) -> tuple[Array]:
-        """As that of one that has a mask."""
+        """Sums over tiles of clients."""
         return PerClient(self.values).tile_sums(share)
 
 
-class SendsNumbers(Odkla):
-    """Agents that say by numbers whether they send."""
-
-    def send(self, common: Common, own: Any, inbox: Any, samples: Any, turn: Turn) -> Any:
-        """One of them."""
-        own, message, sends = super().send(common, own, inbox, samples, turn)
-        return own, message, sends.astype(np.float64)
-
-
 class OwnPayload(RunningMean):
-    """It does not cheat: its payload has no mask."""
+    """It does not cheat."""
 
-    def client(
-        self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Any, Any, Outcome | None]:
-        """The target, in a payload of one's own."""
-        client, up, outcome = super().client(common, client, down, samples, turn)
-        return client, Target(WithoutMask(up.target.values)), outcome  # type: ignore[arg-type]
+    def sent(self, y: Array, client: Any, samples: Samples) -> Any:
+        return Target(WithoutMask(y))

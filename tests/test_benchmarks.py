@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -17,10 +16,9 @@ FOLDER = Path(__file__).parents[1] / "benchmarks"
 spec = spec_from_file_location("benchmarks", FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)])
 sys.modules["benchmarks"] = module_from_spec(spec)
 spec.loader.exec_module(sys.modules["benchmarks"])
-from benchmarks import BENCHES, ON_REQUEST, against, bench, federated, frameworks, pof_mkl, series  # noqa: E402
+from benchmarks import against, bench, pof_mkl, series  # noqa: E402
 from benchmarks.__main__ import command  # noqa: E402
 from benchmarks.case import Case  # noqa: E402
-from benchmarks.frameworks import PEERS  # noqa: E402
 
 
 def refused(*words: str) -> str:
@@ -53,38 +51,6 @@ def test_pof_mkl_is_run_beside_its_floor(monkeypatch: pytest.MonkeyPatch) -> Non
     [case] = pof_mkl.cases()
     assert case.shape == "K=4 T=6 N=2 D=3 R=2 d=14"
     assert all(ours > 0 and floor > 0 for ours, floor in case.turns())
-
-
-def test_a_name_that_there_is_not_is_refused() -> None:
-    assert refused("cook") == f"cook: must be one of {', '.join((*BENCHES, *ON_REQUEST))}, or frameworks by itself"
-
-
-def test_other_frameworks_play_the_same_round(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """Those that need nothing else come to fkl's weights; what cannot be installed is told in a line."""
-    for name, value in (("CLIENTS", (3,)), ("ROUNDS", 5), ("PLAYS", 1)):
-        monkeypatch.setattr(frameworks, name, value)
-    absent = {"absent": frameworks.Peer("in_absent", str(tmp_path / "absent"))}
-    monkeypatch.setattr(
-        frameworks, "PEERS", absent | {name: PEERS[name] for name in ("batched numpy", "loop over clients")}
-    )
-    ours, *others = frameworks.compared(tmp_path)
-    assert ours[:2] == ("fkl", "3")
-    assert [row[:2] for row in others] == [("batched numpy", "3"), ("loop over clients", "3")]
-    assert all(float(row[-1]) < 1e-6 for row in others)
-    assert "absent is left out, as it cannot be installed: " in capsys.readouterr().err
-
-
-def test_every_framework_has_its_script() -> None:
-    folder = Path(frameworks.__file__).parent / "peers"
-    assert {f"{peer.script}.py" for peer in PEERS.values()} | {"__init__.py", "work.py"} == {
-        file.name for file in folder.glob("*.py")
-    }
-
-
-def test_frameworks_need_a_folder() -> None:
-    assert "say where environments are made, --environments FOLDER" in refused("frameworks")
 
 
 FAKE = """
@@ -123,12 +89,6 @@ def test_a_tree_is_compared_with_a_commit(two_commits: Path, capsys: pytest.Capt
     assert "other, small: left out, as HEAD does not have it" in told
 
 
-def test_a_commit_that_there_is_not_is_refused(two_commits: Path) -> None:
-    for wrong in ("nowhere", "--output=x"):
-        with pytest.raises(FklError, match=f"--against {wrong}: git finds no such commit"):
-            against.compared(["mine"], wrong)
-
-
 def test_a_change_counts_beyond_noise() -> None:
     """The median is beyond 10 %, and at most one turn of nine contradicts it."""
 
@@ -155,21 +115,3 @@ def test_ratios_are_appended_to_a_table(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert file.read_text() == "a,b\n1,2\n"
     for other in (("frameworks",), ("pof_mkl", "--against", "HEAD")):
         assert "--store: keeps ratios to the floor" in refused(*other, "--store", str(file))
-
-
-def test_federated_methods_are_run_beside_their_floors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As POF-MKL: each method and each floor is played, on few samples."""
-    for name, value in (("K", 4), ("T", 6), ("R", 2), ("N", 3), ("D", 5), ("FLOOR_ROUNDS", 3)):
-        monkeypatch.setattr(federated, name, value)
-    for case in federated.cases():
-        assert case.ours() > 0 and case.floor() > 0
-        assert case.memory is not None and case.memory() > 0
-
-
-def test_growth_is_measured_of_each_method() -> None:
-    """Played at their smallest sizes; and an exponent is fitted to each of two decades."""
-    growth = import_module("benchmarks.growth")
-    for made, usual, numbers in growth.METHODS.values():
-        smallest = {letter: number[0] for letter, number in numbers.items()}
-        assert growth.play(made(**usual | smallest | {"T": 10})) > 0
-    assert growth.exponents([1, 3, 10, 30, 100], [1.0, 3.0, 10.0, 90.0, 1000.0]) == "1.00, 2.00"

@@ -11,7 +11,6 @@ import fkl
 from fkl.basics.errors import FklError
 from fkl.config.compose import compose
 from fkl.config.loading import load
-from fkl.data.problem import Batch
 from fkl.engines.base import BY_ITSELF
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.rounds import simulate
@@ -28,12 +27,6 @@ def experiment(*words: str):
 
 def summary(folder: Path, *words: str) -> pd.DataFrame:
     return fkl.run(*words, f"paths.outputs={folder}", quiet=True).summary
-
-
-@pytest.mark.parametrize("method", ["odkla", "d_rf_gp"])
-def test_agents_that_miss_rounds_also_learn_alone(method: str, tmp_path: Path) -> None:
-    told = summary(tmp_path, f"algo={method}", *DIABETES, "learners=alone", "participation=share")
-    assert np.isfinite(told.mse).all()
 
 
 @pytest.mark.parametrize("method", ["ofmkl_avg", "odkla"])
@@ -67,38 +60,17 @@ def test_nobody_sends_anything_alone_and_all_samples_are_pooled(tmp_path: Path) 
     assert np.array_equal(one.y[:, 0], problem.y[problem.present])
 
 
-def test_one_learner_is_alone_and_pooled_in_one(tmp_path: Path) -> None:
-    words = ("algo=raker", *DIABETES, "partition=stream")
-    one, other, last = (summary(tmp_path, *words, f"learners={how}") for how in ("federated", "alone", "pooled"))
-    assert np.array_equal(one.mse, other.mse)
-    assert np.array_equal(one.mse, last.mse)
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("algo=fdskl", "dataset=ellipses", "learners=alone"), "not of clients with rows of their own"),
         (("algo=falkon", *BATCH, "learners=alone"), "made of all clients' samples"),
-        (("algo=pof_mkl", *DIABETES, "learners=apart"), "one of federated, alone, pooled"),
         (("algo=pof_mkl", *DIABETES, "learners=alone", "save_model=true"), "save_model"),
-        (("algo=pof_mkl", *DIABETES, "learners=alone", "engine=jax"), "rounds of its own"),
     ],
 )
 def test_what_makes_no_sense_is_refused(words: tuple[str, ...], said: str) -> None:
     with pytest.raises(FklError, match=said):
         experiment(*words)
-
-
-def test_a_pooled_batch_has_all_samples_at_one_client() -> None:
-    batch = experiment("algo=one_shot_ridge", *BATCH, "learners=pooled").problem
-    assert isinstance(batch, Batch)
-    assert batch.clients == 1
-    assert len(batch.y) == 400
-
-
-def test_nothing_is_sent_alone_so_that_no_condition_changes_it(tmp_path: Path) -> None:
-    words = ("algo=ofmkl_avg", *DIABETES, "learners=alone")
-    assert np.array_equal(summary(tmp_path, *words).mse, summary(tmp_path, *words, "compression=sign").mse)
 
 
 def test_a_run_alone_that_is_cut_off_goes_on_to_the_same(tmp_path: Path) -> None:

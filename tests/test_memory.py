@@ -43,17 +43,10 @@ def split(folder: Path, limit: int, used: int, cache: int = 0) -> None:
     (folder / "memory.stat").write_text(f"inactive_file 3\ntotal_inactive_file {cache}\n")
 
 
-def test_a_machine_alone_has_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine(tmp_path, monkeypatch, 5 * 2**30)
-    assert memory.available_bytes() == 5 * 2**30
-
-
 @pytest.mark.parametrize(
     ("job", "step", "expected"),
     [
-        (("1000", 0), ("max", 10), 1000),
         (("1000", 900, 500), ("max", 10), 600),
-        (("1000", 100), ("500", 100), 400),
         (("1000", 100), ("500", 600), 0),
         (("max", 100), ("max", 600), 8192),
         (("max", 100, 0, "700"), ("max", 600), 600),
@@ -121,23 +114,6 @@ def test_what_is_refused_says_how_much_for_what_and_what_to_lower(monkeypatch: p
         memory.require_memory(10 * 2**30, "5 rows", "dataset.rows or chunk")
     said = "out of memory: 5 rows would take at least 10 GiB, and 1.5 GiB is free; lower dataset.rows or chunk"
     assert str(refused.value) == said
-
-
-@pytest.mark.parametrize(
-    ("count", "said"),
-    [(0, "0 bytes"), (1023, "1.02e+03 bytes"), (1024, "1 KiB"), (10**12, "931 GiB"), (2**50, "1.02e+03 TiB")],
-)
-def test_bytes_in_words(count: int, said: str) -> None:
-    assert memory.shown_bytes(count) == said
-
-
-def test_the_peak_is_what_was_held_at_once() -> None:
-    def work() -> None:
-        np.ones(2 * MIB)
-        np.ones(MIB)
-
-    assert 16 * MIB <= memory.peak_bytes(work) < 17 * MIB
-    assert memory.peak_bytes(lambda: None) < MIB
 
 
 def in_pieces() -> None:

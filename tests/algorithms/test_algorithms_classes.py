@@ -7,12 +7,10 @@ import pytest
 from literal.worlds import assert_close
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from fkl.algorithms.federated.one_shot_ridge import Fed3R
 from fkl.basics.errors import BadValue, FklError
 from fkl.conformance import scenario
 from fkl.contract.world import World
-from fkl.engines.base import make_world, why_not_at_sites
-from fkl.kernels.losses import Rows, Square
+from fkl.engines.base import make_world
 from fkl.runs import api
 from fkl.runs.prepare import prepare
 
@@ -30,7 +28,7 @@ def world_of(*words: str) -> tuple[World, Any]:
     return world, theta[0]
 
 
-@pytest.mark.parametrize("words", [(), UNEVEN, ("partition=dirichlet", "partition.rounds=80")], ids=str)
+@pytest.mark.parametrize("words", [UNEVEN, ("partition=dirichlet", "partition.rounds=80")], ids=str)
 def test_fed3r_is_pooled_ridge_however_samples_are_divided(words: tuple[str, ...]) -> None:
     """By scikit-learn, on targets of 0 and 1 for each class."""
     world, theta = world_of("algo=fed3r", *words)
@@ -66,17 +64,6 @@ def test_gradients_are_slopes_of_mean_losses(loss: str) -> None:
         assert_close((ends[0] - ends[1]) / 2, along, 1e-6, "slope")
 
 
-def test_one_against_the_rest_is_each_class_alone() -> None:
-    """Gradients are those of squared errors of targets 0 and 1, class after class."""
-    world, _ = world_of(*FEDAVG, "algo.loss=one_vs_rest", "algo.iterations=1", *UNEVEN)
-    rows: Any = world.training
-    theta = np.random.default_rng(0).standard_normal((1, len(rows.count), world.bank.width))
-    found, P = world.loss.gradient(rows, theta), rows.phi.shape[3]
-    for c in range(10):
-        alone, mine = Rows(rows.phi, rows.targets[..., c], rows.rest, rows.count), slice(c * P, (c + 1) * P)
-        assert_close(found[..., mine], Square().gradient(alone, theta[..., mine]), 1e-12, f"class {c}")
-
-
 def test_digits_are_learned() -> None:
     """Fed3R misses few of them, and FedAvg with one local step descends to the optimum of each loss."""
     words = (*DIGITS, "kernels.D=100", "replicates=2")
@@ -96,9 +83,9 @@ def test_a_target_times_minus_1_is_the_class_from_the_other_end() -> None:
     assert (flipped.targets == rows.targets[..., ::-1]).all()
 
 
-@pytest.mark.parametrize("loss", ["softmax", "one_vs_rest"])
-def test_jax_plays_what_numpy_plays(loss: str) -> None:
+def test_jax_plays_what_numpy_plays() -> None:
     pytest.importorskip("jax")
+    loss = "softmax"
     words = (*FEDAVG, f"algo.loss={loss}", "algo.iterations=20", *DIGITS, "replicates=2")
     jax, numpy = (api.run(*words, f"engine={engine}", quiet=True).summary.mean() for engine in ("jax", "numpy"))
     for column in ("test_error", "test_loss", "distance"):
@@ -108,12 +95,9 @@ def test_jax_plays_what_numpy_plays(loss: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("algo=dkla", "algo.loss=softmax"), "loss=softmax: must be square or logistic"),
-        (("algo=fed3r", "dataset=diabetes"), "values, where one_vs_rest needs 2 to 100 classes"),
         ((*FEDAVG, "algo.loss=softmax", "dataset=ellipses"), "2 values, where softmax needs 3 to 100 classes"),
         (("algo=fed3r", "save_model=true"), "save_model=True: must be false with several classes"),
         (("algo=fed3r", "intervals=split"), "null for Fed3R, which predicts a class"),
-        (("algo=fed3r", "metrics.mae=numpy.add"), "must be null with several classes"),
     ],
     ids=str,
 )
@@ -121,7 +105,3 @@ def test_what_does_not_fit_is_refused_in_one_line(words: tuple[str, ...], said: 
     with pytest.raises((BadValue, FklError), match=said) as error:
         prepare(scenario(*DIGITS, *words))
     assert "\n" not in str(error.value)
-
-
-def test_real_sites_do_not_play_it() -> None:
-    assert "all classes" in str(why_not_at_sites(Fed3R()))

@@ -30,6 +30,8 @@ WORDS = dict.fromkeys(("consensus_rf_gp", "d_rf_gp"), ("precision=float64",))
 """More words of a method's small run: an agent's system amplifies float32's rounding to 2 % on some processors."""
 ONE_OF_EACH_CONTRACT = ("pof_mkl", "odkla", "fdskl")
 """Of a star, of a graph, of parties: each in processes of its own. Those of all others take a second each."""
+BATCHES = ("fedavg_batches", "scaffold_batches")
+"""Other methods differ on batches as they do on streams."""
 
 
 CLAIMS = {
@@ -46,7 +48,8 @@ CLAIMS = {
 
 def asked(algo: str, promise: Promise) -> Any:
     """A test's arguments."""
-    slow = promise is PROCESSES and algo not in ONE_OF_EACH_CONTRACT
+    of_few = promise in (PROCESSES, Conformance.seeded_runs_repeat)  # replicates in another order repeat runs, too
+    slow = (of_few and algo not in ONE_OF_EACH_CONTRACT) or (algo in LOCAL_BATCHES and algo not in BATCHES)
     return pytest.param(algo, promise, id=f"{algo}-{promise.__name__}", marks=[pytest.mark.slow] * slow)
 
 
@@ -76,7 +79,6 @@ def test_a_claim_is_not_lost(claim: str) -> None:
     [
         "algo=pof_mkl algo.xi=0.3 algo.bins_by=updated algo.eta_k=5",
         "algo=pof_mkl algo.M=7 algo.local_steps=3",
-        "algo=rf_gp algo.personal=true",
         "algo=em_kofl algo.losses=sum algo.predictor=copy",
         "algo=vm_kofl aggregate=median compression=sign",
     ],

@@ -35,30 +35,21 @@ DIFFICULT: dict[str, tuple[set[Promise], tuple[str, ...]]] = {
         WHERE_ABSENT | {ALIKE, CHUNKS},
         ("algo=pof_mkl", "algo.M=2", "algo.xi=0.3", *ABSENT),
     ),
-    "ofmkl_avg, clients absent": (WHERE_ABSENT, ("algo=ofmkl_avg", *ABSENT)),
-    "vm_kofl, clients absent": (WHERE_ABSENT, ("algo=vm_kofl", *ABSENT)),
     "em_kofl, clients absent": (WHERE_ABSENT, ("algo=em_kofl", *ABSENT)),
     "fed_poe, clients absent": (WHERE_ABSENT | {ALIKE}, ("algo=fed_poe", "algo.eta_k=3", *ABSENT)),
     "fomd_oms, clients absent": (
         WHERE_ABSENT | {ALIKE},
         ("algo=fomd_oms", "algo.J=3", "algo.eta=32", "algo.step_size=0.5", *ABSENT),
     ),
-    "nco_oms, clients absent": (
-        WHERE_ABSENT | {ALIKE},
-        ("algo=nco_oms", "algo.J=3", "algo.eta=32", "algo.step_size=0.5", *ABSENT),
-    ),
-    "rf_gp, clients absent": (WHERE_ABSENT, ("algo=rf_gp", "algo.flush=null", "algo.forget=0.95", *ABSENT)),
     "rf_gp, an active few, clients absent": (
         WHERE_ABSENT | {ALIKE},
         ("algo=rf_gp", "algo.M=3", "algo.flush=7", "algo.personal=true", *ABSENT),
     ),
     "rf_gp, summed up, clients absent": (WHERE_ABSENT, ("algo=rf_gp", "algo.rank=2", "algo.flush=6", *ABSENT)),
-    "perfedavg, clients absent": (WHERE_ABSENT, ("algo=perfedavg", *ABSENT)),
     "raker, mixed families": (
         {ALIKE, CHUNKS, INPUTS},
         ("algo=raker", "kernels.N=7", "kernels.laplacians=3", "precision=float64"),
     ),
-    "cta, messages lost": (WHERE_LOST, ("algo=cta", *LOSSY)),
     "coke, messages lost": (WHERE_LOST, ("algo=coke", "algo.v=0.1", *LOSSY)),
     "coke, quantized": ({LEDGER, APART, KEPT}, ("algo=coke", "algo.v=0.1", *NEAREST, "compression.bits=6")),
     "odkla, clients absent": (WHERE_ABSENT, ("algo=odkla", *ABSENT)),
@@ -66,11 +57,8 @@ DIFFICULT: dict[str, tuple[set[Promise], tuple[str, ...]]] = {
         WHERE_ABSENT,
         ("algo=consensus_rf_gp", "algo.flush=null", "algo.forget=0.95", "algo.noise=0.01", *ABSENT),
     ),
-    "consensus_rf_gp, messages lost": (WHERE_LOST, ("algo=consensus_rf_gp", *LOSSY)),
-    "d_rf_gp, clients absent": (WHERE_ABSENT, ("algo=d_rf_gp", "algo.flush=null", "algo.forget=0.95", *ABSENT)),
     "d_rf_gp, messages lost": (WHERE_LOST, ("algo=d_rf_gp", *LOSSY)),
     "domkl, weights added, messages lost": (WHERE_LOST, ("algo=domkl", "algo.weights=added", *LOSSY)),
-    "odkla, messages lost": (WHERE_LOST, ("algo=odkla", *LOSSY)),
     "fedavg_batches, softmax": (
         WHERE_ABSENT | {ALIKE},
         ("algo=fedavg", "kernels=coke", "algo.loss=softmax", "algo.iterations=20", *DIGITS, "participation=share"),
@@ -88,13 +76,7 @@ DIFFICULT: dict[str, tuple[set[Promise], tuple[str, ...]]] = {
         {ALIKE, LEDGER, APART, LABELS, KEPT},
         ("algo=fdskl", "algo.masks=fresh", "algo.fold=1", "precision=float64"),
     ),
-    "secureboost, a fold": ({LEDGER, APART, LABELS}, ("algo=secureboost", "algo.fold=0", "algo.trees=5")),
     "secureboost, real targets": ({LEDGER, APART, LABELS}, ("algo=secureboost", "algo.trees=3", "dataset=diabetes")),
-    "pp_svmv, real targets": ({LEDGER, APART, LABELS}, ("algo=pp_svmv", "dataset=diabetes")),
-    "fd_svrg, real targets": (
-        {LEDGER, APART, LABELS},
-        ("algo=fd_svrg", "algo.loss=square", "algo.passes=2", "dataset=diabetes"),
-    ),
 }
 """Where there is more that can go wrong: the promises that this can break (all others are slow), and how to run it."""
 

@@ -1,48 +1,39 @@
 """Every federated method against its slow literal transcription in `tests/literal`."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from literal import em_kofl, ofmkl_avg, ofskl, perfedavg, pof_mkl, vm_kofl
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from literal import em_kofl, fed_poe, ofmkl_avg, perfedavg, pof_mkl, vm_kofl
 from literal.common import Array, Run
+from literal.pof_mkl import bins_and_pmf
 from literal.worlds import Size, Trace, assert_close, draws, make_dictionary, make_problem, run
 
 from fkl.algorithms.base import Algorithm
 from fkl.algorithms.federated.descent import EmKofl, OfmklAvg, Ofskl, VmKofl
+from fkl.algorithms.federated.fed_poe import FedPoe
 from fkl.algorithms.federated.perfedavg import PerFedAvg
-from fkl.algorithms.federated.pof_mkl import PofMkl
+from fkl.algorithms.federated.pof_mkl import PofMkl, choose_bin
 
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
-PLAIN: dict[type, Callable[..., Run]] = {OfmklAvg: ofmkl_avg.run, Ofskl: ofskl.run, VmKofl: vm_kofl.run}
+PLAIN: dict[type, Callable[..., Run]] = {OfmklAvg: ofmkl_avg.run, Ofskl: ofmkl_avg.run, VmKofl: vm_kofl.run}
 
 KERNEL_CASES = [
-    (PofMkl(M=1, xi=1), Size(R=3), 0.0),
-    (PofMkl(M=3, xi=1, step_factor=2.0, eta=0.05), Size(N=7, D=8), 0.3),
-    (PofMkl(M=7, xi=1, lam=0.1), Size(N=7, K=6), 0.0),
-    (PofMkl(M=1, xi=0.5, eta_k=2.0, eta=0.03), Size(N=4, T=20), 0.0),
-    (PofMkl(M=3, xi=0.5, eta_k=1.0), Size(N=7, d=5), 0.3),
-    (PofMkl(M=2, xi=0.5, eta_k=1.0, lam=0.0), Size(N=5, K=3, D=3), 0.0),
-    (PofMkl(M=5, xi=0.5), Size(N=5), 0.3),
-    (PofMkl(M=1, xi=0.01, eta=0.002, eta_k=3.0), Size(N=6, R=3), 0.0),
-    (PofMkl(M=3, xi=0.01, eta=0.002, eta_k=3.0, lam=0.05), Size(N=7, T=15), 0.3),
+    (PofMkl(M=3, xi=1, step_factor=2.0, eta=0.05, lam=0.1), Size(N=7, D=8), 0.3),
+    (PofMkl(M=3, xi=0.5, eta_k=1.0), Size(R=3, N=7, d=5), 0.3),
+    (PofMkl(M=2, xi=0.01, eta=0.002, eta_k=3.0, lam=0.0), Size(N=5, T=15), 0.0),
     (PofMkl(M=1, xi=0.01), Size(N=1), 0.3),
     (PofMkl(M=1, xi=0.5, eta_k=2.0, eta=0.03, bins_by="updated"), Size(N=4, T=20), 0.3),
-    (OfmklAvg(), Size(R=3), 0.0),
     (OfmklAvg(eta=0.3, step_factor=2.0, lam=0.1), Size(N=7, d=5), 0.3),
-    (Ofskl(), Size(N=1, D=8), 0.0),
     (Ofskl(eta=0.3, step_factor=2.0, lam=0.1), Size(N=1, D=3, T=20), 0.3),
-    (VmKofl(), Size(R=3), 0.0),
     (VmKofl(eta=0.5, step_factor=0.5, lam=0.1), Size(N=7, d=2), 0.3),
-    (EmKofl(), Size(R=3), 0.0),
     (EmKofl(eta=0.5, step_factor=0.5, lam=0.1), Size(N=7, T=20), 0.3),
     (EmKofl(losses="sum", weight_factor=2.0), Size(N=5, K=6), 0.3),
-    (EmKofl(eta=0.5, weight_factor=3.0), Size(N=5, K=4, T=20), 0.0),
     (EmKofl(predictor="copy", lam=0.1), Size(N=5, K=6), 0.3),
-    (EmKofl(predictor="copy", losses="sum", eta=0.3), Size(N=7, T=20), 0.0),
-    (EmKofl(), Size(N=1), 0.0),
 ]
 
 
@@ -66,21 +57,7 @@ def held(trace: Trace) -> dict[str, Any]:
     return vars(trace.state.server) | (vars(trace.state.client) if trace.state.client else {})
 
 
-def compare_rounds(trace: Trace, literal: Run, r: int, tolerance: float) -> None:
-    """Compare every round: predictions, losses, norms and scalars sent, of the clients that were present."""
-    here = trace.world.problem.present
-    assert_close(trace.y_hat[r][here], literal.y_hat[here], tolerance, "y_hat")
-    assert_close(trace.squared_norm[r][here], literal.squared_norm[here], tolerance, "squared_norm")
-    if trace.loss is not None:
-        assert_close(trace.loss[r][here], literal.loss[here], tolerance, "loss")
-    for direction, scalars in (("uplink", literal.uplink), ("downlink", literal.downlink)):
-        tally = trace.ledger.tallies[direction]
-        np.testing.assert_array_equal(tally.by_client[r, :, 1], scalars.sum(axis=0))
-        np.testing.assert_array_equal(tally.by_round[:, r, 1], scalars.sum(axis=1))
-
-
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("shared", "precision"), [(False, "float64"), (True, "float32")])
 @pytest.mark.parametrize(("algorithm", "size", "absent"), KERNEL_CASES, ids=repr)
 def test_kernel_method_is_its_literal(
     algorithm: Algorithm, size: Size, absent: float, shared: bool, precision: str
@@ -94,7 +71,7 @@ def test_kernel_method_is_its_literal(
     )
     for r in replicates:
         literal = literal_run(algorithm, trace, r)
-        compare_rounds(trace, literal, r, tolerance)
+        trace.require_literal(literal, r, tolerance)
         state = held(trace)
         assert_close(np.asarray(state["theta"][r], np.float64), literal.theta, tolerance, "theta")
         if "log_w" in state:
@@ -105,10 +82,8 @@ def test_kernel_method_is_its_literal(
 @pytest.mark.parametrize(
     ("algorithm", "size", "absent", "hidden"),
     [
-        (PerFedAvg(neurons=4, parameters=60), Size(R=3), 0.0, 2),
         (PerFedAvg(neurons=4, parameters=60, eta=0.1, alpha=0.02), Size(T=20, K=6), 0.3, 2),
         (PerFedAvg(neurons=3, parameters=70, alpha=0.4), Size(d=5), 0.3, 4),
-        (PerFedAvg(neurons=5, parameters=22), Size(d=2), 0.0, 1),
     ],
     ids=repr,
 )
@@ -129,7 +104,7 @@ def test_perfedavg_is_its_literal(algorithm: PerFedAvg, size: Size, absent: floa
             eta=algorithm.eta or rate,
             alpha=algorithm.alpha or rate,
         )
-        compare_rounds(trace, literal, r, TOLERANCE[precision])
+        trace.require_literal(literal, r, TOLERANCE[precision])
         for number, layer in enumerate(network):
             assert trace.state.server.layers[number].dtype == precision
             actual = trace.state.server.layers[number][r].astype(np.float64)
@@ -155,68 +130,74 @@ def test_literal_backpropagation_is_the_derivative() -> None:
 
 
 @pytest.mark.parametrize(
-    ("M", "xi", "absent"), [(1, 1, 0.0), (3, 1, 0.3), (1, 0.5, 0.3), (3, 0.01, 0.0), (7, 0.5, 0.0)]
-)
-def test_per_client_loop_is_the_literal(M: int, xi: float, absent: float) -> None:
-    """The loop that the benchmark runs does what the literal loop over kernels does."""
-    size = Size(N=7)
-    problem = make_problem(size, seed=8, absent=absent)
-    bank = run(OfmklAvg(), problem, make_dictionary(size)).world.bank
-    uniform = np.random.default_rng(1).random(problem.y.shape)
-    arguments = (problem.x, problem.y, problem.present, bank.rho[0], bank.scale, uniform)
-    keys = {"M": M, "xi": xi, "eta": 0.05, "eta_k": 0.8, "lam": 0.01, "step_factor": 2.0}
-    slow, fast = pof_mkl.run(*arguments, **keys), pof_mkl.per_client(*arguments, **keys)
-    assert_close(fast.y_hat[problem.present], slow.y_hat[problem.present], 1e-12, "y_hat")
-    assert_close(fast.theta, slow.theta, 1e-12, "theta")
-    assert_close(fast.log_w, slow.log_w, 1e-12, "log_w")
-    np.testing.assert_array_equal(fast.uplink, slow.uplink)
-    np.testing.assert_array_equal(fast.downlink, slow.downlink)
-
-
-@pytest.mark.parametrize("xi", [1.0, 0.3])
-def test_pof_mkl_sends_everything_where_one_bin_holds_all(xi: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With M = N, POF-MKL is the literal method without any draw: all kernels, each with probability 1."""
-    size = Size(N=5)
-    algorithm = PofMkl(M=size.N, xi=xi)
-    trace = run(algorithm, make_problem(size, seed=9), make_dictionary(size))
-    monkeypatch.setattr(pof_mkl, "select_subset", lambda log_w, *_: (list(range(len(log_w))), [1.0] * len(log_w)))
-    for r in range(size.R):
-        literal = literal_run(algorithm, trace, r)
-        compare_rounds(trace, literal, r, 1e-10)
-        assert_close(trace.state.server.theta[r], literal.theta, 1e-10, "theta")
-
-
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_ofskl_is_ofmkl_avg_of_one_kernel(precision: str) -> None:
-    """OFSKL and OFMKL-Avg with N = 1 make the same bits."""
-    size = Size(N=1)
-    problem = make_problem(size, seed=10, absent=0.2, precision=precision)
-    one, mean = (run(a, problem, make_dictionary(size), precision=precision) for a in (Ofskl(), OfmklAvg()))
-    assert one.y_hat.tobytes() == mean.y_hat.tobytes()
-    assert one.state.server.theta.tobytes() == mean.state.server.theta.tobytes()
-
-
-def distance(a: Array, b: Array) -> float:
-    return float(np.abs(a - b).max())
-
-
-@pytest.mark.parametrize(
-    "change",
+    ("keys", "size", "absent", "precision"),
     [
-        {"M": 2},
-        {"xi": 0.5},
-        {"eta": 0.1},
-        {"eta_k": 0.1},
-        {"lam": 0.1},
-        {"step_factor": 2.0},
-        {"xi": 0.5, "bins_by": "updated"},
+        ({}, Size(R=3), 0.0, "float64"),
+        ({"eta": 0.3, "eta_k": 2.0, "lam": 0.1}, Size(N=7, T=20), 0.3, "float64"),
+        ({"step_factor": 2.0, "local_steps": 3, "eta": 0.1, "eta_k": 5.0}, Size(K=6, T=20), 0.3, "float32"),
     ],
     ids=repr,
 )
-def test_every_key_of_pof_mkl_matters(change: dict[str, Any]) -> None:
-    """No key is silently ignored: changing one changes the predictions; `bins_by` does where there are bins."""
-    size = Size(N=5, T=15)
-    problem, make = make_problem(size, seed=11), partial(PofMkl, M=1, eta_k=1.0)
-    usual = {"xi": 0.5} if "bins_by" in change else {}
-    before, after = (run(make(**keys), problem, make_dictionary(size)) for keys in (usual, change))
-    assert distance(before.y_hat, after.y_hat) > 1e-4
+def test_fed_poe_is_its_literal(keys: dict[str, Any], size: Size, absent: float, precision: str) -> None:
+    """Predictions, losses, norms, traffic, all theta and all weights."""
+    problem, own = make_problem(size, seed=3, absent=absent, precision=precision), FedPoe(**keys)
+    trace = run(own, problem, make_dictionary(size), seed=5, replicates=tuple(range(size.R)), precision=precision)
+    bank, tolerance, rate, here = (
+        trace.world.bank,
+        {"float64": 1e-9, "float32": 1e-5}[precision],
+        size.T**-0.5,
+        problem.present,
+    )
+    for r in range(size.R):
+        literal, thetas, log_ab = fed_poe.run(
+            problem.x, problem.y, here, bank.rho[r], bank.scale, eta=own.eta or rate, eta_k=own.eta_k or rate,
+            lam=own.lam, step_factor=own.step_factor, local_steps=own.local_steps,
+        )  # fmt: skip
+        trace.require_literal(literal, r, tolerance)
+        client = trace.state.client
+        assert_close(trace.state.server.theta[r], literal.theta, tolerance, "theta")
+        assert_close(client.theta[r].astype(np.float64), thetas, tolerance, "own theta")
+        assert_close(client.log_w[r], literal.log_w, tolerance, "log w")
+        assert_close(client.log_ab[r], log_ab, tolerance, "log a and b")
+
+
+def test_one_client_of_fed_poe_learns_the_same_together_and_alone() -> None:
+    """So both mixtures are one, and a = b."""
+    size = Size(K=1, T=30)
+    state = run(FedPoe(eta_k=3.0), make_problem(size, seed=1), make_dictionary(size)).state
+    assert_close(state.server.theta, state.client.theta[:, :, 0], 1e-12, "theta")
+    assert_close(state.client.log_ab[..., 0], state.client.log_ab[..., 1], 1e-12, "log a")
+
+
+# --- Algorithm 1 of POF-MKL
+
+EXPLORATION = st.one_of(st.just(1.0), st.floats(0.01, 1.0))
+
+
+@st.composite
+def selections(draw: st.DrawFn) -> tuple[Array, int, float]:
+    """Log weights (N,), some of them equal, with M and xi."""
+    kernels = draw(st.integers(1, 12))
+    log_w = draw(arrays(np.float64, kernels, elements=st.integers(-40, 0).map(lambda value: value / 4)))
+    return log_w, draw(st.integers(1, kernels)), draw(EXPLORATION)
+
+
+@given(selections())
+def test_bins_partition_the_kernels(selection: tuple[Array, int, float]) -> None:
+    """Drawing in the middle of each bin's share of [0, 1) gives every bin of Algorithm 1 with its q, once.
+
+    So bins have M kernels but for the last, hold each kernel once, and their probabilities sum to 1.
+    """
+    log_w, M, xi = selection
+    bins, q = bins_and_pmf(log_w, M, xi)
+    middle = np.cumsum(q) - np.array(q) / 2
+    chosen, p = choose_bin(np.tile(log_w, (2, len(bins), 1)), M, xi, np.tile(middle, (2, 1)))
+    assert chosen.shape == (2, len(bins), len(log_w))
+    assert p.shape == (2, len(bins), 1)
+    for r in range(2):
+        assert [list(np.flatnonzero(row)) for row in chosen[r]] == [sorted(members) for members in bins]
+        np.testing.assert_allclose(p[r, :, 0], q, rtol=1e-12)
+        assert (chosen[r].sum(axis=0) == 1).all()
+        assert chosen[r, :-1].sum(axis=1).tolist() == [M] * (len(bins) - 1)
+        assert 1 <= chosen[r, -1].sum() <= M
+        assert p[r].sum() == pytest.approx(1, rel=1e-12)

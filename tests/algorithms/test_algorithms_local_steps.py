@@ -7,14 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal.worlds import Size, make_dictionary, make_problem, run
-from recount import ledger_books_every_message
 
-from fkl.algorithms.federated.descent import EmKofl, OfmklAvg, Ofskl
+from fkl.algorithms.federated.descent import OfmklAvg
 from fkl.algorithms.federated.perfedavg import PerFedAvg
-from fkl.algorithms.federated.pof_mkl import PofMkl
-from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Streams
-from fkl.conformance import Conformance, scenario
+from fkl.conformance import scenario
 from fkl.contract.star import Samples
 from fkl.contract.world import Common
 from fkl.data.problem import Problem
@@ -66,27 +63,6 @@ def test_the_sum_of_local_gradients_is_that_of_a_loop(
     np.testing.assert_allclose(told.mean(np.full(3, 1 / 3)), expected.mean(axis=1), rtol=0, atol=1e-12 * scale)
 
 
-@pytest.mark.parametrize("engine", ["numpy", "numba"])
-@pytest.mark.parametrize("feature_map", ["pairs", "cosine"])
-def test_squared_norms_are_those_of_the_features(feature_map: str, engine: str) -> None:
-    """1 of pairs; of the cosine map 1 on average only."""
-    bank = common_of(replace(SIZE, R=2), feature_map, engine).bank
-    x = np.random.default_rng(0).uniform(-1, 1, (7, SIZE.d))
-    expected = (bank.features(x) ** 2).sum(axis=-1).swapaxes(1, 2)
-    np.testing.assert_allclose(bank.squared_norms(x), expected, rtol=1e-12)
-    assert (np.abs(expected - 1).max() > 1e-3) == (feature_map == "cosine")
-
-
-def test_one_step_is_the_gradient_to_the_bit() -> None:
-    """The recursion itself, which runs with one step do not ask."""
-    common, random = common_of(SIZE, "pairs"), np.random.default_rng(1)
-    samples = Samples(random.uniform(-1, 1, (3, 3)), random.uniform(0, 1, 3), np.ones(3, np.bool_))
-    residual = random.standard_normal((1, 3, 4))
-    coefficients, decay = OfmklAvg(eta=0.3, lam=0.1)._sum_local_steps(common, samples, residual)
-    assert (coefficients == 2 * residual).all()
-    assert decay == 1.0
-
-
 def repeated(problem: Problem, times: int) -> Problem:
     """Every sample so many times, one after another."""
     x, y, present = (np.repeat(part, times, axis=0) for part in (problem.x, problem.y, problem.present))
@@ -126,31 +102,6 @@ def test_a_lone_client_of_perfedavg_takes_all_steps() -> None:
         np.testing.assert_allclose(layer, mean, rtol=0, atol=1e-13)
 
 
-def test_copies_at_one_client_are_the_servers_theta() -> None:
-    """eM-KOFL of one kernel and one client is OFSKL, with local steps too."""
-    size = replace(SIZE, R=2, K=1, N=1, T=8)
-    problem, dictionary = make_problem(size, 5), make_dictionary(size)
-    mine = run(EmKofl(eta=0.2, lam=0.01, local_steps=4), problem, dictionary)
-    theirs = run(Ofskl(eta=0.2, lam=0.01, local_steps=4), problem, dictionary)
-    np.testing.assert_allclose(mine.y_hat, theirs.y_hat, rtol=0, atol=1e-12)
-
-
-def test_the_mean_over_bins_is_the_sum_of_all_kernels() -> None:
-    """POF-MKL's draw leaves local steps unbiased: each bin once, weighed by its probability, gives what all give."""
-    common, random = common_of(SIZE, "pairs"), np.random.default_rng(2)
-    method = PofMkl(eta=0.2, lam=0.05, local_steps=6)
-    samples = Samples(random.uniform(-1, 1, (3, 3)), random.uniform(0, 1, 3), np.ones(3, np.bool_))
-    theta = random.standard_normal((1, 4, common.bank.width))
-    residual = common.bank.predict(samples.x, theta) - samples.y[:, None]
-    p = np.array([0.1, 0.2, 0.3, 0.4])
-    drawn = [np.broadcast_to(np.arange(4) == i, (1, 3, 4)) for i in range(4)]
-    told = [method.gradients(common, samples, theta, residual, one / p[i], one) for i, one in enumerate(drawn)]
-    mean = sum(p[i] * one.dense().values for i, one in enumerate(told))
-    np.testing.assert_allclose(
-        mean, method.gradients(common, samples, theta, residual).dense().values, rtol=0, atol=1e-12
-    )
-
-
 def test_an_agent_of_cta_descends_from_what_it_combined() -> None:
     """In the first iteration from theta = 0, steps of plain descent on R_i."""
     experiment = prepare(
@@ -164,28 +115,3 @@ def test_an_agent_of_cta_descends_from_what_it_combined() -> None:
     for _ in range(3):
         expected = expected - 0.5 * (samples.gradient(expected) + 2 * method.lam / samples.agents * expected)
     np.testing.assert_array_equal(theta, expected)
-
-
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        ("algo=pof_mkl", "algo.M=2", "algo.xi=0.3", "kernels.N=5"),
-        ("algo=vm_kofl", "kernels.map=cosine", "kernels.N=5"),
-        ("algo=em_kofl", "kernels.N=5"),
-        ("algo=perfedavg",),
-        ("algo=cta",),
-    ],
-    ids=lambda overrides: overrides[0],
-)
-def test_parties_alone_step_alike(overrides: tuple[str, ...]) -> None:
-    """Messages as bytes."""
-    suite = Conformance.from_overrides(*overrides, "algo.local_steps=3", "replicates=2")
-    suite.parties_see_what_they_hold_alone()
-    ledger_books_every_message(suite)
-
-
-@pytest.mark.parametrize("algo", ["pof_mkl", "cta"])
-def test_no_step_is_refused(algo: str) -> None:
-    """By name."""
-    with pytest.raises(BadValue, match=r"local_steps"):
-        scenario(f"algo={algo}", "algo.local_steps=0")

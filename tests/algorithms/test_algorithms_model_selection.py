@@ -8,7 +8,7 @@ import pytest
 from literal import fomd_oms, nco_oms
 from literal.worlds import Size, Trace, assert_close, draws, make_dictionary, make_problem, run
 
-from fkl.algorithms.federated.fomd_oms import FomdOms, ModelSelection, NcoOms, mirror_step, project_into_balls
+from fkl.algorithms.federated.fomd_oms import FomdOms, ModelSelection, NcoOms, mirror_step
 from fkl.basics.errors import BadValue
 from fkl.conditions.compression import Uniform
 from fkl.conditions.late import LateUpdates
@@ -24,8 +24,6 @@ CASES: list[tuple[dict[str, Any], Size, float]] = [
     ({"J": 2, **AUTHORS}, Size(N=7, T=30), 0.3),
     ({"J": 3, "U": 0.1, "Y": 2.0, **AUTHORS}, Size(K=6), 0.3),
     ({"J": 5, "eta": 3.0}, Size(N=5), 0.3),
-    ({"J": 1, "step_size": 0.5}, Size(N=1), 0.0),
-    ({"J": 2, "norms": [0.4, 0.2, 1.0, 0.8], "eta": 20.0, "step_size": 0.4}, Size(N=4, T=30), 0.0),
     ({"J": 2, "norms": [0.4, 0.3, 1.0, 0.8]}, Size(N=4, T=20, K=1), 0.3),
 ]
 
@@ -35,8 +33,9 @@ def both(method: type[ModelSelection], keys: dict[str, Any], size: Size, absent:
     return run(method(**keys), problem, make_dictionary(size), seed=5, replicates=tuple(range(size.R)), **how)
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-@pytest.mark.parametrize(("keys", "size", "absent"), CASES, ids=repr)
+@pytest.mark.parametrize(
+    ("keys", "size", "absent", "precision"), [*((*case, "float64") for case in CASES), (*CASES[0], "float32")], ids=repr
+)
 @pytest.mark.parametrize("method", METHODS)
 def test_it_is_its_literal(
     method: type[ModelSelection], keys: dict[str, Any], size: Size, absent: float, precision: str
@@ -51,13 +50,7 @@ def test_it_is_its_literal(
             problem.x, problem.y, here, bank.rho[r], bank.scale, uniform, J=own.J, U=own.bounds(size.N).tolist(),
             lam=own.lam, eta=own.eta, step_size=own.step_size, Y=own.Y,
         )  # fmt: skip
-        assert trace.loss is not None
-        for name, found in (("y_hat", trace.y_hat), ("loss", trace.loss), ("squared_norm", trace.squared_norm)):
-            assert_close(found[r][here], getattr(literal, name)[here], tolerance, name)
-        for direction, scalars in (("uplink", literal.uplink), ("downlink", literal.downlink)):
-            tally = trace.ledger.tallies[direction]
-            np.testing.assert_array_equal(tally.by_client[r, :, 1], scalars.sum(axis=0))
-            np.testing.assert_array_equal(tally.by_round[:, r, 1], scalars.sum(axis=1))
+        trace.require_literal(literal, r, tolerance)
         assert_close(state.theta[r].astype(np.float64), literal.theta, tolerance, "theta")
         assert_close(state.log_p[r], literal.log_w, tolerance, "log p")
 
@@ -114,44 +107,6 @@ def test_the_mirror_step_is_hedge_where_all_spaces_are_as_large() -> None:
     assert np.exp(far).sum() == pytest.approx(1)
 
 
-def test_theta_never_leaves_its_ball() -> None:
-    """However far a step goes: so |f| <= U, and no error exceeds (U + Y)^2."""
-    for method in METHODS:
-        trace = both(method, {"J": 2, "U": 0.3, "step_size": 1e6}, Size(T=30), 0.0)
-        theta = (trace.state.server or trace.state.client).theta
-        assert np.sqrt((theta**2).sum(axis=-1)).max() <= 0.3 * (1 + 1e-12)
-        assert np.abs(trace.y_hat).max() <= 0.3 * (1 + 1e-12)
-    inside = np.random.default_rng(0).standard_normal((4, 3)) / 100
-    assert project_into_balls(inside, np.full(4, 1.0)).tobytes() == inside.tobytes()
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_regret_stays_below_its_bound(method: type[ModelSelection]) -> None:
-    """Against each kernel's best theta in its ball: what mirror descent promises of p, and of theta, in expectation.
-
-    Of p C ln(N T) / eta + eta T C (1 + a / K), with a = (N - J) / (J - 1); of theta U^2 / (2 lambda_T) and
-    sum_t lambda_t G^2 (1 + a / K) / 2. Theory's rates; ten replicates are averaged.
-    """
-    size = Size(R=10, K=4, N=5, T=200)
-    trace, own = both(method, {"J": 2}, size, 0.0), method(J=2)
-    assert trace.loss is not None
-    K, T = (size.K if method is FomdOms else 1), size.T
-    a, C, G = own.spread(size.N), 4.0, 4.0
-    eta, lam = own.rate(size.N, T, K), np.array([own.steps(size.N, t, K)[0] for t in range(T)])
-    of_p = C * np.log(size.N * T) / eta + eta * T * C * (1 + a / K)
-    of_theta = 1 / (2 * lam[-1]) + (lam * G**2 * (1 + a / K)).sum() / 2
-    y, z = trace.world.problem.y, [trace.world.bank.features(trace.world.problem.x[t]) for t in range(T)]
-    gaps = []
-    for r in range(size.R):
-        learned = ((trace.y_hat[r] - y) ** 2).mean(axis=1).sum()
-        for i in range(size.N):
-            features = np.concatenate([of[r, i] for of in z])
-            best = project_into_balls(np.linalg.lstsq(features, y.ravel(), rcond=1e-8)[0][None], np.ones(1))[0]
-            gaps.append(learned - ((features @ best - y.ravel()) ** 2).reshape(T, size.K).mean(axis=1).sum())
-    regret = np.array(gaps).reshape(size.R, size.N).mean(axis=0)
-    assert (regret <= of_p + of_theta).all()
-
-
 def test_the_ledger_books_J_kernels() -> None:
     """Down J theta, the number of the one that predicts and N bits; up J gradients and losses, and N bits for each."""
     size = Size(N=11, D=6)
@@ -165,24 +120,11 @@ def test_the_ledger_books_J_kernels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "N", "key"),
-    [
-        ({"J": 0}, 5, "J"),
-        ({"J": 1}, 5, "J"),
-        ({"J": 6}, 5, "J"),
-        ({"U": 0.0}, 5, "U"),
-        ({"norms": [1.0, 2.0]}, 5, "norms"),
-        ({"norms": [1.0, -2.0]}, 2, "norms"),
-        ({"Y": -1.0}, 5, "Y"),
-        ({"eta": 0.0}, 5, "eta"),
-        ({"step_size": 0.0}, 5, "step_size"),
-        ({"lam": -1.0}, 5, "lam"),
-    ],
+    ("keys", "N", "key"), [({"J": 1}, 5, "J"), ({"J": 6}, 5, "J"), ({"norms": [1.0, 2.0]}, 5, "norms")]
 )
-@pytest.mark.parametrize("method", METHODS)
-def test_bad_keys_are_named(method: type[ModelSelection], keys: dict[str, Any], N: int, key: str) -> None:
+def test_bad_keys_are_named(keys: dict[str, Any], N: int, key: str) -> None:
     with pytest.raises(BadValue) as error:
-        both(method, keys, Size(N=N), 0.0)
+        both(FomdOms, keys, Size(N=N), 0.0)
     assert error.value.key == key
 
 

@@ -72,7 +72,7 @@ THEORY: dict[str, Theory] = {
         [f"{name}_batches" for name in ("fedavg", "fedavgm", "fedprox", "scaffold", "ditto")],
         ((*AGENT, "algo.eta=0.5", "algo.iterations=400"), closed_form),
     ),
-    "q_fedavg_batches": "test_algorithms_local_training.py::test_q_fedavg_is_flower_s",
+    "q_fedavg_batches": "test_algorithms_local_training.py::test_it_is_its_literal",
     "pfedme_batches": "test_algorithms_local_training.py::test_pfedme_is_its_authors",
     **dict.fromkeys(
         [f"{name}{data}" for name in ("fedadagrad", "fedadam", "fedyogi") for data in ("", "_batches")],
@@ -92,8 +92,8 @@ THEORY: dict[str, Theory] = {
     "coke": ((*AGENT, "algo.v=0.5", "algo.mu=0.8"), closed_form),
     "dekrr_ddrf": "test_algorithms_dekrr_ddrf.py::test_without_others_it_is_ridge_on_its_own_features",
     "odkla": (ONE, gradient_descent),
-    "consensus_rf_gp": "test_algorithms_consensus_rf_gp.py::test_one_agent_is_one_client",
-    "d_rf_gp": "test_algorithms_d_rf_gp.py::test_one_agent_with_one_kernel_is_one_client",
+    "consensus_rf_gp": "test_algorithms_rf_gp.py::test_one_agent_is_one_client",
+    "d_rf_gp": "test_algorithms_rf_gp.py::test_one_agent_is_one_client",
     "domkl": "test_algorithms_streams_on_graphs.py::test_domkl_alone_takes_proximal_steps_and_hedges",
     "qc_odkla": (ONE, gradient_descent),
     "pooled_raker": (ALONE, partial(alike, ("algo=raker",))),
@@ -105,9 +105,9 @@ THEORY: dict[str, Theory] = {
     "fd_svrg": "test_algorithms_vertical_baselines.py::test_fd_svrg_is_its_messages",
     "pp_svmv": "test_algorithms_vertical_baselines.py::test_pp_svmv_is_the_pooled_machine",
     "secureboost": "test_algorithms_vertical_baselines.py::test_secureboost_loses_nothing",
-    "vertical_nystroem": "test_algorithms_vertical_summed_once.py::test_nystroem_does_not_depend_on_the_partition",
+    "vertical_nystroem": "test_algorithms_vertical_baselines.py::test_nystroem_does_not_depend_on_the_partition",
     "vertical_ridge": (
-        "test_algorithms_vertical_summed_once.py::test_feature_ridge_is_the_pooled_ridge_on_the_features"
+        "test_algorithms_vertical_baselines.py::test_feature_ridge_is_the_pooled_ridge_on_the_kernel_s_features"
     ),
     **dict.fromkeys(("dsg", "libsvm", "parsimonious_centralized", "pooled_svm"), "is a centralized case itself"),
     **dict.fromkeys(

@@ -7,8 +7,7 @@ import pytest
 from literal import one_shot
 from literal.worlds import assert_close
 
-from fkl.algorithms.federated.one_shot_ridge import OneShotRidge, _solve_ridge
-from fkl.basics.errors import BadValue, FklError
+from fkl.algorithms.federated.one_shot_ridge import _solve_ridge
 from fkl.conditions import accountant
 from fkl.conformance import scenario
 from fkl.contract.world import World
@@ -30,7 +29,7 @@ def learned(*words: str) -> tuple[World, Any]:
     return world, theta[0]
 
 
-@pytest.mark.parametrize("words", [(), UNEVEN, ("kernels.D=200",), ("partition.clients=1",)], ids=str)
+@pytest.mark.parametrize("words", [UNEVEN, ("kernels.D=200",)], ids=str)
 def test_it_is_its_literal_and_the_optimum(words: tuple[str, ...]) -> None:
     """From sums sample by sample, with clients of few and of many samples, and with more features than samples."""
     world, theta = learned(*words)
@@ -41,16 +40,6 @@ def test_it_is_its_literal_and_the_optimum(words: tuple[str, ...]) -> None:
         literal = one_shot.ridge([phi[part] for part in parts], [y[part] for part in parts], LAM)
         assert_close(theta, np.broadcast_to(literal, theta.shape), 1e-9, "theta")
     assert_close(theta, np.broadcast_to(world.loss.optimum(world.training, LAM)[0], theta.shape), 1e-8, "optimum")
-
-
-def test_of_equal_clients_it_is_pooled_ridge() -> None:
-    """(Z'Z / N + lam / K I)^-1 Z'y / N of all samples together."""
-    world, theta = learned()
-    x, y, _ = world.problem.part(True)
-    assert len(set(world.held.count)) == 1
-    z, K = world.bank.features(x)[0, 0], world.problem.clients
-    pooled = np.linalg.solve(z.T @ z / len(y) + LAM / K * np.eye(z.shape[1]), z.T @ y / len(y))
-    assert_close(theta, np.broadcast_to(pooled, theta.shape), 1e-8, "theta")
 
 
 def test_a_message_is_no_longer_than_is_said() -> None:
@@ -69,20 +58,6 @@ def test_noise_is_told_of_as_one_mechanism() -> None:
         rounds = api.run(*words, f"privacy={where}").rounds
         for name, sigma in (("epsilon_client", 2.0), ("epsilon_sample", 1.0)):
             assert rounds[name].tolist() == pytest.approx(accountant.epsilons(sigma, np.array([1]), 1e-5))
-
-
-def test_noise_costs_less_the_more_clients_there_are_and_central_less_than_local() -> None:
-    def error(*words: str) -> float:
-        return float(api.run(*WORDS, *words, "kernels.D=10", "replicates=10").summary["distance"].mean())
-
-    data = ("dataset=synthetic", "dataset.rows=2000", "partition.rounds=20")
-    noise = ("privacy.clip=1.5", "privacy.noise=0.01")
-    few, many = (
-        error(*data, *noise, "privacy=central", f"partition.clients={clients}", f"algo.lam={clients / 100}")
-        for clients in (5, 50)
-    )
-    assert many < few
-    assert many < error(*data, *noise, "privacy=local", "partition.clients=50", "algo.lam=0.5")
 
 
 def test_sums_that_noise_has_made_indefinite_still_have_a_ridge() -> None:
@@ -110,10 +85,3 @@ def test_absent_clients_are_left_out() -> None:
     literal = one_shot.ridge([phi[part] for part in parts], [y[part] for part in parts], LAM)
     assert_close(theta[here], np.broadcast_to(literal, theta[here].shape), 1e-9, "theta")
     assert (theta[~here] == 0).all()
-
-
-def test_bad_values_are_named() -> None:
-    with pytest.raises(BadValue, match="lam"):
-        OneShotRidge(lam=0.0)
-    with pytest.raises(FklError, match=r"kernels\.N=3"):
-        api.run(*WORDS, "dataset=diabetes", "kernels.N=3", "kernels.smallest=0.1", "kernels.largest=1")

@@ -1,20 +1,24 @@
-"""RF-GP: its literal transcription, its limiting cases, and what theory says of its weights."""
+"""RF-GP of a star and of graphs: transcriptions, authors' code, and limits that are known otherwise."""
 
-from dataclasses import replace
+import json
+from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal import rf_gp
-from literal.worlds import Size, Trace, assert_close, make_dictionary, make_problem, run
-from scipy.special import logsumexp
-from scipy.stats import multivariate_normal, norm
+from literal.common import frequencies, normalised
+from literal.worlds import Played, Size, Trace, assert_close, make_dictionary, make_problem, play_experiment, run
+from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import DotProduct, WhiteKernel
 from sklearn.linear_model import Ridge
 
+from fkl.algorithms.decentralized.odkla import Domkl
+from fkl.algorithms.decentralized.rf_gp import ConsensusRfGp, DRfGp
 from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.algorithms.gaussian_processes import (
     LEVELS,
@@ -24,10 +28,12 @@ from fkl.algorithms.gaussian_processes import (
     sum_of_outer_products,
     symmetric_matrix,
 )
-from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Streams
 from fkl.data.problem import Problem
+from fkl.engines.base import Experiment
 from fkl.kernels import Dictionary
+from fkl.network import Network
+from fkl.network.topology import connected
 from fkl.wire.payloads import PerClient
 
 KEYS: dict[str, Any] = {
@@ -50,8 +56,6 @@ TOLERANCE = 1e-9
         ({"flush": 4, "forget": 0.8}, Size(K=6, T=20), 0.3),
         ({"flush": None, "M": 2, "lam": 0.0}, Size(T=20), 0.3),
         ({"M": 1, "personal": True, "forget": 0.9}, Size(T=20), 0.3),
-        ({"flush": None}, Size(N=1, K=1), 0.0),
-        ({"flush": 5, "rank": 2}, Size(T=20), 0.3),
         ({"flush": None, "rank": 3, "M": 2, "forget": 0.9}, Size(T=20), 0.0),
     ],
     ids=repr,
@@ -61,37 +65,18 @@ def test_it_is_its_literal(keys: dict[str, Any], size: Size, absent: float) -> N
     problem, own = make_problem(size, seed=3, absent=absent), RfGp(**keys)
     dictionary = make_dictionary(size, largest=3.0 if size.N > 1 else 1.0)
     trace = run(own, problem, dictionary, seed=5, replicates=tuple(range(size.R)))
-    variance = shown(own, problem, dictionary, seed=5, replicates=tuple(range(size.R)))
     bank, here = trace.world.bank, problem.present
     for r in range(size.R):
         literal, more = rf_gp.run(problem.x, problem.y, here, bank.rho[r], bank.scale, **{**KEYS, **keys})
         server = trace.state.server
         np.testing.assert_allclose(server.noise[r], more.noise, rtol=1e-12)
         np.testing.assert_array_equal(server.active[r], more.active)
-        assert trace.loss is not None
-        for name, found in (("y_hat", trace.y_hat), ("loss", trace.loss), ("squared_norm", trace.squared_norm)):
-            assert_close(found[r][here], getattr(literal, name)[here], TOLERANCE, name)
-        assert_close(variance[r][here], more.variance[here], TOLERANCE, "variance")
-        for direction, scalars in (("uplink", literal.uplink), ("downlink", literal.downlink)):
-            np.testing.assert_array_equal(trace.ledger.tallies[direction].by_client[r, :, 1], scalars.sum(axis=0))
+        trace.require_literal(literal, r, TOLERANCE)
+        assert_close(trace.variance[r][here], more.variance[here], TOLERANCE, "variance")
         assert_close(server.theta[r], literal.theta, TOLERANCE, "theta")
         log_w = trace.state.client.log_w[r] if own.personal else server.evidence[r]
         known = server.active[r]  # of those that were dropped the evidence is of no use
         assert_close(log_w[..., known], literal.log_w[..., known], TOLERANCE, "log w")
-
-
-def shown(method: RfGp, *args: Any, **keys: Any) -> Any:
-    """The variances (R, T, K) that a run shows."""
-    seen = []
-
-    class Watched(RfGp):
-        def client(self, *given: Any) -> Any:
-            told = super().client(*given)
-            seen.append(told[2].variance)
-            return told
-
-    run(Watched(**vars(method)), *args, **keys)
-    return np.stack(seen, axis=1)
 
 
 def pooled(trace: Trace, problem: Problem, rounds: int, i: int = 0) -> tuple[Any, Any]:
@@ -103,8 +88,7 @@ def pooled(trace: Trace, problem: Problem, rounds: int, i: int = 0) -> tuple[Any
 SIZE = Size(R=1, K=3, N=1, D=5, T=10)
 
 
-@pytest.mark.parametrize("noise", [1e-4, 0.1])
-@pytest.mark.parametrize("absent", [0.0, 0.4])
+@pytest.mark.parametrize(("noise", "absent"), [(1e-4, 0.0), (0.1, 0.4)])
 def test_told_in_every_round_it_is_ridge_regression_on_pooled_samples(noise: float, absent: float) -> None:
     """Theta is that of scikit-learn, whose penalty is s2."""
     problem = make_problem(SIZE, seed=1, absent=absent)
@@ -119,12 +103,11 @@ def test_its_mean_variance_and_evidence_are_a_gaussian_process_s(noise: float) -
     """Those of scikit-learn, with the kernel z'z and white noise."""
     problem, method = make_problem(SIZE, seed=1), RfGp(noise=noise)
     trace = run(method, problem, make_dictionary(SIZE), replicates=(0,))
-    variance = shown(method, problem, make_dictionary(SIZE), replicates=(0,))
     z, y = pooled(trace, problem, SIZE.T - 1)
     process = GaussianProcessRegressor(DotProduct(0.0, "fixed") + WhiteKernel(noise, "fixed"), alpha=0.0).fit(z, y)
     mean, sd = process.predict(trace.world.bank.features(problem.x[-1])[0, 0], return_std=True)
     assert_close(trace.y_hat[0, -1], mean, 1e-8, "mean")
-    assert_close(variance[0, -1], sd**2, 1e-8, "variance")
+    assert_close(trace.variance[0, -1], sd**2, 1e-8, "variance")
     z, y = pooled(trace, problem, SIZE.T)
     process = GaussianProcessRegressor(DotProduct(0.0, "fixed") + WhiteKernel(noise, "fixed"), alpha=0.0).fit(z, y)
     assert trace.state.server.evidence[0, 0] == pytest.approx(process.log_marginal_likelihood_value_, rel=1e-8)
@@ -145,13 +128,6 @@ def test_the_level_of_noise_is_the_one_of_most_evidence(seed: int, noise: float)
         assert noise / 5 < found[0, 0] < 5 * noise
 
 
-def test_of_no_noise_and_of_noise_alone_it_takes_the_ends() -> None:
-    z = np.random.default_rng(0).standard_normal((200, 3))
-    for y, level in ((z @ [1, 2, 3], LEVELS[0]), (10 * np.random.default_rng(1).standard_normal(200), LEVELS[-1])):
-        sums = (z.T @ z)[None, None], (z.T @ y)[None, None], np.array([[len(y), y @ y]])
-        assert most_evident(*sums)[0, 0] == level
-
-
 def test_sums_that_noise_has_changed_are_not_believed_beyond_it() -> None:
     """S with an eigenvalue below 0, and more of q explained than there is: the levels at which that shows are out."""
     rng = np.random.default_rng(0)
@@ -162,95 +138,6 @@ def test_sums_that_noise_has_changed_are_not_believed_beyond_it() -> None:
     assert most_evident(gram, pull, totals)[0, 0] >= 0.05
     assert most_evident(gram - 10 * np.eye(4), pull, totals)[0, 0] >= 20.0
     assert most_evident(gram - 10 * np.eye(4), pull, np.array([[3.0, 1.0]]))[0, 0] >= 20.0  # of few samples, too
-
-
-@pytest.mark.parametrize("noise", [1e-3, 0.1])
-def test_the_ensemble_is_at_most_log_n_worse_than_its_best_kernel(noise: float) -> None:
-    """Of one client: -sum log p(y_t) <= min_i -sum log p_i(y_t) + log N, p the mixture; so weighed by the evidence too.
-
-    The evidence is the sum of the log densities of the samples, one after another.
-    """
-    size = Size(R=2, K=1, T=60)
-    problem = make_problem(size, seed=4)
-    states = [run(RfGp(noise=noise, personal=own), problem, make_dictionary(size)).state for own in (True, False)]
-    each = states[0].client.log_w[:, 0]
-    assert_close(states[1].server.evidence, each, 1e-9, "evidence")
-    mixed = logsumexp(each, axis=-1) - np.log(size.N)  # of the mixture's densities all products telescope
-    assert (mixed >= each.max(axis=-1) - np.log(size.N)).all()
-    densities = [density(noise, problem, size, t) for t in range(size.T)]
-    assert_close(np.array(densities), mixed_densities(states[0], problem, noise, size), 1e-8, "density of the mixture")
-
-
-@pytest.mark.parametrize("noise", [1e-3, None])
-def test_densities_of_a_client_s_own_mixture_telescope(noise: float | None) -> None:
-    """The sum of its log densities is the log of the mean over kernels of their products, for any noise."""
-    size = Size(R=2, K=3, T=40)
-    problem = make_problem(size, seed=5, absent=0.3)
-    trace = run(RfGp(noise=noise, personal=True), problem, make_dictionary(size))
-    assert trace.log_density is not None
-    mixed = np.where(problem.present, trace.log_density, 0.0).sum(axis=1)
-    each = trace.state.client.log_w
-    assert_close(mixed, logsumexp(each, axis=-1) - np.log(size.N), 1e-9, "sum of the mixture's log densities")
-
-
-def density(noise: float, problem: Problem, size: Size, t: int) -> Any:
-    """Log density (R,) of y_t as the mixture has it before round t, from the run up to there."""
-    part = replace(problem, x=problem.x[: t + 1], y=problem.y[: t + 1], present=problem.present[: t + 1])
-    before = run(RfGp(noise=noise, personal=True), part, make_dictionary(size)).state.client.log_w[:, 0]
-    if t == 0:
-        return logsumexp(before, axis=-1) - np.log(size.N)
-    part = replace(problem, x=problem.x[:t], y=problem.y[:t], present=problem.present[:t])
-    earlier = run(RfGp(noise=noise, personal=True), part, make_dictionary(size)).state.client.log_w[:, 0]
-    return logsumexp(before, axis=-1) - logsumexp(earlier, axis=-1)
-
-
-def mixed_densities(state: Any, problem: Problem, noise: float, size: Size) -> Any:
-    """The same (T, R) by hand: each kernel's predictive density by all samples before, weighed by those so far."""
-    bank = make_dictionary(size).bank(3, Streams(0, (0, 1)), "float64", "numpy")
-    z = bank.features(problem.x[:, 0])  # (R, N, T, P)
-    log_w, told = np.zeros(z.shape[:2]), []
-    for t in range(size.T):
-        before, now = z[:, :, :t], z[:, :, t]
-        A = before.swapaxes(2, 3) @ before + noise * np.eye(bank.width)
-        mean = (now * np.linalg.solve(A, (before.swapaxes(2, 3) @ problem.y[:t, 0])[..., None])[..., 0]).sum(axis=-1)
-        variance = noise * (1 + (now * np.linalg.solve(A, now[..., None])[..., 0]).sum(axis=-1))
-        each = norm.logpdf(problem.y[t, 0], mean, np.sqrt(variance))
-        told.append(logsumexp(log_w + each, axis=-1) - logsumexp(log_w, axis=-1))
-        log_w = log_w + each
-    return np.array(told)
-
-
-def test_forgetting_nothing_is_a_limit() -> None:
-    size = Size(T=20)
-    found = [run(RfGp(forget=f, noise=0.01), make_problem(size, seed=2), make_dictionary(size)).y_hat
-             for f in (1.0, 1 - 1e-12)]  # fmt: skip
-    assert_close(found[1], found[0], 1e-8, "y_hat")
-
-
-@pytest.mark.parametrize("flush", [3, None])
-def test_what_is_told_late_is_told_whole(flush: int | None) -> None:
-    """After a message the server knows what it would have been told in every round, absences and all."""
-    size = Size(T=16)
-    problem = make_problem(size, seed=2, absent=0.3)
-    last = 15 if flush else 16
-    present = problem.present.copy()
-    present[last - 1] = True  # whoever missed one tells with the next
-    problem = replace(problem, x=problem.x[:last], y=problem.y[:last], present=present[:last])
-    methods = [RfGp(flush=f, noise=0.01, forget=0.9) for f in (1, flush)]
-    found = [run(method, problem, make_dictionary(size)).state.server for method in methods]
-    for name in ("gram", "pull", "totals"):
-        assert_close(getattr(found[1], name), getattr(found[0], name), 1e-12, name)
-
-
-@pytest.mark.parametrize("flush", [1, 5])
-def test_as_many_samples_as_there_are_sum_them_up_whole(flush: int) -> None:
-    """One for a message in every round, which is fewer scalars than its sums."""
-    size = Size(T=20)
-    problem, methods = make_problem(size, seed=2), [RfGp(flush=flush, noise=0.01, rank=rank) for rank in (None, flush)]
-    plain, few = (run(method, problem, make_dictionary(size)) for method in methods)
-    assert_close(few.y_hat, plain.y_hat, 1e-9, "y_hat")
-    sent = [one.ledger.tallies["uplink"].by_client[..., 1].sum() for one in (plain, few)]
-    assert sent[1] < sent[0]
 
 
 @settings(max_examples=20, deadline=None)
@@ -335,16 +222,80 @@ def test_engines_count_the_same_eigenvalues_as_0(least: float) -> None:
         assert_close(theta[0, 0], expected, 1e-10, f"theta with {engine}")
 
 
+# --- on a graph
+
+AGENTS = Size(K=5, T=20)
+OF_AGENTS: dict[str, Any] = {"flush": 1, "noise": None, "forget": 1.0, "personal": False, "lam": 1e-3}
+DICTIONARY = make_dictionary(AGENTS, largest=3.0)  # of wider kernels S is singular but for rounding
+PATH = nx.path_graph(5)
+
+
+def on_a_graph(method: Any, graph: nx.Graph = PATH, size: Size = AGENTS, dictionary: Dictionary = DICTIONARY) -> Played:
+    """Two replicates, or one of one kernel, in float64."""
+    given = make_problem(size, 0), dictionary, Network(), method, 0, size.R, "float64", connected(graph)
+    return play_experiment(Experiment(*given))
+
+
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [("noise", 0.0), ("forget", 0.0), ("forget", 1.1), ("flush", 0), ("M", 0), ("rank", 0), ("lam", -1.0)],
+    "keys",
+    [{}, {"noise": 0.03, "personal": True}, {"flush": 4, "forget": 0.8, "noise": 0.01}, {"flush": None, "lam": 0.0}],
+    ids=repr,
 )
-def test_bad_keys_are_named(key: str, value: float) -> None:
-    with pytest.raises(BadValue) as error:
-        RfGp(**{key: value})
-    assert error.value.key == key
+def test_consensus_rf_gp_is_its_literal(keys: dict[str, Any]) -> None:
+    """Predictions, variances, losses and theta."""
+    found = on_a_graph(ConsensusRfGp(**keys))
+    problem, neighbours = found.world.problem, [sorted(PATH[k]) for k in range(5)]
+    for r in (0, 1):
+        z = np.stack([found.world.bank.features(x)[r].swapaxes(0, 1) for x in problem.x])
+        literal, more = rf_gp.consensus(z, problem.y, neighbours, **{**OF_AGENTS, **keys})
+        assert_close(found.stacked("y_hat")[r], literal.y_hat, 1e-9, "y_hat")
+        assert_close(found.stacked("variance")[r], more.variance, 1e-9, "variance")
+        assert_close(found.stacked("loss")[r], literal.loss, 1e-9, "loss")
+        assert_close(found.states[-1].own.theta[r], literal.theta, 1e-9, "theta")
 
 
-def test_more_kernels_than_there_are_cannot_be_kept() -> None:
-    with pytest.raises(BadValue, match=r"from 1 to kernels\.N=5"):
-        run(RfGp(M=6), make_problem(Size(), seed=0), make_dictionary(Size()))
+@pytest.mark.parametrize("keys", [{"forget": 0.9, "noise": 0.01}, {"personal": True}], ids=repr)
+def test_on_a_complete_graph_every_agent_knows_what_the_server_knows(keys: dict[str, Any]) -> None:
+    found = on_a_graph(ConsensusRfGp(**keys), nx.complete_graph(5))
+    star = run(RfGp(**keys), make_problem(AGENTS, 0), DICTIONARY)
+    assert_close(found.stacked("y_hat"), star.y_hat, 1e-9, "y_hat")
+    own, server = found.states[-1].own, star.state.server
+    for k in range(5):
+        assert_close(own.theta[:, k], server.theta, 1e-9, "theta")
+        assert_close(own.evidence[:, k], server.evidence, 1e-9, "evidence")
+
+
+def test_one_agent_is_one_client() -> None:
+    size = Size(R=1, K=1, N=1, T=20)
+    for method, client in ((ConsensusRfGp(), RfGp()), (DRfGp(), RfGp(noise=0.01))):
+        found = on_a_graph(method, nx.empty_graph(1), size, make_dictionary(size))
+        star = run(client, make_problem(size, 0), make_dictionary(size), replicates=(0,))
+        assert_close(found.stacked("y_hat"), star.y_hat, 1e-9, "y_hat")
+        assert found.ledger.tallies["link"].by_round.sum() == 0
+
+
+ORACLE = json.loads((Path(__file__).parents[1] / "oracles" / "decentralized_online_gps.json").read_text())
+THEIRS, GRAPH = Size(R=1, K=5, N=3, D=4, T=10), nx.Graph([(0, 1), (1, 2), (2, 3), (3, 4), (1, 3)])
+
+
+def test_d_rf_gp_predicts_what_its_authors_code_predicts() -> None:
+    """Kernels, weights and variances, on a graph with unequal degrees."""
+    found = on_a_graph(DRfGp(noise=0.03, lam=0.0), GRAPH, THEIRS, make_dictionary(THEIRS))
+    world = found.world
+    omega = frequencies(world.bank.rho[0], world.bank.scale)
+    assert_close(np.array([each.T for each in omega]), np.array(ORACLE["omega"]), 1e-12, "omega: run tests/oracles")
+    mean, variance, log_w, y_hat = (
+        np.array(ORACLE["d_rf_gp"][name]) for name in ("mean", "variance", "log_w", "y_hat")
+    )
+    assert_close(found.stacked("y_hat")[0], y_hat, 1e-10, "y_hat")
+    assert_close(found.stacked("loss")[0], (mean - world.problem.y[..., None]) ** 2, 1e-10, "loss")
+    w = np.apply_along_axis(normalised, -1, log_w)
+    of_mixture = (w * (variance + (mean - y_hat[..., None]) ** 2)).sum(axis=-1)
+    assert_close(found.stacked("variance")[0], of_mixture, 1e-10, "variance")
+
+
+def test_domkl_predicts_what_their_domkl_predicts() -> None:
+    """Their rho is twice ours, and their step sizes are the inverse of ours."""
+    method = Domkl(eta=1 / 1.5, rho=0.1, lam=0.0, eta_k=1 / 2.0, weights="added")
+    found = on_a_graph(method, GRAPH, THEIRS, make_dictionary(THEIRS))
+    assert_close(found.stacked("y_hat")[0], np.array(ORACLE["domkl"]["y_hat"]), 1e-10, "y_hat")

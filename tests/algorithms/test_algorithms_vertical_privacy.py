@@ -18,7 +18,6 @@ from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.kernels import Dictionary
 
 sys.path.append(str(Path(__file__).parents[2] / "examples" / "fdskl_masks"))
-from mask_attack import FITS, Block, solve
 from mask_audit import FILE, OUTSIDER, Played, audit, main
 
 ONE = Streams(5, (1,))
@@ -44,20 +43,14 @@ PLAYED, SIGMA = Fdskl(iterations=8, batch=64, features=32), 1.5
 """128 features of each worker that asks."""
 
 
-def recovered(masks: tuple[str, ...] = MASKS, **change: object) -> dict[tuple[str, str], float]:
-    """Shares of entries by masks and attacker."""
-    problem = make_problem()
-    frame = audit(replace(PLAYED, **change), known(problem, SIGMA), problem, masks)
-    assert (frame["recovered_percent"].between(0, 100)).all()
-    return frame.set_index(["masks", "attacker"])["recovered_percent"].to_dict()
-
-
 def test_no_masks_withstand_the_asking_worker() -> None:
-    found = recovered()
+    problem = make_problem()
+    frame = audit(PLAYED, known(problem, SIGMA), problem, MASKS)
+    found = frame.set_index(["masks", "attacker"])["recovered_percent"].to_dict()
     asking, pair, other, others, outsider = list(dict.fromkeys(attacker for _, attacker in found))
     assert outsider == OUTSIDER
-    assert all(found["paper", attacker] == 100 for attacker in (asking, pair, other, others, outsider))
-    assert all(found["reduced", attacker] == 100 for attacker in (asking, pair, other, others, outsider))
+    for masks in ("paper", "reduced"):
+        assert all(found[masks, attacker] == 100 for attacker in (asking, pair, other, others, outsider))
     assert found["fresh", asking] == found["fresh", pair] == found["fresh", outsider] == 100
     assert found["fresh", other] == 0
 
@@ -76,23 +69,13 @@ def test_one_iteration_is_enough_for_the_asking_worker_that_knows_the_range_alon
     assert found.claimed[:, others].all() and errors.max() < 0.02
 
 
-def test_a_fit_by_chance_is_no_claim() -> None:
-    """Angles that have nothing to do with the features leave 1.8 radians."""
-    random = np.random.default_rng(0)
-    unrelated = Block(random.standard_normal((256, 10)), random.uniform(0, 2 * np.pi, (64, 256)), exact=False)
-    assert not solve([unrelated], turned=True, binary=True).claimed.any() and FITS < 1.8 / 2
-
-
 def test_the_script_writes_a_table_and_refuses_what_it_cannot_attack(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     data = ["dataset=ellipses", "dataset.rows=90", "dataset.test_rows=0", "partition=vertical", "partition.parties=2"]
     main([*data, "algo.iterations=2", "algo.features=2", "algo.batch=8"])
-    shown = capsys.readouterr().out
-    assert "asking worker" in shown
-    assert [line.split()[1] for line in shown.splitlines() if line[0:1] in ("✓", "✗")] == [f"{one}:" for one in MASKS]
+    assert "asking worker" in capsys.readouterr().out
     assert set(pd.read_csv(FILE)["masks"]) == set(MASKS)
-    for wrong in (["algo=dsg"], ["algo.nothing=1"], ["nonsense"]):
-        with pytest.raises(FklError):
-            main(wrong)
+    with pytest.raises(FklError):
+        main(["algo=dsg"])

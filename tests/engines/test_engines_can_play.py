@@ -1,6 +1,6 @@
 """What an engine can play follows from facts that a method states, before any data are read."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
@@ -18,13 +18,6 @@ class Own(Federated):
     label: ClassVar[str] = "Own"
 
 
-@dataclass(frozen=True)
-class Bare:
-    """One that extends nothing."""
-
-    label: ClassVar[str] = "Bare"
-
-
 def able(method: Any) -> list[str]:
     """Engines that can play it."""
     run: Run = replace(load(compose("algo=pof_mkl")), algo=method)
@@ -36,20 +29,14 @@ def able(method: Any) -> list[str]:
     [
         ({}, ["numba", "numpy", "disk"]),
         ({"compiled_only": True}, ["numba", "disk"]),
-        ({"compiled_only": True, "not_traceable": ""}, ["numba", "disk"]),
         ({"means_only": False}, ["numba", "numpy"]),
         ({"not_traceable": ""}, ["numba", "numpy", "disk", "jax"]),
         ({"not_traceable": "it reads a clock"}, ["numba", "numpy", "disk"]),
         ({"in_turn": True}, ["numba", "numpy"]),
-        ({"step": None}, ["numba", "numpy"]),
     ],
 )
 def test_engines_conclude_from_facts(facts: dict[str, Any], engines: list[str]) -> None:
     assert able(type("Stated", (Own,), facts)()) == engines
-
-
-def test_a_method_that_states_nothing_is_played_in_one_process() -> None:
-    assert able(Bare()) == ["numba", "numpy"]
 
 
 def test_a_refusal_names_the_reason_and_the_engines_that_can() -> None:

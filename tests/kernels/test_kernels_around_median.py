@@ -1,13 +1,11 @@
 """Bandwidths around the median distance: of the samples that may be looked at, and of no others."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hydra import compose, initialize_config_dir
 from scipy.spatial.distance import pdist
-from sklearn.datasets import load_iris
 
 from fkl import conf_folder
 from fkl.basics.errors import BadValue
@@ -75,15 +73,3 @@ def test_an_algorithm_keeps_the_kernels_that_it_brings() -> None:
     parties = composed(*own, "algo=libsvm")
     assert parties.kernels is None
     assert type(parties.partition).__name__ == "FeatureGroups"
-
-
-def test_default_parties_are_no_more_than_features(fkl: Callable) -> None:
-    """Four features are of four parties."""
-    call = ("run", "algo=vertical_ridge", "algo.angles=20", "replicates=1")
-    eight = fkl(*call, "dataset=diabetes")
-    assert eight.code == 0 and "10 features of 8 parties, 4 of them active" in eight.out
-    iris = load_iris(as_frame=True).frame
-    iris[iris["target"] < 2].to_csv("iris.csv", index=False)
-    answer = fkl(*call, "dataset=file", "dataset.path=iris.csv", "dataset.target=target")
-    assert answer.code == 0, answer.err
-    assert "4 features of 4 parties, 2 of them active" in answer.out

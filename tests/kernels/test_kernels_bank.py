@@ -11,21 +11,13 @@ from literal.common import Array, feature_vector, frequencies
 from fkl.basics.random_streams import Streams
 from fkl.kernels import Dictionary, FeatureBank
 from fkl.kernels.bank import CompiledBank
-from fkl.kernels.compiled import CLIENT_TILE, FEW, KERNEL_RUN, WIDE, predict, usual
+from fkl.kernels.compiled import CLIENT_TILE, FEW, KERNEL_RUN, WIDE, usual
 
 TOLERANCE = {"float32": 3e-6, "float64": 1e-13}
 OPTIONS: list[dict[str, Any]] = [
     {"map": mapping, **draw}
     for mapping in ("pairs", "cosine")
-    for draw in (
-        {},
-        {"draw": "orthogonal"},
-        {"shared": True},
-        {"shared": True, "draw": "orthogonal"},
-        {"family": "laplacian"},
-        {"family": "laplacian", "shared": True},
-        {"laplacians": 2},
-    )
+    for draw in ({}, {"shared": True}, {"family": "laplacian"}, {"laplacians": 2})
 ]
 
 
@@ -85,7 +77,7 @@ def follow(bank: FeatureBank, pair: Pair) -> tuple[Array, Array, Array]:
 
 
 BANKS = [("numba", "float32"), ("numba", "float64"), ("numpy", "float32")]
-SIZES = [1, CLIENT_TILE - 1, CLIENT_TILE, CLIENT_TILE + 1, 600]
+SIZES = [1, CLIENT_TILE + 1, 600]
 PAIRWISE = [
     (*BANKS[(i + j) % len(BANKS)], options, clients)
     for i, options in enumerate(OPTIONS)
@@ -126,9 +118,8 @@ def of_usual_values(clients: int, many: list[int]) -> Array:
     return (x / np.linalg.norm(x, axis=1).max()).astype(np.float32)
 
 
-@pytest.mark.parametrize("many", [[], [3], [CLIENT_TILE + 1], [*range(CLIENT_TILE + 9)]], ids=len)
-@pytest.mark.parametrize("options", [{}, {"map": "cosine", "shared": True}], ids=repr)
-@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("many", [[], [CLIENT_TILE + 1], [*range(CLIENT_TILE + 9)]], ids=len)
+@pytest.mark.parametrize(("options", "precision"), [({}, "float64"), ({"map": "cosine", "shared": True}, "float32")])
 def test_few_features_may_stand_for_a_sample(precision: str, options: dict[str, Any], many: list[int]) -> None:
     """Samples with few features that are not of their usual value, all of them or some, in one tile or the other.
 
@@ -160,8 +151,7 @@ def test_a_share_is_what_the_update_was_multiplied_by(which: str) -> None:
     assert_close(together, alone)
 
 
-@pytest.mark.parametrize("kernels", [1, KERNEL_RUN, KERNEL_RUN + 1, 2 * KERNEL_RUN + 3])
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("kernels", "shared"), [(1, False), (KERNEL_RUN, True), (2 * KERNEL_RUN + 3, False)])
 def test_kernels_across_a_run(kernels: int, shared: bool) -> None:
     """Kernels in runs that are full, short and several: every kernel gets its own frequencies and parameters."""
     options = {"smallest": 1.0, "largest": 1.0} if kernels == 1 else {"smallest": 0.1, "largest": 10.0}
@@ -173,28 +163,6 @@ def test_kernels_across_a_run(kernels: int, shared: bool) -> None:
         for i, omega in enumerate(frequencies(bank.rho[r], bank.scale)):
             expected = [theta[r, i] @ feature_vector(omega, x[k]) for k in range(3)]
             np.testing.assert_allclose(predicted[r, :, i], expected, atol=3e-6)
-
-
-@pytest.mark.parametrize("engine", ["numba", "numpy"])
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_no_updates_accumulate_to_nothing(precision: str, engine: str) -> None:
-    """Kernels that nobody sends are exactly 0, whatever the memory held before."""
-    bank = Dictionary(N=3, D=5).bank(4, Streams(0, (0,)), precision, engine)
-    x, update = np.ones((300, 4), bank.precision) / 2, np.zeros((1, 300, 3))
-    update[0, 299, 1] = 1.0
-    out = bank.accumulate(x, update)
-    assert (out[0, [0, 2]] == 0).all()
-    assert (out[0, 1] != 0).any()
-
-
-def test_absent_clients_keep_their_copy() -> None:
-    """Descend leaves the parameters of a client with share 0, to the bit, in both banks."""
-    pair = make_pair(300)
-    for bank in (pair.bank, pair.reference):
-        own = (pair.theta[:, :, None] * np.linspace(0.5, 1.5, 300)[:, None]).astype(np.float32).astype(bank.precision)
-        after = descend(bank, pair)[2]
-        assert after[:, :, ::3].tobytes() == own[:, :, ::3].tobytes()
-        assert (after[:, :, 1::3] != own[:, :, 1::3]).any(axis=-1).all()
 
 
 @pytest.mark.parametrize("which", ["bank", "reference"])
@@ -221,10 +189,9 @@ def all_bytes(pair: Pair) -> list[bytes]:
 
 
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
-@pytest.mark.parametrize("options", [{}, {"map": "cosine", "shared": True}, {"family": "laplacian"}], ids=repr)
-def test_threads_do_not_change_a_bit(options: dict[str, Any]) -> None:
+def test_threads_do_not_change_a_bit() -> None:
     """One thread and two make the same bytes."""
-    pair, before = make_pair(600, kernels=11, **options), numba.get_num_threads()
+    pair, before = make_pair(600, kernels=11, laplacians=2), numba.get_num_threads()
     results = []
     try:
         for threads in (1, 2):
@@ -233,21 +200,6 @@ def test_threads_do_not_change_a_bit(options: dict[str, Any]) -> None:
     finally:
         numba.set_num_threads(before)
     assert results[0] == results[1]
-
-
-@pytest.mark.parametrize("engine", ["numba", "numpy"])
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_replicates_do_not_change_a_bit(precision: str, engine: str) -> None:
-    """A replicate's predictions and sums are the same bytes alone and among three."""
-    dictionary, random = Dictionary(N=9, D=7), np.random.default_rng(0)
-    x = random.standard_normal((300, 4)).astype(precision)
-    theta, update = random.standard_normal((3, 9, 14)), random.standard_normal((3, 300, 9))
-    together = dictionary.bank(4, Streams(1, (0, 1, 2)), precision, engine)
-    for r in range(3):
-        alone = dictionary.bank(4, Streams(1, (r,)), precision, engine)
-        assert alone.rho[0].tobytes() == together.rho[r].tobytes()
-        assert alone.predict(x, theta[r : r + 1])[0].tobytes() == together.predict(x, theta)[r].tobytes()
-        assert alone.accumulate(x, update[r : r + 1])[0].tobytes() == together.accumulate(x, update)[r].tobytes()
 
 
 def test_features_are_equation_4() -> None:
@@ -263,18 +215,3 @@ def test_features_are_equation_4() -> None:
     for r, i, k in np.ndindex(2, 4, 5):
         angle = cosine.scale[i] * (x[k] @ cosine.rho[r, 0]) + cosine.phase[r, 0]
         np.testing.assert_allclose(cosine.features(x)[r, i, k], np.sqrt(2 / 6) * np.cos(angle), atol=1e-14)
-
-
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_who_made_the_arrays_compiles_nothing_anew(precision: str) -> None:
-    """Those that cannot be written, or lie in another order, come to what others do, by the same compiled loop."""
-    bank = Dictionary(N=3, D=5).bank(4, Streams(0, (0, 1)), precision, "numba")
-    random = np.random.default_rng(0)
-    x, theta = random.standard_normal((6, 4)), random.standard_normal((2, 3, bank.width))
-    expected = bank.predict(x, theta)
-    known = len(predict.signatures)
-    theirs = np.asfortranarray(x), np.asfortranarray(theta)
-    for array in theirs:
-        array.flags.writeable = False
-    np.testing.assert_array_equal(bank.predict(*theirs), expected)
-    assert len(predict.signatures) == known

@@ -5,12 +5,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 from fkl.basics.random_streams import Streams
 from fkl.kernels import Dictionary
 from fkl.kernels.bank import CompiledBank, FeatureBank
-from fkl.kernels.cosine_sums import add_cosines, add_sparse_cosines
 
 mpmath = pytest.importorskip("mpmath")
 
@@ -60,27 +58,6 @@ def test_features_of_any_angle_are_exact(kind: type, angle: type, precision: typ
         with wide():
             found = np.asarray(bank.predict(x[:, None], theta))[0, :, 0]
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 if precision == np.float64 else 3e-7)
-
-
-def test_a_learner_of_a_stream_sees_the_same_features() -> None:
-    """Its loops are others than those of many clients."""
-    bank, x = bank_of(CompiledBank, np.float32, np.float32, cosine=False), angles(np.float32)
-    nothing, theta = np.zeros(len(x)), np.array([[[1, 0]]], np.float32)
-    f, _, _ = bank.follow(x[:, None], nothing, nothing, 0.0, theta)
-    np.testing.assert_allclose(f[0, :, 0], exact(x)[0], rtol=0, atol=3e-7)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_sums_of_cosines_of_any_angle_are_exact(sparse: bool) -> None:
-    x, alpha, phase = angles(np.float32), np.ones(1, np.float32), np.zeros(1, np.float32)
-    out = np.zeros(len(x))
-    if sparse:
-        rows = csr_array(x[:, None])
-        own = rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
-        add_sparse_cosines(rows.data, *own, np.ones((1, 1), np.float32), phase, alpha, 0.0, out)
-    else:
-        add_cosines(x[:, None], phase, alpha, 0.0, out)
-    np.testing.assert_allclose(out, exact(x)[1], rtol=0, atol=3e-7)
 
 
 def test_far_angles_do_not_change_those_beside_them() -> None:

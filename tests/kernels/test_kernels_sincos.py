@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from literal.common import Array
 
 from fkl.kernels import compiled
@@ -29,35 +27,6 @@ def test_float32_angles_up_to_50(scale: float) -> None:
     assert max(errors(angle, scale)) < LIMIT
 
 
-@given(st.floats(-50, 50, width=32, exclude_min=True, exclude_max=True))
-def test_any_float32_angle(value: float) -> None:
-    """Any float32 below 50, subnormals and both zeros included."""
-    assert max(errors(np.array([value], np.float32), 1.0)) < LIMIT
-
-
-def test_large_float64_angles() -> None:
-    """Float64 angles keep the accuracy up to 1e6, far beyond what float32 can hold."""
-    angle = np.random.default_rng(0).uniform(-1e6, 1e6, 200_000)
-    assert max(errors(angle, 1.0)) < LIMIT
-    assert max(errors(angle, 0.7)) < LIMIT
-
-
-def test_zero_is_exact() -> None:
-    sine, cosine = np.empty(1, np.float32), np.empty(1, np.float32)
-    compiled.sincos(np.zeros(1, np.float32), np.float32(1), sine, cosine)
-    assert (sine[0], cosine[0]) == (0, 1)
-
-
-def test_added_cosines_of_one_angle() -> None:
-    """At a million angles over (-50, 50) and at both float32 neighbours of every multiple of pi/2 there."""
-    quarters = (np.arange(-31, 32) * np.pi / 2).astype(np.float32)
-    beside = [np.nextafter(quarters, np.float32(way)) for way in (-np.inf, np.inf)]
-    angle = np.concatenate([np.linspace(-50, 50, 1_000_001, dtype=np.float32)[1:-1], quarters, *beside])
-    out, one = np.zeros(angle.size), np.ones(1, np.float32)
-    cosines.add_cosines(angle[:, None], 0 * one, one, 0.0, out)
-    assert np.abs(out - np.cos(angle.astype(np.float64))).max() < LIMIT
-
-
 @pytest.mark.parametrize("largest", [50.0, 1e3, 1e6])
 def test_added_cosines_are_as_good_as_their_float32_angles(largest: float) -> None:
     """A factor times what was there, and the sum over features; angles of narrow kernels are far above a turn."""
@@ -69,11 +38,3 @@ def test_added_cosines_are_as_good_as_their_float32_angles(largest: float) -> No
     cosines.add_cosines(angle, np.zeros(3, np.float32), alpha, 0.5, out)
     exact = 0.5 * before + np.cos(angle.astype(np.float64)) @ alpha
     assert np.abs(out - exact).max() < 3 * LIMIT
-
-
-def test_phases_are_added() -> None:
-    """In float32, before the cosine."""
-    angle, phase = np.float32([[0.25, 1.5]]), np.float32([0.5, 3.0])
-    out = np.zeros(1)
-    cosines.add_cosines(angle, phase, np.float32([1, 10]), 1.0, out)
-    assert out[0] == pytest.approx(np.cos(0.75) + 10 * np.cos(4.5), abs=1e-5)

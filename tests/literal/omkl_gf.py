@@ -56,7 +56,6 @@ def run(
         w = dict(zip(S, normalised(log_w[S]), strict=True))
         out.y_hat[t] = sum(w[i] * (theta[i] @ z[i]) for i in S)  # eq. (17)
         out.squared_norm[t] = sum(w[i] * (theta[i] @ theta[i]) for i in S)
-        out.chosen.append(set(S))
         for i in S:
             q = sum(p[j] * (1 - (1 - pi[j][i]) ** M) for j in range(J))  # eq. (21)
             if t >= G and divide_by == "observed":

@@ -73,7 +73,6 @@ def run(
         w = dict(zip(S, normalised(log_w[S]), strict=True))
         out.y_hat[t] = sum(w[i] * (theta[i] @ z[i]) for i in S)  # eq. (34), (47)
         out.squared_norm[t] = sum(w[i] * (theta[i] @ theta[i]) for i in S)
-        out.chosen.append(set(S))
         for i in S:
             q = max(q_floor, sum(p[j] for j in range(N) if graph[j, i]))  # eq. (36)
             out.loss[t, i] = loss(theta[i], z[i], y[t], lam)

@@ -39,7 +39,6 @@ def run(x: Array, y: Array, kernels: list[Kernel], *, eta: float) -> OnlineRun:
         w = normalised(log_w)
         out.y_hat[t] = sum(w[i] * f[i] for i in range(N))
         out.squared_norm[t] = 0
-        out.chosen.append(set(range(N)))
         for i in range(N):
             out.loss[t, i] = (f[i] - y[t]) ** 2
             alpha[i, t] = -eta / np.sqrt(t + 1) * (f[i] - y[t])

@@ -22,8 +22,6 @@ class OnlineRun:
     """(N,) logarithms of the kernels' weights after the last round."""
     log_u: Array = field(default_factory=lambda: np.full(0, np.nan))
     """(N,) the same of the nodes' weights, of methods that keep them."""
-    chosen: list[set[int]] = field(default_factory=list)
-    """S_t of each round: the kernels that predicted and learned."""
 
     @classmethod
     def empty(cls, rounds: int, kernels: int) -> "OnlineRun":

@@ -1,8 +1,4 @@
-"""POF-MKL as Algorithms 1 and 2 of Ghari and Shen (NeurIPS 2022) print it; equation numbers are theirs.
-
-`run` loops over rounds, clients and kernels. `per_client` loops over rounds and clients and holds a client's kernels in
-arrays, which is how one would write the method in numpy without another thought: the yardstick of the benchmark.
-"""
+"""POF-MKL as Algorithms 1 and 2 of Ghari and Shen (NeurIPS 2022) print it; equation numbers are theirs."""
 
 import numpy as np
 from literal.common import Array, Run, draw, feature_vector, frequencies, gradient, loss, normalised
@@ -98,59 +94,3 @@ def average(theta: Array, received: list[Array], clients: int) -> Array:
     if not received:
         return theta
     return theta - sum(theta - theta_k for theta_k in received) / clients
-
-
-def per_client(
-    x: Array,
-    y: Array,
-    present: Array,
-    rho: Array,
-    scale: Array,
-    uniform: Array,
-    *,
-    M: int,
-    xi: float,
-    eta: float,
-    eta_k: float,
-    lam: float,
-    step_factor: float,
-) -> Run:
-    """Do the same with arrays over a client's kernels and features; `loss` and `squared_norm` stay NaN."""
-    N, D = len(scale), rho.shape[-1]
-    omega = np.concatenate(frequencies(rho, scale), axis=1).T  # (N D, d): one product projects on all kernels
-    out = Run.empty(len(x), x.shape[1], N)
-    theta = np.zeros((N, 2 * D))
-    log_w = np.zeros((x.shape[1], N))
-    for t in range(len(x)):
-        clients = np.flatnonzero(present[t])
-        change = np.zeros_like(theta)
-        squared_norm = (theta**2).sum(axis=1)
-        for k in clients:
-            angle = (omega @ x[t, k]).reshape(N, D)
-            z = np.concatenate([np.sin(angle), np.cos(angle)], axis=1) / np.sqrt(D)
-            f = (theta * z).sum(axis=1)
-            w = np.exp(log_w[k] - log_w[k].max())
-            out.y_hat[t, k] = w @ f / w.sum()
-            subset, p = _subset(log_w[k], M, xi, uniform[t, k])
-            log_w[k] -= eta_k * ((f - y[t, k]) ** 2 + lam * squared_norm)
-            slope = 2 * (f[subset] - y[t, k])[:, None] * z[subset] + 2 * lam * theta[subset]
-            change[subset] += step_factor * eta * slope / p
-            out.uplink[t, k] = slope.size
-            out.downlink[t, k] = theta.size
-        theta = theta - change / max(len(clients), 1)
-    out.theta, out.log_w = theta, log_w
-    return out
-
-
-def _subset(log_w: Array, M: int, xi: float, u: float) -> tuple[Array, float]:
-    """Kernels of the drawn bin, and its probability."""
-    N = len(log_w)
-    m = -(-N // M)
-    if xi == 1:
-        order, q = np.arange(N), np.full(m, 1 / m)
-    else:
-        order = np.argsort(-log_w, kind="stable")
-        w = np.exp(log_w - log_w.max())
-        q = (1 - xi) * np.add.reduceat(w[order], np.arange(0, N, M)) / w.sum() + xi / m
-    j = min(int(np.searchsorted(np.cumsum(q), u, side="right")), m - 1)
-    return order[j * M : (j + 1) * M], q[j]

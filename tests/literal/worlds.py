@@ -1,14 +1,16 @@
 """Small random worlds, and running a method of fkl through all their rounds."""
 
 from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
-from literal.common import Array
+from literal.common import Array, Run
 
 from fkl.algorithms.base import Algorithm, World
 from fkl.basics.random_streams import Role, Streams
 from fkl.data.problem import Problem
+from fkl.engines.base import Experiment, make_world
 from fkl.kernels import Dictionary
 from fkl.network import Network
 from fkl.wire import Channel, Ledger
@@ -28,7 +30,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Trace:
-    """What fkl did over all rounds: y_hat, squared_norm and log_density (R, T, K), loss (R, T, K, N); or None."""
+    """What fkl did over all rounds: y_hat, squared_norm and variance (R, T, K), loss (R, T, K, N); or None."""
 
     y_hat: Array
     loss: Array | None
@@ -36,7 +38,18 @@ class Trace:
     state: Any
     ledger: Ledger
     world: World
-    log_density: Array | None = None
+    variance: Array | None = None
+
+    def require_literal(self, literal: Run, r: int, tolerance: float) -> None:
+        """Every round of the clients that were present: predictions, losses, norms, and scalars sent."""
+        here = self.world.problem.present
+        for name in ("y_hat", "squared_norm", "loss"):
+            if getattr(self, name) is not None:
+                assert_close(getattr(self, name)[r][here], getattr(literal, name)[here], tolerance, name)
+        for direction, scalars in (("uplink", literal.uplink), ("downlink", literal.downlink)):
+            tally = self.ledger.tallies[direction]
+            np.testing.assert_array_equal(tally.by_client[r, :, 1], scalars.sum(axis=0))
+            np.testing.assert_array_equal(tally.by_round[:, r, 1], scalars.sum(axis=1))
 
 
 def make_problem(size: Size, seed: int, absent: float = 0.0, precision: str = "float64") -> Problem:
@@ -74,19 +87,47 @@ def run(
     ledger = Ledger(problem.rounds, len(replicates), problem.clients)
     streams = Streams(seed, replicates)
     channel = Channel(network or Network(), ledger, np.dtype(precision), algorithm.label, streams)
-    world = World(problem, dictionary, channel, streams, precision)
-    state = algorithm.init(world)
-    y_hat, loss, squared_norm, log_density = [], [], [], []
-    for t in range(problem.rounds):
-        channel.open_round(t, problem.present[t])
+    found = play(algorithm, World(problem, dictionary, channel, streams, precision), ledger)
+    told = (found.stacked(name) for name in ("y_hat", "loss", "squared_norm"))
+    return Trace(*told, found.states[-1], ledger, found.world, found.stacked("variance"))
+
+
+class Played(NamedTuple):
+    """All rounds' outcomes and states."""
+
+    outcomes: list[Any]
+    states: list[Any]
+    world: World
+    ledger: Ledger
+
+    def stacked(self, name: str, axis: int = 1) -> Any:
+        """An outcome's arrays, of all rounds; None if the method has none."""
+        arrays = [getattr(outcome, name) for outcome in self.outcomes]
+        return None if arrays[0] is None else np.stack(arrays, axis=axis)
+
+
+def play_experiment(given: Experiment) -> Played:
+    """All rounds of all replicates."""
+    return play(given.algorithm, *make_world(given, tuple(range(given.replicates))))
+
+
+def play(algorithm: Algorithm, world: World, ledger: Ledger) -> Played:
+    """All rounds."""
+    state, found = algorithm.init(world), Played([], [], world, ledger)
+    for t in range(world.problem.rounds):
+        world.channel.open_round(t, world.problem.present[t])
         state, outcome = algorithm.step(world, state, t)
-        y_hat.append(np.array(outcome.y_hat))
-        loss.append(None if outcome.loss is None else np.array(outcome.loss))
-        squared_norm.append(outcome.squared_norm())
-        log_density.append(outcome.log_density)
-    losses = None if loss[0] is None else np.stack(loss, axis=1)
-    densities = None if log_density[0] is None else np.stack(log_density, axis=1)
-    return Trace(np.stack(y_hat, axis=1), losses, np.stack(squared_norm, axis=1), state, ledger, world, densities)
+        found.outcomes.append(shown(outcome))
+        found.states.append(state)
+    return found
+
+
+def shown(outcome: Any) -> Any:
+    """What an outcome holds now, for a method may go on with its arrays."""
+    if isinstance(outcome, np.ndarray):
+        return np.array(outcome)
+    values = {name: value() if callable(value) else value for name, value in vars(outcome).items()}
+    return SimpleNamespace(**{name: None if value is None else np.array(value) for name, value in values.items()})
 
 
 def draws(trace: Trace, r: int, size: int) -> Array:

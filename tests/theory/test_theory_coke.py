@@ -1,13 +1,8 @@
 """COKE and DKLA: Theorems 4 and 1 on a path of agents, where the corrected rate is close, and planted faults."""
 
-from dataclasses import replace
-from io import StringIO
-
 import networkx as nx
 import numpy as np
-import pandas as pd
 import pytest
-from conftest import SMALL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from theory.test_theory import found, held
@@ -21,33 +16,6 @@ from fkl.network import Network
 from fkl.network.topology import connected
 from fkl.theory import coke
 from fkl.theory.answer import Answer, by_theory
-
-
-class DoubledDual(Dkla):
-    """The dual variables' step is 2 rho."""
-
-    def receive(self, common, own, inbox, samples, turn):
-        """See the class."""
-        faulty = replace(self, rho=2 * self.rho)
-        return Dkla.receive(faulty, common, own, inbox, samples, turn)
-
-
-class Silent(Coke):
-    """The threshold is that of the first iteration, so the last changes are never sent."""
-
-    def send(self, common, own, inbox, samples, turn):
-        """See the class."""
-        return super().send(common, own, inbox, samples, replace(turn, t=0))
-
-
-class WrongPull(Dkla):
-    """An agent uses its neighbours' theta twice in its local problem."""
-
-    def send(self, common, own, inbox, samples, turn):
-        """See the class."""
-        pulled = replace(own, gamma=own.gamma - self.rho * inbox.sum("theta"))
-        after, message, sends = super().send(common, pulled, inbox, samples, turn)
-        return replace(after, gamma=own.gamma), message, sends
 
 
 def of_agents(method, graph, x, y, client, loss="square") -> Experiment:
@@ -87,30 +55,6 @@ def test_on_a_path_the_printed_rate_is_broken_and_the_corrected_one_is_close() -
     assert slowest <= path.factor(-1) < slowest + 2e-4
 
 
-def test_theorem_4_as_printed_is_exceeded_on_a_path() -> None:
-    answer = answered(on_a_path(10, Dkla(iterations=1000, lam=50 * 10, rho=10.0)))
-    assert answer.wrong[0] == "Theorem 4, printed"
-    assert not any("corrected" in name for name in answer.wrong)
-
-
-def test_rounding_of_messages_does_not_exceed_theorem_4() -> None:
-    """In single precision the distance stops falling, while the bound goes to 0."""
-    graph, x, y, client = regression(0)
-    given = of_agents(Dkla(iterations=3000, lam=3.0, rho=1.0), graph, x, 1e6 * y, client)
-    answer = answered(replace(given, precision="float32"))
-    corrected = found(answer, "Theorem 4", "corrected")
-    assert corrected.rights[0] * coke.ROUNDED["float32"] == pytest.approx(corrected.right)
-    assert 1e-9 < corrected.left < corrected.right / 10
-
-
-def test_eq_34_lacks_a_square_root() -> None:
-    """Once V / m_R is below 1, the printed bound is smaller than its root."""
-    answer = answered(of_agents(Dkla(iterations=300, lam=0.1, rho=0.3), *regression(0)))
-    assert found(answer, "Theorem 1, eq. (34)", "printed").exceeded
-    assert not found(answer, "Theorem 1, eq. (34)", "corrected").exceeded
-    assert answer.wrong == ("Theorem 1, eq. (34), printed",)
-
-
 def test_without_censoring_theorem_5_is_theorem_4() -> None:
     answer = answered(of_agents(Coke(iterations=100, lam=0.1, rho=0.3, v=0.0), *regression(0)))
     for theorem, like in (("Theorem 5", "Theorem 4"), ("Theorem 2, eq. (33)", "Theorem 1, eq. (34)")):
@@ -125,49 +69,6 @@ def test_without_censoring_theorem_5_is_theorem_4() -> None:
     assert seen.censored.ravel() == pytest.approx(
         [np.sqrt(seen.V[0]), np.sqrt(seen.V[0] * seen.factor(-1)) + moved], rel=1e-12
     )
-    squared = record(of_agents(replace(method, censored="squared_norm"), *regression(0)))
-    assert squared.censored[1] - squared.censored[0] * np.sqrt(squared.factor(-1)) == pytest.approx(
-        np.sqrt(0.3 * 12) * np.sqrt(2.0 * 0.5)
-    )
-
-
-def test_what_is_not_sent_moves_v_by_the_degrees() -> None:
-    """The norm sqrt(V) of theta moved by e and gamma by rho (D - A) e, with incidence matrices of the arcs."""
-    graph, rho = regression(0)[0], 0.3
-    arcs = [*graph.edges, *((j, i) for i, j in graph.edges)]
-    plus, minus = np.zeros((2, 5, len(arcs)))
-    for number, (i, j) in enumerate(arcs):
-        plus[[i, j], number], minus[i, number], minus[j, number] = 1, 1, -1
-    e = np.random.default_rng(0).standard_normal((5, 3))
-    V = rho * ((plus.T @ e / 2) ** 2).sum() + ((rho * minus.T @ e / 2) ** 2).sum() / rho
-    degrees = np.array([degree for _, degree in sorted(graph.degree)])
-    assert pytest.approx(rho * (degrees[:, None] * e**2).sum()) == V
-    laplacian = np.diag(degrees) - nx.to_numpy_array(graph, sorted(graph))
-    assert rho * laplacian @ e == pytest.approx(minus @ (rho * minus.T @ e / 2))  # gamma = S_- beta
-
-
-def test_an_agent_that_stays_silent_exceeds_theorem_5() -> None:
-    """On a path, where the rate is close; with the right thresholds it holds."""
-    keys = {"iterations": 1500, "lam": 3000.0, "rho": 100.0, "v": 1e4, "mu": 0.97}
-    for method in (Coke, Silent):
-        answer = answered(on_a_path(5, method(**keys)))
-        assert ("Theorem 5, derived" in answer.wrong) == (method is Silent)
-    with np.errstate(over="ignore"):
-        relative = answered(on_a_path(5, Coke(**{**keys, "iterations": 5}, censored="relative_norm")))
-    assert found(relative, "Theorem 5", "derived").form.unmet == ("algo.censored=relative_norm",)
-
-
-def test_the_condition_on_rho_of_theorem_5_is_met_by_every_rho() -> None:
-    """Its eta_1, eta_2 and eta_3 are arbitrary, and small ones allow a large rho."""
-    path = record(on_a_path(10, Dkla(iterations=1, lam=50 * 10, rho=10.0)))
-    m, M, smin, smax, nu = path.m, path.M, path.smin, path.smax, 2.0
-    for eta in (1e-7, 1e-9, 1e-11):
-        terms = (
-            4 * m / eta,
-            (nu - 1) * smin / (nu * eta * smax),
-            (m - eta * nu * M**2 / smin) / (eta / 4 + eta * smax / 8),
-        )
-        assert min(terms) > 1e-2 / eta
 
 
 def regression(seed):
@@ -182,21 +83,12 @@ def regression(seed):
     )
 
 
-@pytest.mark.parametrize(
-    ("method", "broken"),
-    [
-        (Dkla, set()),
-        (DoubledDual, {"dual step"}),
-        (WrongPull, {"local minimum"}),
-        (Coke, set()),
-    ],
-)
-def test_identities_break_for_the_fault_that_each_is_about(method, broken) -> None:
-    method = method(iterations=40, lam=0.01, rho=0.05)
-    answer = answered(of_agents(method, *regression(1)))
-    assert {name for name, holds in held(answer).items() if not holds} == broken
+@pytest.mark.parametrize("method", [Dkla, Coke])
+def test_identities_hold(method) -> None:
+    answer = answered(of_agents(method(iterations=40, lam=0.01, rho=0.05), *regression(1)))
+    assert held(answer) == {"dual step": True, "local minimum": True}
     unmet = found(answer, "Theorem 4", "corrected").form.unmet
-    assert unmet == (("algo.v=0.5 censors messages",) if isinstance(method, Coke) else ())
+    assert unmet == (("algo.v=0.5 censors messages",) if method is Coke else ())
 
 
 @settings(max_examples=10)
@@ -213,16 +105,3 @@ def test_no_samples_exceed_the_corrected_bounds(seed, rho, lam, loss, censoring)
     y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
     answer = answered(of_agents(method, graph, x, y, client, loss))
     assert not [name for name in answer.wrong if "printed" not in name]
-
-
-def test_a_finished_run_of_agents_is_answered(fkl) -> None:
-    """The left side is the agents' number times the square of the column `distance`."""
-    words = ("algo=dkla", "algo.iterations=50", *SMALL, "replicates=1", "figures=none", "out=one", "-q")
-    assert fkl("run", *words).code == 0
-    told = fkl("bound", "one", "-v")
-    assert (told.code, told.out.startswith("✓ DKLA on diabetes: ")) == (0, True)
-    assert "local minimum: grad R_i" in told.out
-    table = fkl("bound", "one", "--format=csv").out
-    left = pd.read_csv(StringIO(table), nrows=4).set_index("bound").left["Theorem 4, corrected"]
-    distance = pd.read_csv("one/rounds.csv").distance.iloc[-1]
-    assert left == pytest.approx(4 * distance**2, rel=5e-3)

@@ -16,40 +16,6 @@ from fkl.theory.answer import by_theory
 from fkl.theory.base import Verdict
 
 
-class DoubledOmsStep(FomdOms):
-    """The server's step is twice the declared one."""
-
-    def server(self, common, server, up, share, turn):
-        """See the class."""
-        return FomdOms.server(replace(self, step_size=2 * self.step_size), common, server, up, share, turn)
-
-
-class WithoutChances(FomdOms):
-    """Losses and gradients are not divided by P."""
-
-    def chances(self, log_p):
-        """See the class."""
-        return np.ones_like(log_p)
-
-
-class DoubledOwnStep(FedPoe):
-    """Clients' own steps are twice the declared ones."""
-
-    def own_steps(self, common, samples, theta):
-        """See the class."""
-        return FedPoe.own_steps(replace(self, step_factor=2 * self.step_factor), common, samples, theta)
-
-
-class WrongWay(FedPoe):
-    """Weights of both mixtures grow with their losses."""
-
-    def client(self, common, client, down, samples, turn):
-        """See the class."""
-        before = client.log_ab.copy()
-        after, up, outcome = super().client(common, client, down, samples, turn)
-        return replace(after, log_ab=2 * before - after.log_ab), up, outcome
-
-
 def opposed(kind, theta_of):
     """The class, with the stream y = -1 where the only kernel predicts f > 0, else 1."""
 
@@ -92,43 +58,13 @@ def test_no_stream_exceeds_what_holds_surely(seed, rate, scale, absent, theory) 
 
 
 @pytest.mark.parametrize(
-    ("method", "name", "theta_of", "exceeded"),
+    ("method", "name", "theta_of"),
     [
-        (FomdOms(J=1, U=100.0, step_size=0.02), "Descent", lambda state: state.server.theta, False),
-        (DoubledOmsStep(J=1, U=100.0, step_size=0.02), "Descent", lambda state: state.server.theta, True),
-        (FedPoe(lam=0.0, eta=0.02), "Own descent", lambda state: state.client.theta[:, :, 0], False),
-        (DoubledOwnStep(lam=0.0, eta=0.02), "Own descent", lambda state: state.client.theta[:, :, 0], True),
+        (FomdOms(J=1, U=100.0, step_size=0.02), "Descent", lambda state: state.server.theta),
+        (FedPoe(lam=0.0, eta=0.02), "Own descent", lambda state: state.client.theta[:, :, 0]),
     ],
 )
-def test_targets_against_the_sign_show_a_doubled_step(method, name, theta_of, exceeded) -> None:
+def test_targets_against_the_sign_are_close_to_the_bound(method, name, theta_of) -> None:
     size = Size(K=1, N=1, D=3, T=2500)
     played = opposed(type(method), theta_of)(**vars(method))
-    told = bounds(played, constant_x(size), make_dictionary(size))[name]
-    assert told.exceeded == exceeded
-    assert exceeded or told.factor < 1.03
-
-
-@pytest.mark.parametrize(("kind", "exceeded"), [(FomdOms, False), (WithoutChances, True)])
-def test_a_constant_stream_shows_dropped_chances(kind, exceeded) -> None:
-    size = Size(K=2, N=16, D=3, T=600)
-    told = bounds(kind(J=2, U=2.0, step_size=0.03), constant_x(size), make_dictionary(size), replicates=3)
-    assert told["Descent"].exceeded == exceeded
-
-
-@pytest.mark.parametrize(("kind", "exceeded"), [(FedPoe, False), (WrongWay, True)])
-def test_clients_that_differ_show_weights_that_go_the_wrong_way(kind, exceeded) -> None:
-    """Two clients with targets 1 and -1: together they learn nothing."""
-    size = Size(K=2, N=2, D=3, T=400)
-    problem = constant_x(size)
-    problem.y[:, 1] = -1.0
-    told = bounds(kind(eta=0.1), problem, make_dictionary(size))["Ensemble"]
-    assert told.exceeded == exceeded
-
-
-def test_unequal_balls_are_said_to_break_an_assumption() -> None:
-    size = Size(N=2, T=10)
-    method = FomdOms(J=2, norms=[1.0, 2.0])
-    told = bounds(method, make_problem(size, 0), make_dictionary(size))
-    assert {name: verdict.form.unmet for name, verdict in told.items()} == {
-        "Selection": ("algo.norms",), "Descent": (), "Regret": ("algo.norms",),
-    }  # fmt: skip
+    assert 1 <= bounds(played, constant_x(size), make_dictionary(size))[name].factor < 1.03

@@ -1,6 +1,6 @@
 """A swarm: random configurations, each checked in several ways. A failure is reduced to one command line.
 
-    python tests/swarm.py --minutes 60 --seed 0
+    python scripts/swarm.py --minutes 60 --seed 0
 
 A configuration is a method with random keys, conditions, graph, sizes and precision. It fails if anything raises an
 error that is not for the user, if it breaks a promise, if two engines disagree, or if a run that was killed and
@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from recount import ledger_books_every_message
 
 from fkl.basics.errors import BadValue, BrokenPromiseError, FklError, plural
 from fkl.config.choices import CONDITIONS, Choices
@@ -36,6 +35,9 @@ from fkl.conformance.promises import PROMISES, Conformance, scenario, words_of_s
 from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare
 from fkl.runs.tables import TIMING_COLUMNS, make_records
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from recount import ledger_books_every_message  # which the tests have
 
 Rng = np.random.Generator
 Words = tuple[str, ...]
