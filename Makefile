@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 METHODS = $(addprefix tests/,algorithms/test_algorithms_conformance.py algorithms/test_algorithms_difficult.py \
 	conditions/test_conditions_around.py engines/test_engines_jax.py sites/test_sites.py \
-	runs/test_runs_broken_memory.py runs/test_runs_end_to_end.py)
+	runs/test_runs_end_to_end.py)
 
 .PHONY: run test test-without-data test-all-methods test-costs test-installed sites lint format docs bench \
 	reproduce-tables lock newest lowest sbom dist clean

@@ -93,9 +93,6 @@ FOUND = {
         for name in ("npz", "model", "memory")
         for what, content in {
             "an open bracket": _npz("{'descr': ("),
-            "an open string": _npz("'''"),
-            "an endless array": _array("1000000000000"),
-            "an array of words of no letters": _array("1000000000000", "<U0"),
             "an array beyond 64 bits": _array("100000000000000000000000"),
         }.items()
     },
@@ -104,8 +101,6 @@ FOUND = {
         lambda: fuzz.TARGETS["packets"].seeds()[0].replace(b"[1632, 1632]]", b"[1632, 1633]]") + b"\0",
     ),
     "a nested memory": ("memory", lambda: fuzz._arrays(text=np.frombuffer(b"[" * 100_000, np.uint8))),
-    "a long cell of a trace": ("trace", lambda: b"round,client,present\n" + b"1" * 200_000 + b",0,0\n"),
-    "words that are no list": ("study", lambda: fuzz.STUDY.replace(b"set: [kernels.D=8]", b"set: true")),
     "a number in base 60": (
         "yaml",
         lambda: fuzz.TARGETS["yaml"].seeds()[0].replace(b"M: 1\n", b"M: 1" + b":59" * 9999 + b"\n"),
@@ -117,7 +112,6 @@ FOUND = {
         )
         for name in ("parquet", "feather")
     },
-    "a list in a list": ("study", lambda: fuzz.STUDY.replace(b"[alone, mean]", b"[[]]")),
 }
 """What was found, and ended in a traceback."""
 
@@ -152,24 +146,12 @@ def _packed_table(write: str, **values: Any) -> bytes:
     return stream.getvalue()
 
 
-def _one_word(rows: int) -> Any:
-    """A column of one long word, which a file holds once."""
-    import pyarrow
-
-    return pyarrow.DictionaryArray.from_arrays(np.zeros(rows, np.int32), ["x" * 100_000])
-
-
 BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "rows of text": ("gz", lambda: gzip.compress(b"a,price\n" + b"0,1\n1,2\n" * 10_000_000, 1)),
-    "blank lines": ("gz", lambda: gzip.compress(b"\n" * 80_000_000, 1)),
-    "as many rows as are taken": ("gz", lambda: gzip.compress(b"a,price\n" + b"0,1\n1,2\n" * 840_000)),
-    "rows of Parquet": ("parquet", lambda: _packed_table("parquet", price=np.zeros(30_000_000, np.int8))),
-    "words of Parquet": ("parquet", lambda: _packed_table("parquet", price=np.zeros(9999), a=_one_word(9999))),
     "rows of Feather": ("feather", lambda: _packed_table("feather", price=np.zeros(80_000_000))),
     "columns": ("gz", lambda: gzip.compress((b"1," * 3_000_000 + b"2\n") * 2, 1)),
     # A length that is read with text=one_hot
     "words": ("csv", lambda: b"a,price\n" + b"".join(b"w%06d,2\n" % i for i in range(90_000)) + b"w,000012\n"),
-    "nested brackets": ("yaml", lambda: b"[" * 250_000),
 }
 
 

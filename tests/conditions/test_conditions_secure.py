@@ -1,7 +1,6 @@
 """A secure sum is the sum, shows nothing else, and takes the bytes that are counted."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -81,13 +80,6 @@ def test_the_sum_is_exact_whoever_is_gone(K: int, neighbours: int | None, bits: 
     total, _ = play(clients, server, own, leaves)
     expected = sum((own[k] for k in range(K) if leaves.get(k, 4) > 2), np.zeros(7, np.uint64))
     assert np.array_equal(total, expected & np.uint64(2**bits - 1))
-
-
-def test_too_few_shares_make_no_sum() -> None:
-    """Two of three clients are gone before the last round."""
-    clients, server = parties(3, 4, 1)
-    with pytest.raises(FklError, match="a secret needs 2 shares, and"):
-        play(clients, server, vectors(3, 4, 1), {0: 3, 1: 3})
 
 
 def test_shares_below_the_threshold_say_nothing() -> None:
@@ -185,8 +177,7 @@ def test_a_vector_that_comes_late_stays_hidden(kind: type[Client], hidden: bool)
         assert chisquare(np.bincount((found & np.uint64(15)).astype(int), minlength=16)).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("neighbours", [None, 2, 4])
-@pytest.mark.parametrize("K", [3, 4, 6])
+@pytest.mark.parametrize(("K", "neighbours"), [(3, None), (6, 2), (10, 4)])
 def test_bytes_are_counted_as_they_are_played(K: int, neighbours: int | None) -> None:
     """Every kind of message, of every client."""
     clients, server = parties(K, 9, K, neighbours, 20)
@@ -219,13 +210,6 @@ def test_bits_come_back(bits: int, numbers: list[int]) -> None:
 # --- the condition
 
 
-@dataclass(frozen=True)
-class Message:
-    """Values (R, K, ...)."""
-
-    values: PerClient
-
-
 def sums(secure: Pairwise, values: Any, share: Any) -> Any:
     """What the server makes of it."""
     return SumAlone(secure.coded(values, share > 0, int((share > 0).sum())), secure.fraction).mean(share)
@@ -239,16 +223,6 @@ def test_what_fixed_point_holds_has_the_plain_mean_bit_for_bit(seed: int, fracti
     values = rng.integers(-1000, 1000, (2, 4, 3, 5)) / 2.0**fraction
     share = np.where(np.arange(4) < present, 1 / present, 0.0)
     assert np.array_equal(sums(Pairwise(bits=40, fraction=fraction), values, share), PerClient(values).mean(share))
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 999), st.integers(4, 24))
-def test_rounding_is_half_a_step_at_most(seed: int, fraction: int) -> None:
-    """And so is that of a mean."""
-    values = np.random.default_rng(seed).normal(size=(2, 3, 7))
-    share = np.full(3, 1 / 3)
-    off = np.abs(sums(Pairwise(bits=40, fraction=fraction), values, share) - PerClient(values).mean(share))
-    assert off.max() <= 2.0 ** -(fraction + 1) + 1e-12
 
 
 def test_the_condition_sums_as_the_protocol_does() -> None:
@@ -279,28 +253,19 @@ def test_nothing_but_an_even_mean_is_told() -> None:
         _ = one.values
 
 
-@pytest.mark.parametrize("overrides", [("algo=dkla",), ("algo=pooled_raker",), ("algo=cascade_svm",)])
+@pytest.mark.parametrize("overrides", [("algo=dkla",), ("algo=pooled_raker",)])
 def test_who_has_no_sums_refuses(overrides: tuple[str, ...]) -> None:
     """Agents without a server, and servers that read samples or what each client sent."""
     with pytest.raises(BadValue, match="secure=Pairwise: must be null for"):
         prepare(scenario(*overrides, "secure=pairwise"))
 
 
-def test_the_ends_of_the_limits_are_allowed() -> None:
-    assert Pairwise(bits=8, fraction=0, neighbours=2).bits == 8
-    assert Pairwise(bits=62, fraction=61).fraction == 61
-
-
 WIRED = {
-    "pof_mkl": ("algo=pof_mkl", "algo.M=2", "kernels.N=6"),
     "pof_mkl, sparse, central noise": (
         *("algo=pof_mkl", "kernels.N=6", "secure.neighbours=2"),
         *("privacy=central", "privacy.clip=0.5", "privacy.noise=0.5"),
     ),
     "em_kofl": ("algo=em_kofl", "kernels.N=6"),
-    "vm_kofl": ("algo=vm_kofl", "kernels.N=6"),
-    "fomd_oms": ("algo=fomd_oms", "kernels.N=6"),
-    "perfedavg": ("algo=perfedavg",),
     "rf_gp": ("algo=rf_gp", "algo.flush=3", "kernels.N=6"),
 }
 

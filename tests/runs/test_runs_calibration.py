@@ -12,9 +12,8 @@ from scipy.stats import norm
 
 from fkl.contract.world import Outcome
 from fkl.data.problem import Problem
-from fkl.report.figures import against_nominal, canvas
 from fkl.tasks.stream import StreamJudge
-from fkl.tasks.task import CALIBRATION, NOMINAL, Calibration
+from fkl.tasks.task import NOMINAL, Calibration
 
 
 @dataclass
@@ -70,13 +69,6 @@ def test_the_truth_has_the_best_score() -> None:
     assert scores[1] == max(scores)
 
 
-def test_before_the_first_sample_there_is_nothing_to_tell() -> None:
-    judge = Calibration.before_any_round(2, 1, 3)
-    judge.enter(0, np.ones((1, 3)), np.ones((1, 3)), np.zeros(3, bool), np.nan)
-    judge.enter(1, np.ones((1, 3)), np.ones((1, 3)), np.array([True, False, False]), 1.0)
-    assert all(np.isnan(values[0]).all() and np.isfinite(values[1]).all() for values in judge.by_round().values())
-
-
 def test_columns_and_figure_are_of_methods_that_say_how_sure_they_are(fkl: Callable[..., Answer]) -> None:
     """A checkpoint on every round changes none; other methods have neither."""
     assert fkl("run", *small("rf_gp"), "out=a").code == 0
@@ -88,15 +80,3 @@ def test_columns_and_figure_are_of_methods_that_say_how_sure_they_are(fkl: Calla
     assert not set(columns) & set(c)
     assert Path("a/calibration.png").exists()
     assert not Path("c/calibration.png").exists()
-
-
-@pytest.mark.drawn
-def test_the_figure_has_the_shares_beside_the_probabilities() -> None:
-    _, (axes,) = canvas(1)
-    summary = pd.DataFrame({name: [nominal - 0.1, nominal - 0.2] for name, nominal in NOMINAL.items()})
-    against_nominal(axes, summary, CALIBRATION, NOMINAL)
-    diagonal, shares, *_ = (np.asarray(line.get_xydata()) for line in axes.get_lines())
-    np.testing.assert_array_equal(diagonal, [[0, 0], [1, 1]])
-    np.testing.assert_allclose(shares, [[0.5, 0.35], [0.8, 0.65], [0.95, 0.8]])
-    assert {text.get_text() for text in axes.texts} == {"0.35", "0.65", "0.8"}
-    assert axes.get_xlabel() and axes.get_ylabel() and len(axes.get_legend_handles_labels()[1]) == 2

@@ -83,24 +83,3 @@ def test_no_damage_of_numba_s_cache_stops_a_process(tmp_path: Path) -> None:
         assert ended.stderr.count("compiled code is not kept") == (name == "not a file"), (name, ended.stderr)
         loaded[name] = ended.stdout.count("data loaded")
     assert loaded == {"no cache yet": 0, "kept": 2, "cut": 0, "mended": 2, "not a file": 0}
-
-
-CODE = """
-import sys
-import numba
-from fkl.runs.play import Progress
-with Progress("A on b", 1) as progress:
-    numba.njit(lambda x: x + 1)(1)
-    progress.advance(1)
-numba.njit(lambda x: x + 2)(1)
-"""
-
-
-def test_whatever_numba_compiles_is_told(tmp_path: Path) -> None:
-    """Only while a run is under way, and only of what is compiled, not of what is loaded."""
-    ended = subprocess.run([sys.executable, "-c", CODE], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert ended.stderr.count("compiling (once)") == 1
-    loaded = subprocess.run(
-        [sys.executable, "-c", CODE.replace("numba.njit", "(lambda f: f)")], capture_output=True, text=True
-    )
-    assert "compiling" not in loaded.stderr

@@ -20,7 +20,7 @@ def pairs(errors: np.ndarray) -> float:
     return float(np.abs(errors[:, None] - errors).sum() / (2 * len(errors) * errors.sum()))
 
 
-@pytest.mark.parametrize("K", [1, 9, 10, 19, 20, 35])
+@pytest.mark.parametrize("K", [1, 19, 35])
 def test_the_worst_tenth_is_at_least_one(K: int) -> None:
     errors = np.arange(float(K))[None]
     some = max(1, K // 10)

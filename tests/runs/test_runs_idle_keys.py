@@ -1,19 +1,51 @@
-"""Keys that change no number are refused by name, or decide no digest."""
+"""Which keys decide a run's digest, and which change no number."""
+
+from dataclasses import fields
+from typing import Any
 
 import pytest
 from conftest import ALGORITHMS
-from hydra import compose, initialize_config_dir
 
-from fkl import conf_folder
 from fkl.basics.errors import BadValue
+from fkl.config import digest
+from fkl.config.compose import compose
 from fkl.config.loading import Run, load
+from fkl.config.settings import Settings
 from fkl.contract.world import FEATURE_KEYS
 
 
 def run(*words: str) -> Run:
     """A checked configuration."""
-    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
-        return load(compose("config", list(words)))
+    return load(compose(*words))
+
+
+DECIDE = {
+    "seed": "1", "replicates": "3", "precision": "float64", "engine": "numpy", "scaling": "unit_box", "rows": "judge_3",
+    "learners": "alone", "stop_when": "mse<0.1", "metrics": "{own: math.hypot}",
+}  # fmt: skip
+PLACE_OR_SPEED = {
+    "threads": "1", "chunk": "1", "checkpoint_s": "1", "objective": "mse", "save_model": "true", "figures": "none",
+    "out": "here",
+}  # fmt: skip
+
+
+def test_every_key_of_a_run_decides_its_digest_but_those_of_place_and_speed() -> None:
+    assert {*DECIDE, *PLACE_OR_SPEED} == {field.name for field in fields(Settings)}
+    plain = run()
+    for key, value in (DECIDE | PLACE_OR_SPEED).items():
+        other = run(f"{key}={value}")
+        assert (other.digest != plain.digest) == (key in DECIDE), key
+        same = digest.identity(other.resolved) == digest.identity(plain.resolved)
+        assert same == (key not in DECIDE), key
+    for word in ("paths.outputs=x", "logger=jsonl"):
+        assert run(word).digest == plain.digest
+
+
+def test_a_key_that_is_null_names_a_run_as_before_there_was_the_key() -> None:
+    resolved = run().resolved
+    before: dict[str, Any] = {key: value for key, value in resolved.items() if key not in ("metrics", "stop_when")}
+    assert digest.decisive(resolved) == digest.decisive(before)
+    assert digest.identity(resolved) == digest.identity(before)
 
 
 @pytest.mark.parametrize("algo", ALGORITHMS)
@@ -23,20 +55,20 @@ def test_only_methods_that_use_kernels_have_them(algo: str) -> None:
     assert (found.kernels is not None) == used == ("kernels" in found.resolved)
 
 
-@pytest.mark.parametrize("algo", ["perfedavg", "omkr", "poly_2", "rbf_1", "dsg", "fdskl"])
-def test_random_features_that_nobody_draws_decide_no_digest(algo: str) -> None:
+@pytest.mark.parametrize(
+    ("algo", "decisive"), {"perfedavg": "algo.lam=0.5", "omkr": "replicates=2", "fdskl": "kernels.smallest=2"}.items()
+)
+def test_random_features_that_nobody_draws_decide_no_digest(algo: str, decisive: str) -> None:
     one, other = run(f"algo={algo}"), run(f"algo={algo}", "kernels.D=7", "kernels.map=cosine")
     assert one.digest == other.digest
     assert other.resolved["kernels"]["D"] == 7, "which the user may read again"
     assert type(one.algo).idle == FEATURE_KEYS
-    decisive = {"perfedavg": "algo.lam=0.5", "dsg": "kernels.smallest=2", "fdskl": "kernels.smallest=2"}
-    assert one.digest != run(f"algo={algo}", decisive.get(algo, "replicates=2")).digest
+    assert one.digest != run(f"algo={algo}", decisive).digest
 
 
 def test_kernels_in_hindsight_are_those_of_every_stream() -> None:
     """PerFedAvg has none, but its regret is against them."""
     assert run("algo=perfedavg").digest != run("algo=perfedavg", "kernels.N=5").digest
-    assert run("algo=pof_mkl").digest != run("algo=pof_mkl", "kernels.D=7").digest
 
 
 def test_a_method_without_the_kernels_that_it_needs_is_refused() -> None:

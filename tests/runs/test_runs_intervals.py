@@ -122,9 +122,7 @@ def test_a_run_calibrates_on_test_rows_and_books_three_numbers(fkl: Callable[...
     [
         (("algo=one_shot_ridge", "intervals=adaptive"), "split or null"),
         (("algo=ofmkl_avg", "intervals=split"), "adaptive or null"),
-        (("algo=ofmkl_avg", "intervals=adaptive", "engine=jax"), "intervals are of each prediction"),
         (("algo=cascade_svm", "dataset=ellipses", "intervals=split"), "predicts a class"),
-        (("algo=one_shot_ridge", "intervals=split", "intervals.share=1"), "> 0 and < 1"),
     ],
 )
 def test_wrong_intervals_are_refused_in_a_line(

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 import yaml
 from conftest import Answer, words_of
+from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
 from fkl.conformance import scenario
@@ -151,41 +152,22 @@ DEEP = np.frombuffer(b"[" * 100_000, np.uint8)
 HOSTILE: dict[str, tuple[str, Callable[[dict[str, bytes]], dict[str, bytes]], str]] = {
     "objects": ("linear", put("0/w", TRAP), "an array of objects"),
     "objects besides": ("linear", put("more", TRAP), "an array of objects"),
-    "a longer w": ("linear", put("0/w", npy(np.zeros(4))), "of replicate 0 do not go together"),
-    "whole numbers": ("linear", put("0/w", npy(np.zeros(3, int))), "do not go together"),
     "half precision": ("linear", put("0/w", npy(np.zeros(3, np.float16))), "do not go together"),
     "a huge array": ("linear", put("0/w", header((10**15,))), "of (1000000000000000,) numbers in 0 bytes"),
-    "a huge product": ("linear", put("0/w", header((2**40, 2**40))), "numbers in 0 bytes"),
     "less than none": ("linear", put("0/w", header((-1, -3)) + bytes(24)), "not row by row"),
-    "a long header": ("linear", put("0/w", header((1,), f"<U{10**20}")), "it holds no arrays"),
     "cut short": ("linear", put("0/w", npy(np.zeros(3))[:-8]), "an array said to be of (3,) numbers in 16 bytes"),
     "no array": ("linear", put("0/w", b"w"), "it holds no arrays"),
-    "nothing said": ("linear", without("about"), "KeyError: 'about'"),
     "no weights": ("linear", without("1/w"), "KeyError: '1/w'"),
     "more than it says": ("linear", put("2/w", npy(np.zeros(3))), "it has more than that: 2/w"),
     "no functions": ("linear", about(functions=[]), "it has no functions"),
     "a later version": ("linear", about(format=3), "it is of format 3, and this version reads 2"),
     "another kind": ("linear", about(functions=["linear", "Popen"]), "KeyError: 'Popen'"),
-    "no words": ("linear", about(encoder="{}"), "KeyError: 'words'"),
     "words that are numbers": ("linear", about(encoder=7), "TypeError"),
-    "columns that are numbers": (
-        "linear",
-        about(encoder=Encoder((1, 2, 3)).as_json()),  # type: ignore[arg-type]
-        "its columns and words are not text",
-    ),
     "a fill that is a word": ("linear", about(encoder=Encoder((), fill={"a": "b"}).as_json()), "is no number"),  # type: ignore[dict-item]
-    "a date that is a number": ("linear", about(encoder=Encoder((), dates={"a": 1}).as_json()), "not text"),  # type: ignore[dict-item]
-    "a decimal slash": (
-        "linear",
-        about(encoder=f'{Encoder(()).as_json()[:-1]}, "decimal": "/"}}'),
-        "decimal=/: must be",
-    ),
     "a deep text": ("linear", put("about", npy(DEEP)), "RecursionError"),
-    "no text": ("linear", put("about", npy(np.zeros(9, np.uint8))), "DecodeError"),
     "an unknown kernel": ("points", put("0/families", npy(["rbf", "rbf", "eval"])), "do not go together"),
     "a triangle too small": ("gaussian", put("0/root", npy(np.zeros((N, 77)))), "do not go together"),
     "a way without end": ("trees", put("0/left", npy(np.array([0, -1, -1, -1]))), "do not go together"),
-    "a feature too many": ("trees", put("0/feature", npy(np.array([3, -1, -1, -1]))), "do not go together"),
     "layers too many": ("network", put("0/widths", npy(np.array([3, 4, 4, 1]))), "do not go together"),
     "more clients": ("features", put("0/weights", npy(np.ones((3, 4)))), "do not go together"),
     "votes too few": ("classes", put("0/classes", npy(np.zeros(2))), "do not go together"),
@@ -233,13 +215,14 @@ def test_compressed_and_doubled_arrays_are_refused(tmp_path: Path) -> None:
         load(file)
 
 
-@pytest.mark.parametrize("size", [0, 1, 100, -100, -1])
-def test_a_file_cut_short_is_refused(size: int, tmp_path: Path) -> None:
+def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "model.npz"
     write(file, members("linear"))
-    file.write_bytes(file.read_bytes()[:size])
-    with pytest.raises(FklError, match="no model of this version"):
-        load(file)
+    whole = file.read_bytes()
+    for size in (0, 100, -1):
+        file.write_bytes(whole[:size])
+        with pytest.raises(FklError, match="no model of this version"):
+            load(file)
 
 
 # --- predictions
@@ -271,22 +254,10 @@ def test_every_client_has_its_own_function_and_none_is_the_mean_of_all() -> None
         one.predict(RAW, 5)
 
 
-def test_a_client_that_took_part_in_no_round_has_no_function() -> None:
-    """The mean over clients is that of the others, also of a site's; asked alone, it is refused by its number."""
-    one = model(functions()["features"])
-    never = replace(one, learned=tuple(part._replace(reached=np.array([True, False])) for part in one.learned))
-    assert never.predict(RAW) == pytest.approx(one.predict(RAW, "east"))
-    with pytest.raises(FklError, match=r"^client 1 took part in no round, so it has no function; ask for"):
-        never.predict(RAW, "west")
-    site = replace(never, about=replace(never.about, sites=("east", "east")))
-    assert site.predict(RAW, "east") == pytest.approx(one.predict(RAW, "east"))
-
-
 @pytest.mark.parametrize(
     "algo",
-    ["fedavg", "fedavg_batches", "scaffold_batches", "ditto", "ditto_batches", "perfedavg", "one_shot_ridge",
-     "pof_mkl", "vm_kofl", "rf_gp", "nco_oms", "fed_poe", "cta", "odkla"],
-)  # fmt: skip
+    ["scaffold_batches", "ditto", "perfedavg", "one_shot_ridge", "pof_mkl", "rf_gp", "cta"],
+)
 def test_no_model_has_the_function_of_a_client_that_was_never_reached(algo: str, tmp_path: Path) -> None:
     """Of every method whose clients may be absent: its mean is over others, or there is one function for all."""
     rounds = range(1, prepare(scenario(*words_of(algo))).problem.rounds + 1)
@@ -309,8 +280,7 @@ def test_no_model_has_the_function_of_a_client_that_was_never_reached(algo: str,
     assert one.values(x) == pytest.approx(others)
 
 
-@pytest.mark.parametrize("kind", ["features", "gaussian"])
-@pytest.mark.parametrize("size", [1e9, 1e39, 1e150])
+@pytest.mark.parametrize(("kind", "size"), [("gaussian", 1e9), ("features", 1e150)])
 def test_a_row_of_any_size_has_a_prediction_within_the_functions_bounds(kind: str, size: float) -> None:
     """Features in float32 lie in [-1, 1] and samples may be too large for it; a warning names the far cell."""
     one = model(functions()[kind], replicates=1)
@@ -407,8 +377,6 @@ def test_a_number_learned_from_words_becomes_the_nearest_word() -> None:
         (FRAME.drop(columns="c"), "no column c; needed are a, b, c"),
         (FRAME.assign(a=["1", "one"]), "row 2, column a: one must be a finite number"),
         (RAW[:, :2], r"rows=an array \(2, 2\): must be an array \(n, 3\)"),
-        ([["a", "b", "c"]], "rows must be numbers"),
-        (FRAME.head(0), "^0 rows where at least 1 are needed"),
         (RAW[:0], "^0 rows where at least 1 are needed"),
         (pd.concat([FRAME, FRAME[["a"]]], axis=1), "^two columns are named a"),
         ([[1, 2, np.nan]], "finite numbers"),
@@ -420,8 +388,7 @@ def test_rows_that_cannot_be_predicted_are_refused(rows: Any, said: str) -> None
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("learned", ["rows.csv", "rows.parquet"])
-def test_the_form_in_which_a_table_comes_changes_no_prediction(fkl: Callable[..., Answer], learned: str) -> None:
+def test_the_form_in_which_a_table_comes_changes_no_prediction(fkl: Callable[..., Answer]) -> None:
     """Dates and booleans are the same in text, as types of each library, and in a model learned from either file."""
     pyarrow = pytest.importorskip("pyarrow", reason="needs the extra files")
     rng = np.random.default_rng(4)
@@ -430,7 +397,7 @@ def test_the_form_in_which_a_table_comes_changes_no_prediction(fkl: Callable[...
     frame = frame.assign(y=frame["a"] + frame["flag"] + np.arange(90) / 30)
     frame.to_csv("rows.csv", index=False)
     frame.to_parquet("rows.parquet")
-    words = ("dataset=file", "dataset.target=y", "dataset.date_format=%Y-%m-%d %H:%M:%S", f"dataset.path={learned}")
+    words = ("dataset=file", "dataset.target=y", "dataset.date_format=%Y-%m-%d %H:%M:%S", "dataset.path=rows.csv")
     answer = fkl("run", "algo=one_shot_ridge", "scaling=unit_box", "replicates=1", *words, "save_model=true", "out=run")
     assert answer.code == 0, answer.err
     one = load(Path("run"))
@@ -456,16 +423,6 @@ def test_the_form_in_which_a_table_comes_changes_no_prediction(fkl: Callable[...
         assert pd.read_csv("out.csv")["prediction"].to_numpy() == pytest.approx(expected, rel=1e-8)
 
 
-def test_where_no_row_can_be_read_all_predictions_are_empty(fkl: Callable[..., Answer]) -> None:
-    model(functions()["gaussian"]).save(Path("model.npz"))
-    Path("rows.csv").write_text("a,b,c\nx,1,2\n")
-    answer = fkl("predict", "model.npz", "rows.csv", "--skip-bad-rows")
-    assert (answer.code, answer.out) == (0, "prediction,low,high\n,,\n")
-    Path("rows.csv").write_text("a,b,c\n")
-    answer = fkl("predict", "model.npz", "rows.csv", "--skip-bad-rows")
-    assert (answer.code, answer.err) == (2, "error: rows.csv: 0 rows where at least 1 is needed\n")
-
-
 def test_a_model_predicts_in_raw_units_what_its_method_shows_scaled() -> None:
     run = scenario("algo=pof_mkl", "scaling=unit_box", "replicates=2", "precision=float64")
     experiment = prepare(run)
@@ -483,59 +440,27 @@ def test_a_model_predicts_in_raw_units_what_its_method_shows_scaled() -> None:
 # --- runs
 
 
-def test_a_run_leaves_its_model_whatever_runs_together(fkl: Callable[..., Answer]) -> None:
-    for chunk in (1, 3):
-        answer = fkl(*RUN, "save_model=true", f"out=run{chunk}", f"chunk={chunk}")
-        assert answer.code == 0, answer.err
-    one, other = (Path(f"run{chunk}/model.npz").read_bytes() for chunk in (1, 3))
-    assert one == other
-    assert "model.npz" in json.loads(Path("run1/provenance.json").read_text())["files"]
-    assert load("run1").replicates == 3
-
-
 def test_a_finished_run_is_given_its_model_when_it_is_asked_for_again(fkl: Callable[..., Answer]) -> None:
+    """The same whatever runs together."""
     assert fkl(*RUN, "out=run").code == 0
     before = {file.name: file.read_bytes() for file in Path("run").iterdir()}
-    assert "model.npz" not in before
     with pytest.raises(FklError, match="run: a run without a model; the same command with save_model=true adds it"):
         load("run")
-    answer = fkl(*RUN, "out=run", "save_model=true")
-    assert answer.code == 0, answer.err
-    assert "run has no model.npz: it is played again for it" in answer.out
-    fkl(*RUN, "out=whole", "save_model=true")
+    assert "run has no model.npz: it is played again for it" in fkl(*RUN, "out=run", "save_model=true").out
+    fkl(*RUN, "out=whole", "save_model=true", "chunk=1")
     assert Path("run/model.npz").read_bytes() == Path("whole/model.npz").read_bytes()
     after = {file.name: file.read_bytes() for file in Path("run").iterdir()}
     assert {name for name in after if after[name] != before.get(name)} == {"model.npz", "provenance.json"}
-    answer = fkl(*RUN, "out=run", "save_model=true")
-    assert "finished already" in answer.out
-    assert "played again" not in answer.out
+    assert "finished already" in fkl(*RUN, "out=run", "save_model=true").out
     assert load("run").predict(np.zeros((2, 10))).shape == (2,)
-    Path("run/model.npz").write_bytes(b"")
+    Path("run/model.npz").write_bytes(Path("whole/model.npz").read_bytes()[:-1] + b"1")
     with pytest.raises(FklError, match="has changed since the run ended"):
         load("run")
 
 
-def test_a_run_that_goes_on_from_a_checkpoint_leaves_the_same_model(
-    fkl: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from fkl.engines import rounds as loop
-
-    words = (*RUN, "save_model=true", "chunk=1", "checkpoint_s=0")
-    fkl(*words, "out=whole")
-    keep, kept = loop._save_if_due, []
-
-    def interrupted(*arguments: Any) -> None:
-        keep(*arguments)
-        kept.append(1)
-        if len(kept) == 30:  # in the second chunk of 20 rounds
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(loop, "_save_if_due", interrupted)
-    assert fkl(*words, "out=halves").code == 130
-    answer = fkl(*words, "out=halves")
+def predicted(answer: Answer) -> NDArray[Any]:
     assert answer.code == 0, answer.err
-    assert len(kept) == 60
-    assert Path("halves/model.npz").read_bytes() == Path("whole/model.npz").read_bytes()
+    return pd.read_csv(io.StringIO(answer.out))["prediction"].to_numpy()
 
 
 def test_rows_of_a_file_are_predicted_in_their_order(fkl: Callable[..., Answer]) -> None:
@@ -544,95 +469,66 @@ def test_rows_of_a_file_are_predicted_in_their_order(fkl: Callable[..., Answer])
     rows = pd.DataFrame(drawn(4, 10) / 10, columns=one.encoder.columns).round(4)
     rows[rows.columns[::-1]].to_csv("rows.csv", index=False)
     answer = fkl("predict", "run", "rows.csv")
-    assert answer.code == 0, answer.err
     assert answer.err == "averaged over 3 replicates and 4 clients\n"
-    assert pd.read_csv(io.StringIO(answer.out))["prediction"].to_numpy() == pytest.approx(one.predict(rows), rel=1e-9)
+    assert predicted(answer) == pytest.approx(one.predict(rows), rel=1e-9)
     rows.assign(client=[3, 0, 0, 1]).to_csv("rows.csv", index=False)
     answer = fkl("predict", "run/model.npz", "rows.csv", "--replicate", "1", "--out", "new/out.csv")
-    assert (answer.code, answer.out, answer.err) == (0, "", "")
+    assert answer == (0, "", "")
     expected = one.predict(rows, [3, 0, 0, 1], replicate=1)
     assert pd.read_csv("new/out.csv")["prediction"].to_numpy() == pytest.approx(expected, rel=1e-9)
 
 
-def test_a_table_with_sites_words_and_gaps_is_followed_to_its_predictions(fkl: Callable[..., Answer]) -> None:
-    n = 40
-    sites = np.where(np.arange(n) % 2, "north", "south")
-    table = pd.DataFrame({"place": sites, "wind": np.where(drawn(n) > 0, "E", "W"), "a": drawn(n).round(3)})
-    table["y"] = 100 + 10 * (sites == "north") + table["a"]
-    table.loc[3, "a"] = None
-    table.to_csv("table.csv", index=False)
-    file = ("dataset=file", "dataset.path=table.csv", "dataset.target=y", "dataset.site=place", "dataset.text=one_hot")
-    small = ("kernels.N=4", "kernels.D=8", "algo.eta=0.2", "algo.eta_k=2")
-    answer = fkl("run", "algo=pof_mkl", *file, "dataset.missing=mean", *small, "save_model=true", "out=run")
-    assert answer.code == 0, answer.err
-    one = load("run")
-    rows = pd.DataFrame({"a": ["0.5", "", "0.5"], "wind": ["E", "W", "E"], "place": ["north", "south", "south"]})
-    rows.to_csv("rows.csv", index=False)
-    answer = fkl("predict", "run", "rows.csv", "--replicate", "0")
-    assert answer.err == ""
-    found = pd.read_csv(io.StringIO(answer.out))["prediction"]
-    mean = table["a"].mean()
-    cells = pd.DataFrame({"wind": ["E", "W", "E"], "a": [0.5, mean, 0.5]})
-    expected = [one.predict(cells[i : i + 1], site, replicate=0)[0] for i, site in enumerate(rows["place"])]
-    assert found.to_numpy() == pytest.approx(np.array(expected), rel=1e-7)  # features are in float32
-    assert abs(found[0] - found[2]) > 1e-6  # the same weather at two sites
-    assert found.between(90, 125).all()
-    rows[:1].assign(place="west").to_csv("rows.csv", index=False)
-    answer = fkl("predict", "run", "rows.csv")
-    assert answer.err == "error: rows.csv: place=west: must be a site that the run learned from: south, north\n"
-
-
 WHOSE = {
-    "sites": ({"hospital": [20, 10]}, [20, 10]),
     "sites, whatever else is there": ({"hospital": [20, 10], "number": [5, 5]}, [20, 10]),
     "a new site that is a number of a client": ({"hospital": [20, 1]}, "hospital=1: must be a site that the run"),
-    "a new site": ({"hospital": [40, 10]}, "hospital=40: must be a site that the run learned from: 10, 20, 30"),
     "a site with a hole": ({"hospital": ["", 10]}, "must be a site that the run learned from: 10, 20, 30"),
     "no site": ({}, None),
 }
 """By columns of new rows, whose function predicts each: that of a site, or None for the mean of all, or a refusal."""
 
 
-@pytest.mark.parametrize("feature", ["member", "client"])
-@pytest.mark.parametrize(("columns", "whose"), WHOSE.values(), ids=WHOSE)
-def test_a_row_is_predicted_by_its_sites_function_or_refused(
-    fkl: Callable[..., Answer], feature: str, columns: dict[str, Any], whose: Any
-) -> None:
+def test_a_row_is_predicted_by_its_sites_function_or_refused(fkl: Callable[..., Answer]) -> None:
+    """Words, holes and a feature called client included; a table across shows each function on each site's rows."""
     rng = np.random.default_rng(0)
-    table = pd.DataFrame(
-        {"hospital": np.repeat([10, 20, 30], 20), feature: rng.choice([0, 1], 60), "a": rng.random(60)}
-    )
-    table.assign(y=table["hospital"] * (table["a"] + table[feature])).to_csv("table.csv", index=False)
+    table = pd.DataFrame({"hospital": np.repeat([10, 20, 30], 20), "client": rng.choice(["E", "W"], 60)})
+    table["a"] = rng.random(60)
+    table = table.assign(y=table["hospital"] * (table["a"] + (table["client"] == "E")))
+    table.loc[3, "a"] = None
+    table.to_csv("table.csv", index=False)
     file = ("dataset=file", "dataset.path=table.csv", "dataset.target=y", "dataset.site=hospital", "kernels.D=8")
-    assert fkl("run", "algo=pof_mkl", *file, "replicates=1", "figures=none", "save_model=true", "out=run").code == 0
-    rows = pd.DataFrame({"a": [0.5, 0.5], feature: [0, 1], **columns})
-    rows.to_csv("rows.csv", index=False)
-    answer, one = fkl("predict", "run", "rows.csv"), load("run")
-    frame = pd.read_csv("rows.csv", dtype={"hospital": str})
-    if isinstance(whose, str):
-        assert answer.code == 2 and whose in answer.err, answer.err
-        with pytest.raises(FklError, match="must be a site"):
-            one.predict(frame)
-        return
-    found = pd.read_csv(io.StringIO(answer.out))["prediction"].to_numpy()
-    expected = [one.predict(rows[["a", feature]], whose and whose[i])[i] for i in range(2)]
-    assert found == pytest.approx(expected, rel=1e-6)
-    assert one.predict(frame) == pytest.approx(expected, rel=1e-6)
-    if columns:
-        rows.assign(y=1.0, hospital=[40, 10]).to_csv("rows.csv", index=False)
-        across = pd.read_csv(io.StringIO(fkl("predict", "run", "rows.csv", "--across", "y").out))
-        assert across["function"].tolist() == [10, 20, 30] and list(across)[1:] == ["40", "10"]
+    words = ("dataset.text=one_hot", "dataset.missing=mean", "replicates=2", "save_model=true", "out=run")
+    assert fkl("run", "algo=pof_mkl", *file, *words).code == 0
+    one = load("run")
+    for columns, whose in WHOSE.values():
+        rows = pd.DataFrame({"a": ["0.5", ""], "client": ["W", "E"], **columns})
+        rows.to_csv("rows.csv", index=False)
+        answer = fkl("predict", "run", "rows.csv")
+        if isinstance(whose, str):
+            assert answer.code == 2 and whose in answer.err, answer.err
+            continue
+        filled = rows[["a", "client"]].assign(a=[0.5, table["a"].mean()])
+        expected = [one.predict(filled, whose and whose[i])[i] for i in range(2)]
+        assert predicted(answer) == pytest.approx(expected, rel=1e-6)
+    other = pd.DataFrame({"hospital": [20, 40, 10, 20], "client": ["E", "W", "W", "E"], "a": [0.5, 0.3, 0.1, 0.9]})
+    other = other.assign(y=[9.0, 8.0, 7.0, 11.0])
+    other.to_csv("other.csv", index=False)
+    answer = fkl("predict", "run", "other.csv", "--across", "y")
+    assert answer.err.startswith("root mean squared errors in the target's own units: a row a function, a column a si")
+    found = pd.read_csv(io.StringIO(answer.out), index_col="function")
+    assert ([*found.index], list(found)) == ([10, 20, 30], ["20", "40", "10"])
+    for function in found.index:
+        off = one.predict(other, str(function)) - other["y"]
+        for site in found:
+            expected = np.sqrt((off[other["hospital"] == int(site)] ** 2).mean())
+            assert found.loc[function, site] == pytest.approx(expected, rel=1e-6)
+    answer = fkl("predict", "run", "other.csv", "--across", "z")
+    assert "across=z: must be the column of the target: hospital, client, a, y" in answer.err
 
 
 FILES = {
     "no names": ("0.5,b,1\n0.25,a,2\n0.125,b,4\n", ("target=3", "header=false", "text=one_hot")),
-    "names that are years": ("2001,2002,y\n1,2,3\n2,1,4\n5,3,2\n", ("target=y", "header=true")),
-    "another delimiter": ("a^b^y\n1^2^3\n2^1^4\n5^3^2\n", ("target=y", "delimiter=^")),
     "an encoding": ("größe;y\n1;3\n2;4\n5;2\n", ("target=y", "encoding=latin-1")),
-    "decimal commas and thousands": (
-        "a;b;y\n1 500,5;1;3\n200,1;2;4\n1;5;7\n",
-        ("target=y", "decimal=comma", "thousands=space"),
-    ),
+    "decimal commas": ("a;b;y\n1 500,5;1;3\n200,1;2;4\n1;5;7\n", ("target=y", "decimal=comma", "thousands=space")),
     "own holes": ("a,b,y\n-200,1,3\nnix,2,4\n1,5,7\n3,4,5\n", ("target=y", "hole=[-200,nix]", "missing=mean")),
     "dates": ("when,a,y\n31.01.2024,1,3\n01.02.2024,2,4\n03.02.2024,5,7\n", ("target=y", "date_format=%d.%m.%Y")),
 }
@@ -643,96 +539,21 @@ def test_the_file_that_was_learned_from_can_be_predicted(
     fkl: Callable[..., Answer], text: str, keys: tuple[str, ...]
 ) -> None:
     Path("own.txt").write_text(text, encoding="latin-1")
-    words = (
-        "dataset=file",
-        "dataset.path=own.txt",
-        *(f"dataset.{key}" for key in keys),
-        "replicates=1",
-        "figures=none",
-    )
+    words = ("dataset=file", "dataset.path=own.txt", *(f"dataset.{key}" for key in keys), "replicates=1")
     answer = fkl("run", "algo=raker", *words, "precision=float64", "save_model=true", "out=run")
     assert answer.code == 0, answer.err
     split = (word.split("=", 1) for word in keys)
     given = {key: value if "%" in value else yaml.safe_load(value) for key, value in split}
     table = dataset("file", path="own.txt", **given | {"target": str(given["target"])}).load(Store(Path()), None)
-    answer = fkl("predict", "run", "own.txt")
-    assert answer.code == 0, answer.err
-    expected = load("run").predict(table.x)
-    assert pd.read_csv(io.StringIO(answer.out))["prediction"].to_numpy() == pytest.approx(expected, rel=1e-8)
-
-
-def test_each_sites_function_is_judged_on_each_sites_rows(fkl: Callable[..., Answer]) -> None:
-    """What is right at home is wrong elsewhere; the table is what the predictions of each function say."""
-    n = 400
-    sites = np.where(np.arange(n) % 2, "north", "south")
-    table = pd.DataFrame({"place": sites, "a": drawn(n).round(3)})
-    table["y"] = 100 + 10 * np.where(sites == "north", table["a"], -table["a"])
-    table.to_csv("table.csv", index=False)
-    file = ("dataset=file", "dataset.path=table.csv", "dataset.target=y", "dataset.site=place")
-    small = ("kernels.N=4", "kernels.D=8", "replicates=2", "save_model=true", "figures=none")
-    other = pd.DataFrame(
-        {"place": ["south", "west", "north", "south"], "a": [0.5, -0.3, 0.1, 0.9], "y": [95, 99, 101, 90]}
-    )
-    other.to_csv("other.csv", index=False)
-    assert fkl("run", "algo=pof_mkl", *file, *small, "out=run").code == 0
-    answer = fkl("predict", "run", "other.csv", "--across", "y")
-    assert answer.err.startswith(
-        "root mean squared errors in the target's own units: a row a function, a column a site"
-    )
-    found = pd.read_csv(io.StringIO(answer.out), index_col="function")
-    assert (set(found.index), list(found)) == ({"north", "south"}, ["south", "west", "north"])
-    one = load("run")
-    for function in found.index:
-        off = one.predict(other, function) - other["y"]
-        for site in found:
-            expected = np.sqrt((off[other["place"] == site] ** 2).mean())
-            assert found.loc[function, site] == pytest.approx(expected, rel=1e-6)
-    numbers = other.drop(columns="place").assign(client=[0, 1, 1, 0])
-    numbers.to_csv("numbers.csv", index=False)
-    answer = fkl("predict", "run", "numbers.csv", "--across", "y", "--replicate", "1")
-    assert pd.read_csv(io.StringIO(answer.out)).shape == (2, 3)
-    other.drop(columns="place").to_csv("nobody.csv", index=False)
-    for words, said in (
-        (("other.csv", "--across", "z"), "across=z: must be the column of the target: place, a, y"),
-        (("nobody.csv", "--across", "y"), "columns=a, y: must be with client or place, to tell whose rows they are"),
-        (("other.csv", "--across", "y", "--client", "0"), "client=0: must be left out with --across"),
-    ):
-        answer = fkl("predict", "run", *words)
-        assert (answer.code, said in answer.err) == (2, True), answer.err
-
-
-def test_a_target_of_words_is_predicted_in_words(fkl: Callable[..., Answer]) -> None:
-    angles = np.arange(60) * 2 * np.pi / 60
-    words = np.array(["low", "middle", "top"])[np.digitize(np.sin(angles), [-0.5, 0.5])]
-    table = pd.DataFrame({"x": np.cos(angles).round(4), "y": np.sin(angles).round(4), "height": words})
-    table.to_csv("table.csv", index=False)
-    file = ("dataset=file", "dataset.path=table.csv", "dataset.target=height", "dataset.labels=code")
-    answer = fkl(
-        "run",
-        "algo=pooled_svm",
-        *file,
-        "partition=iid",
-        "partition.clients=2",
-        "partition.rounds=null",
-        "save_model=true",
-        "out=run",
-    )
-    assert answer.code == 0, answer.err
-    table[["y", "x"]].to_parquet("rows.parquet")
-    answer = fkl("predict", "run", "rows.parquet", "--out", "out.csv")
-    assert (pd.read_csv("out.csv")["prediction"] == words).mean() > 0.9
+    assert predicted(fkl("predict", "run", "own.txt")) == pytest.approx(load("run").predict(table.x), rel=1e-8)
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("nothing", "rows.csv"), "nothing: not the folder of a run (it does not exist)"),
         ((".", "rows.csv"), ".: not the folder of a finished run"),
         (("model.npz", "nothing.csv"), "path=nothing.csv: must be a file that is there"),
-        (("model.npz", "binary.csv"), "binary.csv, line 1: byte 0xff is not text in UTF-8"),
-        (("model.npz", "empty.csv"), "empty.csv: empty; must be a table with rows"),
         (("model.npz", "rows.csv"), "rows.csv: no column c; needed are a, b, c"),
-        (("model.npz", "rows.csv", "--replicate", "x"), "Invalid value for '--replicate': 'x' is not a valid integer."),
         (("rows.csv", "rows.csv"), "rows.csv: no model of this version of fkl: it holds no arrays"),
         (("model.npz",), "fkl predict: must be given ROWS"),
     ],
@@ -742,28 +563,16 @@ def test_what_cannot_be_predicted_is_refused_in_a_line(
 ) -> None:
     model(functions()["linear"]).save(Path("model.npz"))
     Path("rows.csv").write_text("a,b\n1,2\n")
-    Path("empty.csv").write_text("")
-    Path("binary.csv").write_bytes(b"a,\xff\xfe\n\x00,\x80\n")
     answer = fkl("predict", *words)
     assert answer.code == 2
     assert answer.err.startswith(f"error: {said}")
-    assert answer.err.count("\n") == 1 + answer.err.count("\n  help: ")
 
 
-def test_a_method_that_says_no_functions_keeps_no_model(fkl: Callable[..., Answer], tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(
-        "from dataclasses import dataclass\n"
-        "from fkl.algorithms.online.learners import Raker\n"
-        "@dataclass(frozen=True)\n"
-        "class Mine(Raker):\n"
-        "    label = 'Mine'\n"
-        "    functions = property(lambda self: self.none)\n"
-    )
-    answer = fkl(*RUN[:1], "algo._target_=mine.Mine", "algo=raker", "save_model=true")
-    assert answer.code == 2
-    assert (
-        answer.err == "error: save_model=True: must be false for Mine, whose class has no functions(world, state, t)\n"
-    )
+def test_a_row_that_cannot_be_read_has_no_prediction_where_that_is_asked_for(fkl: Callable[..., Answer]) -> None:
+    model(functions()["gaussian"]).save(Path("model.npz"))
+    Path("rows.csv").write_text("a,b,c\nx,1,2\n")
+    answer = fkl("predict", "model.npz", "rows.csv", "--skip-bad-rows")
+    assert (answer.code, answer.out) == (0, "prediction,low,high\n,,\n")
 
 
 def test_clients_that_were_not_there_at_the_end_are_warned_of(fkl: Callable[..., Answer]) -> None:
@@ -773,5 +582,3 @@ def test_clients_that_were_not_there_at_the_end_are_warned_of(fkl: Callable[...,
     words = "had no sample in the last round: in the model"
     assert words in fkl(*short, "algo=pof_mkl", *small).err
     assert words not in fkl(*short, "algo=vm_kofl", *small).err
-    assert words not in fkl(*short, "algo=pof_mkl", *small[:-1], "seed=1").err
-    assert words in fkl(*short, "algo=pof_mkl", *small, "seed=1").err  # the model alone is added

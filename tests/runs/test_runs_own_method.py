@@ -3,8 +3,6 @@
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -90,10 +88,3 @@ def test_conformance_blames_a_cheat_by_promise_and_round(folder: Path) -> None:
     assert "BROKEN: y_hat of round 21 differs with the targets of that round" in answer.out
     assert answer.out.count(" ok\n") == 6 and "not checked: it claims none" in answer.out
     assert "Warning" not in answer.err
-
-
-def test_conformance_refuses_what_cannot_be(folder: Path) -> None:
-    """One line and exit code 2, as `fkl run`; as a shell would call it."""
-    command = [sys.executable, "-m", "fkl.conformance", "--config-dir", "my_conf", "algo=quiet", "algo.enough=-1"]
-    answer = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert (answer.returncode, answer.stderr) == (2, "error: algo.enough=-1.0: must be a number >= 0\n")

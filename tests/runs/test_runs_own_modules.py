@@ -49,23 +49,17 @@ def test_a_module_that_nobody_named_does_not_run(tmp_path: Path) -> None:
     assert list(tmp_path.rglob("ran")) == []
 
 
-def test_a_method_of_one_s_own_may_import_its_neighbours(tmp_path: Path) -> None:
-    own(tmp_path)
-    answer = call(tmp_path, "run", *MINE)
-    assert answer.returncode == 0, answer.stderr
-    assert "My method on diabetes" in answer.stdout
-
-
-def test_what_is_installed_goes_before_what_lies_there(tmp_path: Path) -> None:
+def test_a_method_may_import_its_neighbours_and_what_is_installed_goes_before_them(tmp_path: Path) -> None:
     own(tmp_path)
     (tmp_path / "numpy.py").write_text(TELL)
     (tmp_path / "fkl.py").write_text(TELL)
-    assert call(tmp_path, "run", *MINE, "algo.M=0").returncode == 2
+    answer = call(tmp_path, "run", *MINE)
+    assert (answer.returncode, "My method on diabetes" in answer.stdout) == (0, True), answer.stderr
     assert list(tmp_path.rglob("ran")) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+@pytest.mark.parametrize("launcher", ["joblib"])
 def test_workers_find_the_method_too_and_nothing_else(tmp_path: Path, launcher: str) -> None:
     """A worker is a Python of its own, which would look in the working directory before all others."""
     own(tmp_path)
@@ -77,14 +71,3 @@ def test_workers_find_the_method_too_and_nothing_else(tmp_path: Path, launcher: 
     assert answer.returncode == 0, answer.stderr
     assert "2 runs: 2 finished" in answer.stdout
     assert list(tmp_path.rglob("ran")) == []
-
-
-def test_a_pickle_is_not_read(tmp_path: Path) -> None:
-    """Neither as a callback's argument, nor as a run to be done again."""
-    (tmp_path / "evil.pkl").write_bytes(b"cos\nsystem\n(S'touch ran'\ntR.")
-    (tmp_path / "conf" / "experiment").mkdir(parents=True)
-    text = "# @package _global_\nhydra: {callbacks: {x: {_target_: joblib.load, filename: evil.pkl}}}\n"
-    (tmp_path / "conf" / "experiment" / "x.yaml").write_text(text)
-    for words in (("--config-dir", "conf", "+experiment=x"), ("--experimental-rerun", "evil.pkl")):
-        assert call(tmp_path, "run", *words).returncode == 2
-    assert not (tmp_path / "ran").exists()

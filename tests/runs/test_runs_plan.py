@@ -14,7 +14,7 @@ from fkl.conformance import scenario
 from fkl.runs.forecast import OF_PICTURES, Forecast, first_rounds, plan
 from fkl.runs.prepare import prepare
 
-N, D, T, K, R = 51, 8, 100, 4, 2
+N, D, K = 51, 8, 4
 """Of `SMALL`."""
 
 
@@ -47,11 +47,6 @@ def test_angles_are_those_that_the_algorithm_asks_for() -> None:
     assert sample.angles == sample.rounds * K * D * 2 * N
 
 
-def test_the_run_s_own_engine_is_measured() -> None:
-    for engine in ("numba", "numpy"):
-        assert f"with engine={engine}" in "\n".join(plan((*SMALL, "algo=pof_mkl", f"engine={engine}")))
-
-
 def test_a_sweep_is_planned_by_one_run_of_each_shape(fkl: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seeds and rates do not make another shape; replicates count in proportion."""
     measured = []
@@ -70,11 +65,6 @@ def test_a_sweep_is_planned_by_one_run_of_each_shape(fkl: Callable, monkeypatch:
         "  memory    1.00 MB a replicate at most, besides the data",
     ]
     assert fkl("plan", "-m", *SMALL, "algo.M=1,100").code == 2
-
-
-def test_what_a_run_refuses_is_refused(fkl: Callable) -> None:
-    answer = fkl("plan", "algo=pof_mkl", "algo.M=0")
-    assert (answer.code, answer.err) == (2, "error: algo.M=0: must be an integer from 1 to kernels.N\n")
 
 
 @pytest.mark.slow

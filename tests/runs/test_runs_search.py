@@ -26,9 +26,7 @@ def parsed(word):
     ("values", "drawn_from"),
     [
         ("interval(0.5,2)", FloatDistribution(0.5, 2)),
-        ("int(interval(1,9))", IntDistribution(1, 9)),
         ("tag(log,interval(1e-4,1))", FloatDistribution(1e-4, 1, log=True)),
-        ("range(1,4)", IntDistribution(1, 3)),
         ("range(0,10,4)", IntDistribution(0, 8, step=4)),
         ("range(5,0,-2)", IntDistribution(1, 5, step=2)),
         ("range(0,1,0.25)", FloatDistribution(0, 0.75, step=0.25)),
@@ -64,9 +62,9 @@ def distance(x, z):
     return abs(x - 0.3) + (z == "b")
 
 
-@pytest.mark.parametrize("sampler", [optuna.samplers.TPESampler, optuna.samplers.RandomSampler])
-def test_a_search_is_optuna_s_own(tmp_path, sampler):
+def test_a_search_is_optuna_s_own(tmp_path):
     """Its `optimize` with the same seed asks for the same values in the same order, and finds the same."""
+    sampler = optuna.samplers.TPESampler
     launched, best = searched(tmp_path, distance, sampler(seed=5))
     space = {"x": FloatDistribution(0, 1), "z": CategoricalDistribution(["a", "b"])}
     study = optuna.create_study(sampler=sampler(seed=5))
@@ -78,7 +76,7 @@ def test_a_search_is_optuna_s_own(tmp_path, sampler):
 
 
 @pytest.mark.filterwarnings("ignore:.*is experimental")
-@pytest.mark.parametrize("name", ["TPESampler", "RandomSampler", "QMCSampler"])
+@pytest.mark.parametrize("name", ["TPESampler", "QMCSampler"])
 def test_a_seeded_search_that_goes_on_proposes_other_values(tmp_path, name):
     """Than those it has, also if it was killed in a trial; its first call proposes what it does without a storage."""
     storage = f"sqlite:///{tmp_path}/search.db"

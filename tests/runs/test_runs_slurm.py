@@ -83,20 +83,3 @@ def test_a_cancelled_job_fails_alone_and_a_requeued_one_is_played(fkl: Callable[
     for folder in (tmp_path / "serial" / "runs").iterdir():
         for name in ("rounds.csv", "clients.csv"):
             assert (tmp_path / "outputs/runs" / folder.name / name).read_bytes() == (folder / name).read_bytes()
-
-
-def test_a_job_at_its_time_limit_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
-    """Slurm sends the signal that submitit asks for, and submitit raises an error in the run."""
-    sweep = Command(tmp_path, *SWEEP, "seed=0,1", "replicates=60", "kernels.D=40", *SLURM)
-    _wait_until(lambda: len([*tmp_path.glob("outputs/runs/.*.partial/checkpoint")]) == 2)
-    _said("scancel", "--signal=USR2", _running()[0])
-    answer = sweep.wait()
-    assert answer.code == 2 and "UncompletedJobError: Job not requeued because: timed-out" in answer.err
-    assert len([*tmp_path.glob("outputs/runs/.*.partial/checkpoint")]) == 1
-
-
-def test_a_cluster_that_does_not_take_the_jobs_is_one_line(fkl: Callable[..., Answer]) -> None:
-    """After those that sbatch prints."""
-    answer = fkl(*SWEEP, *SLURM, "hydra.launcher.partition=nope")
-    said = "error: hydra/launcher: FailedJobError: sbatch: error: invalid partition specified: nope sbatch: error: "
-    assert answer.code == 2 and answer.err.splitlines()[-1].startswith(said) and "Traceback" not in answer.err
