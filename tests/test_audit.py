@@ -118,7 +118,7 @@ DATASETS: dict[str, str] = {
     "airquality": "test_data_real.py::test_raw_airquality",
     "bias": "test_data_real.py::test_bias",
     "concrete": "test_data_real.py::test_concrete",
-    "file": "test_data_csv.py::test_one_table_in_many_dialects",
+    "file": "test_data_own.py::test_one_table_in_many_dialects",
     "diabetes": "test_data_simulated.py::test_diabetes_is_scikit_learn_s",
     "digits": "test_data_simulated.py::test_digits_are_scikit_learn_s",
     "drift": "test_data_drift.py::test_the_best_prediction_has_no_dynamic_regret",
@@ -132,7 +132,7 @@ DATASETS: dict[str, str] = {
     "twitter": "test_data_real.py::test_twitter",
     "uji": "test_data_real.py::test_uji",
     "wave_farm": "test_data_simulated.py::test_farm_has_the_schema_of_uci_494",
-    "wec": "test_data_real.py::test_wec_reads_real_rows",
+    "wec": "test_data_real.py::test_wec_reads_real_rows_whose_total_is_linear_in_the_powers_as_in_the_simulated_farm",
     "wisdm": "test_data_wisdm.py::test_real_files_are_whole_and_of_three_minutes",
 }
 """The test in tests/data that holds known values of each."""

@@ -432,7 +432,7 @@ class TableFile(Keys):
             row = int(bad.argmax())
             raise FklError(self._not_a_number(name, column, row, file))
         # Refuse an integer that float64 would round, except for times, whose order alone counts.
-        large = np.flatnonzero(np.abs(column.numbers) > EXACT).tolist() if name not in self._times else []
+        large = np.flatnonzero(np.abs(column.numbers) >= EXACT).tolist() if name not in self._times else []
         for row in large:
             cell = column.word(row)
             if INTEGER.fullmatch(cell) and int(cell) != int(column.numbers[row]):

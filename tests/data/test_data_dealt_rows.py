@@ -77,10 +77,3 @@ def test_what_names_no_part_is_refused(rows):
 def test_shares():
     assert [parts_of_all(rows) for rows in ("all", "odd", "judge_3", "tune_3_of_10")] == [1, 2, 2, 20]
     assert parts_of_all("tune_3_one_in_2.5") == 5
-
-
-def test_halves_have_as_many_rows():
-    site = np.repeat([0, 1], [442, 61])
-    judged = in_part("judge_5", site)
-    assert abs(judged[site == 0].sum() - 221) <= 4
-    assert abs(judged[site == 1].sum() - 30.5) <= 2

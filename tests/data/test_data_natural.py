@@ -18,13 +18,9 @@ from fkl.data.store import DataFile, Store
 from fkl.runs.prepare import prepare
 
 TABLES = {
-    "countymurders": (2197, 37349),
-    "mathpnl": (550, 3850),
-    "airfare": (1149, 4596),
-    "wagepan": (545, 4360),
-    "restaurants": (1618, 27178),
-    "munnell": (48, 816),
-}
+    "countymurders": (2197, 37349), "mathpnl": (550, 3850), "airfare": (1149, 4596), "wagepan": (545, 4360),
+    "restaurants": (1618, 27178), "munnell": (48, 816),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -35,9 +31,11 @@ def test_every_client_is_a_unit_of_the_table(name: str, tmp_path: Path) -> None:
         pytest.skip(f"{file.package} is not installed: pip install 'federated-kernel-learning[natural]'")
     table = run.dataset.load(Store(tmp_path, offline=True), np.random.default_rng(0))
     [folder] = file.installed
-    raw = (folder / file.name).read_bytes() if name == "restaurants" else _unpacked(folder / f"{file.name}.bz2")
+    plain = name == "restaurants"
+    raw = (folder / f"{file.name}{'' if plain else '.bz2'}").read_bytes()
     layout = run.dataset.layout
-    frame = pd.read_csv(io.BytesIO(raw), na_values="." if name == "countymurders" else None)
+    text = io.BytesIO(raw if plain else bz2.decompress(raw))
+    frame = pd.read_csv(text, na_values="." if name == "countymurders" else None)
     frame = frame.dropna(subset=[*layout.features, layout.target])
     clients, rows = TABLES[name]
     assert len(table.y) == len(frame) and frame[layout.site].nunique() == len(table.site_names) == clients
@@ -50,14 +48,13 @@ def test_every_client_is_a_unit_of_the_table(name: str, tmp_path: Path) -> None:
     assert experiment.problem.clients == clients and int(experiment.problem.present.sum()) == len(frame) <= rows
 
 
-def _of_patients(path: Path) -> tuple[np.ndarray, np.ndarray, list[int]]:
+def of_patients(path: Path) -> tuple[np.ndarray, np.ndarray, list[int]]:
     frame = pd.read_csv(path, sep="\t").sort_values("subject#", kind="stable")
-    scores = frame.columns[4:6]
-    x = frame.drop(columns=["subject#", *scores])
+    x = frame.drop(columns=["subject#", *frame.columns[4:6]])  # without the scores
     return x.to_numpy(), frame["motor_UPDRS"].to_numpy(), frame.groupby("subject#").size().tolist()
 
 
-def _of_hospitals(folder: Path) -> tuple[np.ndarray, np.ndarray, list[int]]:
+def of_hospitals(folder: Path) -> tuple[np.ndarray, np.ndarray, list[int]]:
     """As FLamby reads them: without the columns 10, 11 and 12, then without rows that miss a cell."""
     names = ("cleveland", "hungarian", "switzerland", "va")
     tables = [pd.read_csv(folder / f"processed.{name}.data", header=None, na_values="?") for name in names]
@@ -66,7 +63,7 @@ def _of_hospitals(folder: Path) -> tuple[np.ndarray, np.ndarray, list[int]]:
     return rows[:, :-1], np.where(rows[:, -1] > 0, 1.0, -1.0), [len(table) for table in tables]
 
 
-def _of_cells(path: Path, x: str, y: str) -> tuple[np.ndarray, np.ndarray, list[int]]:
+def of_cells(path: Path, x: str, y: str) -> tuple[np.ndarray, np.ndarray, list[int]]:
     content = loadmat(path)
     cells = [np.concatenate(content[name].ravel().tolist()).astype(np.float64) for name in (x, y)]
     return cells[0], cells[1][:, 0], [len(one) for one in content[x].ravel()]
@@ -74,12 +71,12 @@ def _of_cells(path: Path, x: str, y: str) -> tuple[np.ndarray, np.ndarray, list[
 
 def test_clients_of_files_are_those_of_the_source() -> None:
     tables = {name: real(name) for name in ("parkinsons", "heart", "school", "landmine")}
-    x, y, counts = _of_cells(DATA / "school" / "school.mat", "X", "Y")
-    mines = _of_cells(DATA / "landmine" / "LandmineData.mat", "feature", "label")
+    x, y, counts = of_cells(DATA / "school" / "school.mat", "X", "Y")
+    mines = of_cells(DATA / "landmine" / "LandmineData.mat", "feature", "label")
     assert (x[:, 27] == 1).all()
     expected = {
-        "parkinsons": _of_patients(DATA / "parkinsons" / "parkinsons_updrs.data"),
-        "heart": _of_hospitals(DATA / "heart"),
+        "parkinsons": of_patients(DATA / "parkinsons" / "parkinsons_updrs.data"),
+        "heart": of_hospitals(DATA / "heart"),
         "school": (x[:, :27], y, counts),
         "landmine": (mines[0], 2 * mines[1] - 1, mines[2]),
     }
@@ -88,17 +85,10 @@ def test_clients_of_files_are_those_of_the_source() -> None:
         np.testing.assert_array_equal(table.x, expected[name][0])
         np.testing.assert_array_equal(table.y, expected[name][1])
     assert [len(table.site_names) for table in tables.values()] == [42, 4, 139, 29]
-    assert np.bincount(tables["heart"].site).tolist() == [303, 261, 46, 130]
-    assert (tables["landmine"].y == 1).sum() == 904
-    total = real(registry.dataset("parkinsons", score="total"))
-    assert (total.y >= tables["parkinsons"].y).all()
+    assert (real(registry.dataset("parkinsons", score="total")).y >= tables["parkinsons"].y).all()
 
 
 def test_a_missing_package_is_named(tmp_path: Path) -> None:
     file = DataFile("airfare", "airfare.csv", None, package="no_such_package/datasets")
     with pytest.raises(FklError, match="install it with: pip install no_such_package"):
         Store(tmp_path, offline=True).fetch(file)
-
-
-def _unpacked(path: Path) -> bytes:
-    return bz2.decompress(path.read_bytes())

@@ -1,70 +1,109 @@
-"""One scalar for the features, min-max for the target."""
+"""Scaling: what methods see of raw numbers, the way back, and that problems keep both with the encoder."""
 
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fkl.basics.errors import FklError
-from fkl.data.normalise import normalise
-from fkl.data.problem import Table
+from fkl.data.encoder import Encoder
+from fkl.data.normalise import SCALINGS, normalise
+from fkl.data.partition import Iid
+from fkl.data.problem import Batch, Table
+from fkl.data.vertical import FeatureGroups
 
 CELLS = st.floats(-1e6, 1e6, allow_subnormal=False).map(lambda value: round(value, 3))
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(24, 4)) * [1, 20, 300, 4]
 
 
 def table(x, y):
-    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    return Table(x, y, np.zeros(len(y), dtype=np.int64), tuple(f"f{i}" for i in range(x.shape[1])))
+    return Table.of_one_site(np.asarray(x, float), np.asarray(y, float), tuple(f"f{i}" for i in range(np.shape(x)[1])))
 
 
-@given(arrays(float, (6, 3), elements=CELLS), arrays(float, 6, elements=CELLS))
-def test_largest_norm_is_1_and_the_target_fills_0_to_1(x, y):
+@pytest.mark.parametrize("scaling", SCALINGS)
+@given(x=arrays(float, (6, 3), elements=CELLS), y=arrays(float, 6, elements=CELLS))
+def test_the_scale_is_what_the_table_went_through(scaling, x, y):
+    """The largest norm is 1, or each feature fills [0, 1], or nothing changes; the target fills [0, 1]."""
     if not x.any() or np.ptp(y) == 0:
-        with pytest.raises(FklError):
-            normalise(table(x, y))
         return
-    scaled = normalise(table(x, y))
-    assert np.linalg.norm(scaled.x, axis=1).max() == pytest.approx(1.0)
-    assert (scaled.y.min(), scaled.y.max()) == (0.0, 1.0)
-    largest = np.linalg.norm(x, axis=1).max()
-    assert np.allclose(scaled.x * largest, x)  # one scalar for everything
-    assert np.allclose(scaled.y * np.ptp(y) + y.min(), y)
+    raw = table(x, y)
+    scaled = normalise(raw, scaling)
+    if scaling == "none":
+        assert np.array_equal(scaled.x, x) and np.array_equal(scaled.y, y)
+    else:
+        assert (scaled.y.min(), scaled.y.max()) == (0.0, 1.0)
+    if scaling == "unit_ball":
+        assert np.linalg.norm(scaled.x, axis=1).max() == pytest.approx(1.0)
+        assert np.allclose(scaled.x * np.linalg.norm(x, axis=1).max(), x)  # one scalar for everything
+    if scaling == "unit_box":
+        assert np.allclose(scaled.x * np.ptp(x, axis=0), x - x.min(axis=0), atol=1e-9)
+        assert (scaled.x.min(axis=0) == 0).all() and ((scaled.x.max(axis=0) == 1) | (np.ptp(x, axis=0) == 0)).all()
+    assert np.array_equal(scaled.scale.x(x), scaled.x) and np.array_equal(scaled.scale.y(y), scaled.y)
+    assert scaled.scale.y_back(scaled.y) == pytest.approx(y, rel=1e-12, abs=1e-12 * np.ptp(y))
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_row_and_column_of_a_bad_value_are_named(bad):
-    with pytest.raises(FklError, match=r"row 2, column f1: .* is not a finite number"):
-        normalise(table([[1, 2], [3, bad]], [0, 1]))
-    with pytest.raises(FklError, match="row 1, column the target"):
-        normalise(table([[1, 2], [3, 4]], [bad, 1]))
-
-
-def test_what_cannot_be_scaled_is_refused():
-    with pytest.raises(FklError, match=r"target is 7\.0 in every row"):
-        normalise(table([[1, 2], [3, 4]], [7, 7]))
-    with pytest.raises(FklError, match="all features of all rows are 0"):
-        normalise(table([[0, 0], [0, 0]], [0, 1]))
-    with pytest.raises(FklError, match="row 2: its features are too large"):
-        normalise(table([[1, 2], [1e200, 4]], [0, 1]))
+def test_two_scalings_in_turn_are_one():
+    y = RNG.normal(size=24)
+    twice = normalise(normalise(table(X, y), "unit_box"), "unit_ball")
+    assert twice.scale.x(X) == pytest.approx(twice.x, rel=1e-14, abs=1e-14)
+    assert twice.scale.y_back(twice.y) == pytest.approx(y, rel=1e-14)
 
 
 @pytest.mark.parametrize(
-    ("x", "y", "scaling"),
+    ("x", "y", "scaling", "said"),
     [
-        ([[1.0], [2.0]], [7, 7], "unit_ball"),
-        ([[1.0], [2.0]], [-1.7e308, 1.7e308], "unit_ball"),
-        ([[1.0], [2.0]], [0, np.nan], "unit_ball"),
-        ([[1.0], [np.inf]], [0, 1], "unit_ball"),
-        ([[1.0], [1e200]], [0, 1], "unit_ball"),
-        ([[0.0], [0.0]], [0, 1], "unit_ball"),
-        ([[-1.7e308], [1.7e308]], [0, 1], "unit_box"),
-        ([[1.0], [1e31]], [0, 1], "none"),
-        ([[1.0], [2.0]], [0, 1e31], "none"),
+        ([[1.0], [2.0]], [7, 7], "unit_ball", r"target is 7\.0 in every row"),
+        ([[1.0], [2.0]], [0, np.nan], "unit_ball", "row 2, column the target: nan is not a finite number"),
+        ([[1.0], [np.inf]], [0, 1], "unit_ball", "row 2, column f0: inf is not a finite number"),
+        ([[1.0], [1e200]], [0, 1], "unit_ball", "row 2: its features are too large"),
+        ([[0.0], [0.0]], [0, 1], "unit_ball", "all features of all rows are 0"),
+        ([[-1.7e308], [1.7e308]], [0, 1], "unit_box", ""),
+        ([[1.0], [2.0]], [-1.7e308, 1.7e308], "unit_ball", ""),
+        ([[1.0], [2.0]], [0, 1e31], "none", ""),
     ],
 )
-def test_whatever_is_refused_the_message_names_the_file_or_data_set(x, y, scaling):
-    with pytest.raises(FklError, match=r"^mine\.csv[:,] "):
+def test_what_cannot_be_scaled_is_refused_with_the_file_s_name(x, y, scaling, said):
+    with pytest.raises(FklError, match=rf"^mine\.csv[:,] .*{said}"):
         normalise(replace(table(x, y), where="mine.csv"), scaling)
+
+
+def test_every_kind_of_problem_has_its_scale_and_its_encoder():
+    raw = replace(table(X, np.where(X[:, 0] > 0, 5.0, 2.0)), encoder=Encoder(("f0", "f1", "f2", "f3")))
+    scaled = normalise(raw)
+    stream = Iid(clients=4, rounds=None).split(scaled, RNG)
+    assert np.array_equal(stream.scale.x(X).reshape(4, 6, 4).swapaxes(0, 1), stream.x)
+    assert stream.scale.y_back(stream.y).T.ravel().tolist() == raw.y.tolist()
+    classes = Batch.from_problem(stream, 3, 0.25, None, RNG).of_two_classes()
+    for problem in (classes, FeatureGroups(parties=2).split(scaled, RNG)):
+        assert set(problem.y) == {-1.0, 1.0}
+        assert problem.scale.y([2.0, 5.0]).tolist() == [-1.0, 1.0]
+        assert problem.scale.y_back(np.array([-1.0, 1.0])).tolist() == [2.0, 5.0]
+        assert np.array_equal(problem.scale.x(X), scaled.x) and problem.encoder == raw.encoder
+
+
+WORDS = Encoder(("wind", "a"), {"wind": ("N", "S")}, one_hot=True, fill={"a": 2.5})
+
+
+def test_rows_that_come_later_are_encoded_as_those_before():
+    rows = pd.DataFrame({"a": [1, None, 3], "more": [0, 0, 0], "wind": ["S", " N ", "S"]})
+    assert WORDS.x(rows).tolist() == [[0, 1, 1], [1, 0, 2.5], [0, 1, 3]]
+    assert replace(WORDS, one_hot=False).x(rows).tolist() == [[1, 1], [0, 2.5], [1, 3]]
+    assert Encoder.of_json(WORDS.as_json()) == WORDS
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ({"a": [1.0]}, "no column wind; needed are wind, a"),
+        ({"a": [1.0, 2.0], "wind": ["N", "W"]}, "row 2, column wind: W must be one of N, S"),
+        ({"a": [np.inf], "wind": ["N"]}, "row 1, column a: inf must be a finite number"),
+    ],
+)
+def test_rows_that_cannot_be_encoded_are_refused(rows, said):
+    with pytest.raises(FklError, match=f"^{said}$"):
+        WORDS.x(pd.DataFrame(rows))

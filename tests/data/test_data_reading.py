@@ -23,48 +23,30 @@ def test_blanks_header_words_and_missing_values(end):
     assert read_table(f"   1.5e+00   2   3{end}   4   5   6{end}".encode(), "f", ABC, separator=None).shape == (2, 3)
     raw = f'"a","b","c"{end}1,"N W",NA{end}NA,NA,3{end}'.encode()
     frame = read_table(raw, "f", ABC, header=True, text=("b",), missing="NA")
-    assert frame["a"].isna().tolist() == [False, True]
-    assert frame["b"].isna().tolist() == [False, True]
-    assert frame["c"].tolist()[1] == 3.0
+    assert frame.isna().to_numpy().tolist() == [[False, False, True], [True, True, False]]
+    with pytest.raises(FklError, match=r"f: 2 usable rows where 3 are needed"):
+        first_rows(frame, 3, "f")
 
 
 @pytest.mark.parametrize(
-    ("raw", "words"),
+    ("raw", "keys", "words"),
     [
-        (b"1,2,3\n4,5\n", "f.csv, line 2: 2 columns where 3 are expected"),
-        (b"1,2,3\n4,5,6,7\n", "f.csv, line 2: 4 columns where 3 are expected"),
-        (b"1,2,3,4\n5,6,7,8\n", "f.csv, line 1: 4 columns where 3 are expected"),
-        (b"1,2\n3,4\n", "f.csv, line 1: 2 columns where 3 are expected"),
-        (b"", "f.csv, line 1: 0 columns where 3 are expected"),
-        (b"1,2,3\n4,x,6\n", "f.csv, line 2, column b: 'x' is not a finite number"),
-        (b"1,2,3\n4,,6\n", "f.csv, line 2, column b: '' is not a finite number"),
-        (b"1,2,3\n4,5,nan\n", "f.csv, line 2, column c: 'nan' is not a finite number"),
-        (b"1,2,3\n\n4,5,-inf\n", "f.csv, line 3, column c: '-inf' is not a finite number"),
-        (b"1,2,3\n4,\xff,6\n", "f.csv, line 2, column b"),
-        (b'1,2,3\n"4,5,6\n', "f.csv, line 2"),
+        (b"1,2,3\n4,5\n", {}, "f.csv, line 2: 2 columns where 3 are expected"),
+        (b"1,2,3\n4,5,6,7\n", {}, "f.csv, line 2: 4 columns where 3 are expected"),
+        (b"1,2\n3,4\n", {}, "f.csv, line 1: 2 columns where 3 are expected"),
+        (b"", {}, "f.csv, line 1: 0 columns where 3 are expected"),
+        (b"1,2,3\n4,x,6\n", {}, "f.csv, line 2, column b: 'x' is not a finite number"),
+        (b"1,2,3\n\n4,5,-inf\n", {}, "f.csv, line 3, column c: '-inf' is not a finite number"),
+        (b"1,2,3\n4,\xff,6\n", {}, "f.csv, line 2, column b"),
+        (b'1,2,3\n"4,5,6\n', {}, "f.csv, line 2"),
+        (b"a,x,c\n1,2,3\n", {"header": True}, "f.csv, line 1: column 2 is 'x' where 'b' is expected"),
+        (b"a,b,c\nNA,2,3\nN/A,2,3\n", {"header": True, "missing": "NA"}, "f.csv, line 3, column a: 'N/A'"),
     ],
 )
-def test_first_wrong_row_is_named(raw, words):
+def test_first_wrong_row_is_named(raw, keys, words):
     with pytest.raises(FklError) as caught:
-        read_table(raw, "f.csv", ABC)
+        read_table(raw, "f.csv", ABC, **keys)
     assert str(caught.value).startswith(words)
-
-
-def test_wrong_header_is_named():
-    with pytest.raises(FklError, match=r"f.csv, line 1: column 2 is 'x' where 'b' is expected"):
-        read_table(b"a,x,c\n1,2,3\n", "f.csv", ABC, header=True)
-
-
-def test_wrong_cell_under_a_header_with_missing_values_is_named():
-    with pytest.raises(FklError, match=r"f.csv, line 3, column a: 'N/A'"):
-        read_table(b"a,b,c\nNA,2,3\nN/A,2,3\n", "f.csv", ABC, header=True, missing="NA")
-
-
-def test_too_few_rows():
-    frame = read_table(b"1,2,3\n4,5,6\n", "f.csv", ABC)
-    assert len(first_rows(frame, 1, "f.csv")) == 1
-    with pytest.raises(FklError, match=r"f.csv: 2 usable rows where 3 are needed"):
-        first_rows(frame, 3, "f.csv")
 
 
 def mat(**variables):
@@ -73,13 +55,15 @@ def mat(**variables):
     return buffer.getvalue()
 
 
-X, Y = np.arange(6.0).reshape(3, 2) / 8, np.array([[0.5], [1.5]])
-
-
 def cells(*arrays):
     made = np.empty((1, len(arrays)), object)
     made[0] = arrays
     return made
+
+
+X, Y = np.arange(6.0).reshape(3, 2) / 8, np.array([[0.5], [1.5]])
+HOLE = np.where(X == 0.25, np.nan, X)
+TWO = cells(np.ones((2, 2)), np.ones((3, 2)))
 
 
 def test_mat_with_cells_has_a_site_in_each():
@@ -93,14 +77,8 @@ def test_mat_with_cells_has_a_site_in_each():
     ("x", "y", "words"),
     [
         (np.ones((2, 2)), np.ones((2, 1)), "variables X and Y are not equally many cells"),
-        (cells(np.ones((2, 2)), np.ones((3, 2))), cells(np.ones((2, 1)), np.ones((2, 1)), np.ones(3)), "equally many"),
-        (cells(np.ones((2, 2)), np.ones((3, 2))), cells(np.ones((2, 1)), np.ones((2, 1))), "f.mat, cell 2: X is 3 x 2"),
-        (cells(np.ones((2, 2)), np.ones((3, 2))), cells(np.ones((2, 1)), np.full((3, 1), np.nan)), "cell 2, sample 1"),
-        (
-            cells("words", np.ones((3, 2))),
-            cells(np.ones((2, 1)), np.ones((3, 1))),
-            "cell 1: variable X is not",
-        ),
+        (TWO, cells(np.ones((2, 1)), np.ones((2, 1))), "f.mat, cell 2: X is 3 x 2"),
+        (TWO, cells(np.ones((2, 1)), np.full((3, 1), np.nan)), "cell 2, sample 1"),
     ],
 )
 def test_mat_with_other_cells_is_refused(x, y, words):
@@ -111,33 +89,19 @@ def test_mat_with_other_cells_is_refused(x, y, words):
 def test_mat_with_samples_in_columns_or_in_rows():
     for raw, keys in ((mat(X=X, y=Y), {}), (mat(X=X.T, Y=Y), {"y": "Y", "samples_in_rows": True})):
         x, y = read_mat(raw, "f.mat", ABC, **keys)
-        assert np.array_equal(x, X.T)
-        assert y.tolist() == [0.5, 1.5]
+        assert np.array_equal(x, X.T) and y.tolist() == [0.5, 1.5]
         assert x.flags.c_contiguous and x.dtype == y.dtype == np.float64
-    x, _ = read_mat(mat(X=np.arange(6, dtype=np.uint8).reshape(3, 2), y=Y), "f.mat", ABC)
-    assert x.tolist() == [[0, 2, 4], [1, 3, 5]]
-    assert x.dtype == np.float64
-
-
-def hole(place):
-    values = X.copy()
-    values[place] = np.nan
-    return values
 
 
 @pytest.mark.parametrize(
     ("variables", "words"),
     [
         ({"X": X}, "f.mat: there is no variable y in it"),
-        ({"x": X, "y": Y}, "f.mat: there is no variable X in it"),
         ({"X": X.T, "y": Y}, "f.mat: X is 2 x 3 and y is 2 x 1 where 3 x n and n x 1 are expected"),
-        ({"X": X, "y": Y.T}, "f.mat: X is 3 x 2 and y is 1 x 2 where 3 x n and n x 1 are expected"),
         ({"X": X, "y": np.ones((2, 2))}, "f.mat: X is 3 x 2 and y is 2 x 2 where"),
-        ({"X": "word", "y": Y}, "f.mat: variable X is not a matrix of numbers"),
         ({"X": X + 1j, "y": Y}, "f.mat: variable X is not a matrix of numbers"),
         ({"X": X, "y": {"a": 1.0}}, "f.mat: variable y is not a matrix of numbers"),
-        ({"X": np.ones((3, 2, 1, 2)), "y": Y}, "f.mat: variable X is not a matrix of numbers"),
-        ({"X": hole((1, 0)), "y": Y}, "f.mat, sample 1, column b: nan is not a finite number"),
+        ({"X": HOLE, "y": Y}, "f.mat, sample 1, column b: nan is not a finite number"),
         ({"X": X, "y": Y * np.inf}, "f.mat, sample 1, column of the target: inf is not a finite number"),
     ],
 )
@@ -149,16 +113,6 @@ def test_mat_with_other_variables_is_refused(variables, words):
 
 def test_damaged_mat_is_refused_in_one_line_wherever_it_is_cut():
     raw = mat(X=X, y=Y)
-    for length in range(len(raw)):
-        with pytest.raises(
-            FklError, match=r"^f.mat: (not a MATLAB file that can be read|there is no variable)"
-        ) as caught:
-            read_mat(raw[:length], "f.mat", ABC)
-        assert "\n" not in str(caught.value)
-
-
-def test_no_mat_at_all():
-    for raw in (b"", b"no matrix" * 40, bytes(400), b"\x89HDF" * 200):
-        with pytest.raises(FklError, match=r"^f.mat: ") as caught:
-            read_mat(raw, "f.mat", ABC)
-        assert "\n" not in str(caught.value)
+    for content in (*(raw[:length] for length in range(len(raw))), b"no matrix" * 40, b"\x89HDF" * 200):
+        with pytest.raises(FklError, match=r"^f.mat: [^\n]*$"):
+            read_mat(content, "f.mat", ABC)

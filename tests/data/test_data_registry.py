@@ -17,26 +17,17 @@ from fkl.data.store import Store
 @pytest.fixture
 def small_naval(monkeypatch):
     content = b"   1" * 18
-    sha256 = hashlib.sha256(content).hexdigest()
     node = registry.node("naval")
-    node["table"]["files"][0] |= {"sha256": sha256, "size": len(content)}
+    node["table"]["files"][0] |= {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
     monkeypatch.setattr(registry, "node", {**{name: registry.node(name) for name in names()}, "naval": node}.get)
     return content
 
 
-def test_every_data_set_can_be_made_and_is_named_as_registered():
-    for name in names():
-        assert dataset(name).name == name
-
-
-def test_every_matlab_file_has_a_hash():
-    # What scipy is given must be what was published: it can crash on damage that no exception tells of.
+def test_every_data_set_can_be_made_and_every_matlab_file_has_a_hash(tmp_path):
+    """What scipy is given must be what was published: it can crash on damage that no exception tells of."""
+    assert [dataset(name).name for name in names()] == names()
     files = [file for name in names() for file in dataset(name).files if file.name.endswith(".mat")]
-    assert len(files) == 7
-    assert all(file.sha256 and file.size for file in files)
-
-
-def test_an_unknown_name_is_told_what_may_be_meant(tmp_path):
+    assert len(files) == 7 and all(file.sha256 and file.size for file in files)
     with pytest.raises(FklError, match="navla: no such data set") as refused:
         list(verify(["naval", "navla"], Store(tmp_path)))
     assert refused.value.help == ("did you mean naval? all: fkl data list",)
@@ -45,17 +36,11 @@ def test_an_unknown_name_is_told_what_may_be_meant(tmp_path):
 def test_describe_says_where_each_data_set_is(tmp_path):
     for name in ("data.txt", "trainingData.csv"):
         (tmp_path / name).write_bytes(b"")
-    lines = describe(Store(tmp_path, offline=True))
-    found = {line.name: line.found for line in lines}
-    assert {"naval": "✓", "uji": "1 of 2", "wec": "missing"}.items() <= {
-        line.name: line.files for line in lines
-    }.items()
-    assert list(found) == names()
-    assert found["wave_farm"] == "built in"
-    assert found["file"] == "dataset.path"
-    assert found["naval"] == str(tmp_path)
-    assert found["uji"] == "missing 1 of 2 files"
-    assert found["wec"] == "missing"
+    lines = {line.name: line for line in describe(Store(tmp_path, offline=True))}
+    assert list(lines) == names()
+    assert [lines[name].files for name in ("naval", "uji", "wec")] == ["✓", "1 of 2", "missing"]
+    found = [lines[name].found for name in ("wave_farm", "file", "naval", "uji", "wec")]
+    assert found == ["built in", "dataset.path", str(tmp_path), "missing 1 of 2 files", "missing"]
 
 
 def test_verify_tells_ok_from_corrupted_from_missing(tmp_path, small_naval):
@@ -66,48 +51,34 @@ def test_verify_tells_ok_from_corrupted_from_missing(tmp_path, small_naval):
     assert [line[2:] for line in verify(["naval"], store)] == [("ok", str(path))]
     path.write_bytes(lzma.compress(small_naval[:-1] + b"2"))
     (line,) = verify(["naval"], store)
-    assert line.state == "corrupted"
-    assert dataset("naval").files[0].sha256 in line.detail
-
-
-def test_verify_says_when_there_is_no_hash_to_compare_with(tmp_path):
+    assert line.state == "corrupted" and dataset("naval").files[0].sha256 in line.detail
     (tmp_path / "Perth_Data.csv").write_bytes(b"1")
-    states = {line.file: line for line in verify(["wec", "wave_farm"], Store(tmp_path))}
-    assert states["Perth_Data.csv"].state == "ok"
+    states = {line.file: line for line in verify(["wec", "wave_farm"], store)}
+    assert (states["Perth_Data.csv"].state, states["Sydney_Data.csv"].state) == ("ok", "missing")
     assert "no SHA-256" in states["Perth_Data.csv"].detail
-    assert states["Sydney_Data.csv"].state == "missing"
 
 
-def test_verify_and_fetch_say_when_no_address_is_known(tmp_path, web):
+def test_fetch_reports_each_file(tmp_path, web, zipped, small_naval):
     store = Store(tmp_path, mirror=web.address, retries=0)
     (missing,) = verify(["twitter"], store)
     assert missing[2:] == ("missing", "no address is known that serves it")
     (failed,) = fetch(["twitter"], store)
-    assert failed.state == "failed"
-    assert "no address is known" in failed.detail
-    assert web.requests == []
-
-
-def test_fetch_reports_each_file(tmp_path, web, zipped, small_naval):
-    (failed,) = fetch(["naval"], Store(tmp_path, mirror=web.address, retries=0))
-    assert failed.state == "failed"
-    assert "404" in failed.detail
-    web.pages[dataset("naval").files[0].archive] = zipped({"UCI CBM Dataset/data.txt": small_naval})
-    (fetched,) = fetch(["naval"], Store(tmp_path, mirror=web.address))
-    assert fetched.state == "ok"
-    assert fetched.detail == str(tmp_path / "naval" / dataset("naval").files[0].archive)
+    assert failed.state == "failed" and "no address is known" in failed.detail and web.requests == []
+    (failed,) = fetch(["naval"], store)
+    assert failed.state == "failed" and "404" in failed.detail
+    archive = dataset("naval").files[0].archive
+    web.pages[archive] = zipped({"UCI CBM Dataset/data.txt": small_naval})
+    (fetched,) = fetch(["naval"], store)
+    assert (fetched.state, fetched.detail) == ("ok", str(tmp_path / "naval" / archive))
     (tmp_path / "naval" / "data.txt").write_bytes(b"what an editor left")
-    (damaged,) = fetch(["naval"], Store(tmp_path, mirror=web.address))
-    assert damaged.state == "failed"
-    assert "19 bytes, expected 72" in damaged.detail
+    (damaged,) = fetch(["naval"], store)
+    assert damaged.state == "failed" and "19 bytes, expected 72" in damaged.detail
 
 
 def test_listing_data_sets_imports_nothing_slow(tmp_path):
     code = (
-        "import sys; from pathlib import Path; "
-        "from fkl.data.registry import describe; from fkl.data.store import Store; "
-        "import fkl.data.partition, fkl.data.normalise;"
-        f"describe(Store(Path({str(tmp_path)!r})));"
+        "import sys, pathlib; from fkl.data.registry import describe; from fkl.data.store import Store;"
+        f"import fkl.data.partition, fkl.data.normalise; describe(Store(pathlib.Path({str(tmp_path)!r})));"
         "print([m for m in ('pandas', 'pooch', 'sklearn', 'scipy', 'requests') if m in sys.modules])"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
