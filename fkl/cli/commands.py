@@ -223,10 +223,10 @@ _style = click.option(
     type=click.Choice(["screen", "paper", "column"]),
     default="screen",
     show_default=True,
-    help="Of figures; paper: 500 points wide, column: 240; with letters of 8 points, and captions in .txt files.",
+    help="Style of figures; paper is 500 and column 240 points wide, with letters of 8 points and captions in .txt.",
 )
 _config_dir = click.option(
-    "--config-dir", metavar="FOLDER", help="Choices of your own, in folders named after their groups."
+    "--config-dir", metavar="FOLDER", help="Folder with your own choices, in folders named after their groups."
 )
 _format = click.option(
     "--format", type=click.Choice(FORMATS), default="table", show_default=True, help="How the table is printed."
@@ -241,15 +241,18 @@ def commands() -> None:
 
 @commands.command(cls=RunCommand, options_metavar="[-m]")
 @click.argument("words", nargs=-1, metavar="[KEY=VALUE ...]")
-@click.option("-m", "--multirun", is_flag=True, help="Every combination of comma-separated values.")
-@click.option("--fail-fast", is_flag=True, help="With -m, leave out what has not begun once a run has failed.")
+@click.option("-m", "--multirun", is_flag=True, help="Run every combination of comma-separated values.")
+@click.option("--fail-fast", is_flag=True, help="With -m, start no further run after a failure.")
 @click.option("-c", "--cfg", type=click.Choice(("job",)), help="Print the configuration instead of running it.")
-@click.option("--resolve", is_flag=True, help="With --cfg, print what interpolations stand for.")
+@click.option("--resolve", is_flag=True, help="With --cfg, print the values of interpolations.")
 @_config_dir
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Also print all columns of summary.csv, and your own lines behind an error."
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Also print all columns of summary.csv, and the lines of your code that led to an error.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print warnings only; with -m, and the closing table.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only warnings and, with -m, the closing table.")
 def run(
     words: tuple[str, ...],
     multirun: bool,
@@ -262,7 +265,7 @@ def run(
 ) -> None:
     """Run one configuration, or with -m every combination of comma-separated values.
 
-    It goes on past a run that fails (--fail-fast: leaves out the rest).
+    A run that fails does not stop the others, except with --fail-fast.
     """
     if cfg and multirun:
         raise FklError("--cfg and -m: must be one of these")
@@ -297,9 +300,9 @@ def _folders(config_dir: str | None) -> list[Path]:
 
 @commands.command(options_metavar="[-m]")
 @click.argument("words", nargs=-1, metavar="[KEY=VALUE ...]")
-@click.option("-m", "--multirun", is_flag=True, help="Of every combination of comma-separated values.")
+@click.option("-m", "--multirun", is_flag=True, help="Estimate every combination of comma-separated values.")
 def plan(words: tuple[str, ...], multirun: bool) -> None:
-    """What a run would take, by its first rounds, or with -m a sweep: time, memory, disk, messages."""
+    """Estimate the time, memory, disk and messages of a run, or with -m of a sweep, from its first rounds."""
     from fkl.screen.messages import say
 
     if not multirun:
@@ -318,16 +321,16 @@ def plan(words: tuple[str, ...], multirun: bool) -> None:
 @commands.command(options_metavar="[--dry-run|--pilot|--register|--status]")
 @click.argument("file", metavar="STUDY.yaml", type=click.Path(path_type=Path, dir_okay=False))
 @click.argument("words", nargs=-1, metavar="[hydra/launcher=NAME ...]")
-@click.option("--dry-run", is_flag=True, help="Only say how many runs there would be, hours and disk.")
-@click.option("--pilot", is_flag=True, help="Play five seeds apart, and say how many are needed.")
+@click.option("--dry-run", is_flag=True, help="Only print the number of runs, hours and disk space.")
+@click.option("--pilot", is_flag=True, help="Only run five separate seeds, and print how many are needed.")
 @click.option("--register", is_flag=True, help="Freeze plan, code and data before the first run.")
-@click.option("--status", is_flag=True, help="Only say how far it is, and what can be said by now.")
+@click.option("--status", is_flag=True, help="Only print the progress, and the verdicts so far.")
 def study(file: Path, words: tuple[str, ...], **options: bool) -> None:
-    """Tune methods with equal trials, judge them on other rows, and say who is better: a page, tables, LaTeX.
+    """Tune methods with equal trials, judge them on other rows, and say which is better: a page, tables, LaTeX.
 
-    A file of two lines will do: `methods: [pof_mkl, vm_kofl]` and `datasets: [diabetes, wave_farm]`.
+    A file of two lines is enough: `methods: [pof_mkl, vm_kofl]` and `datasets: [diabetes, wave_farm]`.
 
-    The same command goes on with a study that was interrupted. Its keys: docs/studies.md
+    The same command continues an interrupted study. docs/studies.md describes the keys.
     """
     from fkl.study.command import command
 
@@ -341,7 +344,7 @@ def study(file: Path, words: tuple[str, ...], **options: bool) -> None:
 @_config_dir
 @_format
 def list_choices(group: str | None, config_dir: str | None, format: str) -> None:
-    """Show what there is to choose from: all names, or with a GROUP (algo, dataset, ...) what each is."""
+    """List all choices; with a GROUP (algo, dataset, ...), describe each of them in a line."""
     from fkl.cli.listing import show_list
 
     folders = _folders(config_dir)
@@ -394,7 +397,7 @@ def show_source(methods: tuple[str, ...], config_dir: str | None) -> None:
 @commands.group(cls=Actions, invoke_without_command=True, subcommand_metavar="list|describe|fetch|verify|clear ...")
 @click.pass_context
 def data(context: click.Context) -> None:
-    """Data files: which there are, fetched where they are missing, compared with what they should be."""
+    """List, download, check and describe data sets."""
     if context.invoked_subcommand is None:
         context.invoke(data_list)
 
@@ -424,7 +427,7 @@ def data_list(format: str) -> None:
 @data.command("describe", context_settings=AS_GIVEN)
 @click.argument("words", nargs=-1, metavar="[NAME] [KEY=VALUE ...]", shell_complete=_named("dataset"))
 def data_describe(words: tuple[str, ...]) -> None:
-    """What a run with these words would see, in the file's units, and a picture of who has what of it."""
+    """Describe the data of a run, in the file's units, and draw how clients share them."""
     from fkl.cli.describe_data import describe
 
     describe(words)
@@ -433,7 +436,7 @@ def data_describe(words: tuple[str, ...]) -> None:
 @data.command("fetch", context_settings=AS_GIVEN)
 @click.argument("names", nargs=-1, metavar="[NAME ...]", shell_complete=_named("dataset"))
 def data_fetch(names: tuple[str, ...]) -> None:
-    """Fetch the files of data sets, of all where none is named."""
+    """Download the files of these data sets, or of all."""
     from fkl.data import registry
 
     _tell("fetch", registry.fetch([*names], _store()))
@@ -442,7 +445,7 @@ def data_fetch(names: tuple[str, ...]) -> None:
 @data.command("verify", context_settings=AS_GIVEN)
 @click.argument("names", nargs=-1, metavar="[NAME ...]", shell_complete=_named("dataset"))
 def data_verify(names: tuple[str, ...]) -> None:
-    """Compare the files of data sets, of all where none is named, with what they should be."""
+    """Check the files of these data sets, or of all, against their checksums."""
     from fkl.data import registry
 
     _tell("verify", registry.verify([*names], _store()))
@@ -450,7 +453,7 @@ def data_verify(names: tuple[str, ...]) -> None:
 
 @data.command("clear")
 def data_clear() -> None:
-    """Delete the tables of your own that the cache keeps as they were read; the next run reads the file."""
+    """Delete the cached copies of your own tables; the next run reads the files again."""
     from fkl.screen.messages import say
 
     files = _parsed_tables()
@@ -482,23 +485,23 @@ def _tell(action: str, states: "Iterable[FileState]") -> None:
 
 @commands.group(cls=Actions, subcommand_metavar="init|site|try ...")
 def flower() -> None:
-    """Real sites under Flower, each with rows of its own: docs/flower.md."""
+    """Run real sites under Flower, each with its own rows: docs/flower.md."""
 
 
 @flower.command("init", context_settings=AS_GIVEN)
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("words", nargs=-1, metavar="[KEY=VALUE ...]")
-@click.option("--sites", type=int, required=True, metavar="K", help="How many sites there are.")
+@click.option("--sites", type=int, required=True, metavar="K", help="Number of sites.")
 @click.option(
     "--clients-per-site",
     type=int,
     default=1,
     show_default=True,
     metavar="B",
-    help="Rows that a round learns from at a site.",
+    help="Rows of each site per round.",
 )
 def flower_init(folder: Path, words: tuple[str, ...], sites: int, clients_per_site: int) -> None:
-    """Write a project that `flwr run` starts, with this configuration."""
+    """Write a Flower project with this configuration, for `flwr run`."""
     from fkl.sites.project import init
 
     print(init(folder, sites, words, clients_per_site))
@@ -508,10 +511,12 @@ def flower_init(folder: Path, words: tuple[str, ...], sites: int, clients_per_si
 @click.argument("server", metavar="HOST:PORT")
 @click.option("--number", type=int, required=True, metavar="K", help="The site's number, from 0.")
 @click.option("--rows", type=click.Path(path_type=Path), required=True, help="File of the site's rows.")
-@click.option("--certificates", type=click.Path(path_type=Path), help="What the server's certificate is signed by.")
-@click.option("--key", type=click.Path(path_type=Path), help="Private key that the server knows the site by.")
+@click.option(
+    "--certificates", type=click.Path(path_type=Path), help="Certificates of the authority that signed the server's."
+)
+@click.option("--key", type=click.Path(path_type=Path), help="Private key that identifies the site to the server.")
 def flower_site(server: str, number: int, rows: Path, certificates: Path | None, key: Path | None) -> None:
-    """Join a server as a site, and answer it until stopped."""
+    """Join a server as a site until you stop it."""
     with requires_extra("flower", "flower"):
         from fkl.sites.site_process import join
 
@@ -521,9 +526,11 @@ def flower_site(server: str, number: int, rows: Path, certificates: Path | None,
 @flower.command("try")
 @click.argument("project", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("rows", metavar="ROWS ...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), default="tried", show_default=True, help="Folder of its files.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default="tried", show_default=True, help="Folder for the files."
+)
 def flower_try(project: Path, rows: tuple[Path, ...], out: Path) -> None:
-    """Play a project on this machine: a server, and a site for each file of rows."""
+    """Run a project on this machine: a server, and a site for each file of rows."""
     with requires_extra("flower", "flower"):
         from fkl.sites.trial import play
 
@@ -533,14 +540,14 @@ def flower_try(project: Path, rows: tuple[Path, ...], out: Path) -> None:
 @commands.command()
 @click.argument("run", metavar="RUN")
 @click.argument("rows", metavar="ROWS")
-@click.option("--client", help="A client's number or its site: whose function, where every client has its own.")
-@click.option("--replicate", type=int, help="One replicate's number; default: all together.")
-@click.option("--out", type=click.Path(path_type=Path), help="File for the predictions; default: the terminal.")
+@click.option("--client", help="Number or site of the client whose function predicts, if each client has its own.")
+@click.option("--replicate", type=int, help="Number of a replicate; by default the mean of all.")
+@click.option("--out", type=click.Path(path_type=Path), help="File for the predictions; by default they are printed.")
 @click.option(
-    "--across", metavar="TARGET", help="Print errors of this column: each site's function on each site's rows."
+    "--across", metavar="TARGET", help="Print the errors of each site's function on each site's rows, by this column."
 )
-@click.option("--keep", metavar="COLUMN", multiple=True, help="Copy this column, such as ids; may be repeated.")
-@click.option("--skip-bad-rows", is_flag=True, help="Leave the prediction of a row that cannot be read empty.")
+@click.option("--keep", metavar="COLUMN", multiple=True, help="Copy this column, such as ids; repeatable.")
+@click.option("--skip-bad-rows", is_flag=True, help="Leave predictions empty for rows that cannot be read.")
 def predict(
     run: str,
     rows: str,
@@ -551,7 +558,7 @@ def predict(
     keep: tuple[str, ...],
     skip_bad_rows: bool,
 ) -> None:
-    """Predict the rows of a file by a run with save_model=true, as CSV."""
+    """Predict the rows of a CSV file with the model of a run that had save_model=true."""
     from fkl.runs.prediction import write_predictions
 
     write_predictions(Path(run), Path(rows), client, replicate, out, across, keep, skip_bad_rows)
@@ -561,7 +568,7 @@ def predict(
 @click.argument("words", nargs=-1, metavar="PAPER/NUMBER")
 @_format
 def table(words: tuple[str, ...], format: str) -> None:
-    """A paper's table as it is printed, ours below the published numbers, for example pof_mkl/1."""
+    """Print a paper's table with our numbers below the published ones, for example pof_mkl/1."""
     from fkl.papers import write_table
 
     write_table(*_paper_and_number("table", words), Path("outputs"), format)
@@ -571,7 +578,7 @@ def table(words: tuple[str, ...], format: str) -> None:
 @click.argument("words", nargs=-1, metavar="PAPER/NUMBER|DIGEST|FOLDER")
 @_style
 def figure(words: tuple[str, ...], style: str) -> None:
-    """A paper's figure from our runs, for example pof_mkl/1; or the figures of a finished run, as PDF."""
+    """Draw a paper's figure from our runs, for example pof_mkl/1; or the figures of a finished run, as PDF."""
     from fkl.cli.replay import DIGEST, found
     from fkl.screen.messages import say
 
@@ -588,17 +595,17 @@ def figure(words: tuple[str, ...], style: str) -> None:
 
 @commands.command(context_settings=AS_GIVEN)
 @click.argument("papers", nargs=-1, metavar="[PAPER ...]")
-@click.option("--fail-fast", is_flag=True, help="Begin nothing more after a failure.")
-@click.option("--readings", is_flag=True, help="Also run other readings of the papers, which differences.md describes.")
+@click.option("--fail-fast", is_flag=True, help="Start no further run after a failure.")
+@click.option("--readings", is_flag=True, help="Also run the other readings that differences.md describes.")
 @click.option(
     "--site",
     is_flag=False,
     flag_value="site",
     metavar="[FOLDER]",
-    help="Run nothing: write published cells, our numbers and their runs into this folder (site).",
+    help="Run nothing; write published cells, our numbers and their runs as a site into this folder.",
 )
 def reproduce(papers: tuple[str, ...], fail_fast: bool, readings: bool, site: str | None) -> None:
-    """Run all tables and figures of a paper, or of all papers; then write the page. Takes half an hour on two cores."""
+    """Run all tables and figures of a paper, or of all, then write the page. It takes half an hour on two cores."""
     if site is not None:
         if fail_fast or readings:
             raise FklError("--site, --fail-fast and --readings: --site runs nothing, and is given alone")
@@ -618,7 +625,7 @@ def reproduce(papers: tuple[str, ...], fail_fast: bool, readings: bool, site: st
 @commands.command()
 @click.argument("run", metavar="DIGEST|FOLDER")
 def replay(run: str) -> None:
-    """Play a finished run again and compare its tables digit by digit; exit code 1 where one differs."""
+    """Repeat a finished run and compare the tables digit by digit; exit code 1 if a digit differs."""
     from fkl.cli.replay import command
 
     if not command(run):
@@ -627,13 +634,15 @@ def replay(run: str) -> None:
 
 @commands.command()
 @click.argument("where", nargs=-1, metavar="[WHERE ...]")
-@click.option("--metric", metavar="NAME", help="A column of summary.csv; by default the error of most of the runs.")
-@click.option("--by", metavar="KEY", multiple=True, help="Make columns of a key's values, as of data sets; repeatable.")
+@click.option("--metric", metavar="NAME", help="Column of summary.csv; by default the error that most runs have.")
 @click.option(
-    "--out", metavar="FOLDER", default="outputs/comparison", help="For tables and figures.", show_default=True
+    "--by", metavar="KEY", multiple=True, help="Make a column for each value of this key, as for data sets; repeatable."
 )
-@click.option("--rounds", metavar="FILE.csv", help="Write the rounds of all runs into one table, too.")
-@click.option("--dark", is_flag=True, help="Figures on a dark background.")
+@click.option(
+    "--out", metavar="FOLDER", default="outputs/comparison", help="Folder for tables and figures.", show_default=True
+)
+@click.option("--rounds", metavar="FILE.csv", help="Also write the rounds of all runs into this table.")
+@click.option("--dark", is_flag=True, help="Draw figures on a dark background.")
 @_style
 @_format
 def compare(
@@ -646,9 +655,9 @@ def compare(
     style: str,
     format: str,
 ) -> None:
-    """Put finished runs side by side: means, tests, ranks, figures, LaTeX.
+    """Compare finished runs: means, tests, ranks, figures, LaTeX.
 
-    WHERE is a folder of runs, of a sweep, a glob, or KEY=VALUE,VALUE, which runs must fit; outputs if there is none.
+    WHERE is a folder of runs or of a sweep, a glob, or KEY=VALUE,VALUE; by default all runs in outputs.
     For example: fkl compare algo=pof_mkl,raker dataset=air
     """
     from fkl.report.compare import command
@@ -657,9 +666,9 @@ def compare(
 
 
 @commands.command()
-@click.option("--single", is_flag=True, help="One file, with all pictures and runs inside, to be sent.")
+@click.option("--single", is_flag=True, help="Write one file that contains all pictures and runs.")
 def report(single: bool) -> None:
-    """All tables, figures, differences and runs on one page, outputs/report.html."""
+    """Write all tables, figures, differences and runs to one page, outputs/report.html."""
     with requires_extra("report", "report"):
         from fkl.report.page import write_page
 
@@ -671,7 +680,7 @@ def report(single: bool) -> None:
 @click.option("-v", "--verbose", is_flag=True, help="Also print each statement and its assumptions.")
 @_format
 def bound(run: str, verbose: bool, format: str) -> None:
-    """Check whether a method's theorems hold in a finished run; exit code 1 where one does not."""
+    """Check whether a method's theorems hold in a finished run; exit code 1 if one does not."""
     from fkl.cli.replay import found
     from fkl.theory.answer import command
 
