@@ -101,6 +101,16 @@ def _columns() -> str:
     )
 
 
+IN_ONE_FILE = {
+    "pof_mkl": "pof_mkl",
+    "omkl_gf": "graph_omkl",
+    "coke": "coke",
+    "fdskl": "fdskl",
+    "parsimonious_federated": "parsimonious",
+}
+"""Methods that a script of examples/one_file writes down, by name."""
+
+
 def _methods() -> dict[str, str]:
     """A page for each method, and one for each family, which lists them by their printed names."""
     found = {name: of_choice("algo", name) for name in choices.files("algo")}
@@ -143,6 +153,10 @@ def _method(title: str, one: Description) -> str:
     ]
     told += ["## Keys", _keys(one)]
     told += ["## Equations", f"As they are computed, in the order of the paper: `{file}`.", f"```python\n{source}```"]
+    if one.name in IN_ONE_FILE:
+        script = ROOT / "examples" / "one_file" / f"{IN_ONE_FILE[one.name]}.py"
+        words = f"The whole method with numpy alone, `{script.relative_to(ROOT)}`; a test compares fkl with it."
+        told += ["## In one file", words, f"```python\n{script.read_text(encoding='utf-8')}```"]
     return "\n\n".join([*filter(None, told), ""])
 
 
