@@ -34,6 +34,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["index", "methods/pof_mkl"])
 def test_a_page_of_the_site_is_whole_in_a_browser(browser: Any, site: Path, page: str) -> None:
     file = site / f"{page}.html"
@@ -43,6 +44,7 @@ def test_a_page_of_the_site_is_whole_in_a_browser(browser: Any, site: Path, page
         require_black_on_white(tab)
 
 
+@pytest.mark.slow
 def test_the_site_is_darkened_by_its_button_and_searched_by_keyboard(browser: Any, site: Path) -> None:
     with opened(browser, site / "index.html") as tab:
         ground = "getComputedStyle(document.body).backgroundColor"
@@ -56,6 +58,7 @@ def test_the_site_is_darkened_by_its_button_and_searched_by_keyboard(browser: An
         tab.wait_for_url("**/search.html?q=pof*")
 
 
+@pytest.mark.slow
 def test_the_site_has_a_page_for_every_method_and_data_set(site: Path) -> None:
     for group, folder in {"algo": "methods", "dataset": "datasets"}.items():
         for name in choices.files(group):
@@ -70,6 +73,7 @@ def test_the_site_has_a_page_for_every_method_and_data_set(site: Path) -> None:
     assert not [page.name for page in site.rglob("*.html") if scripts.search(page.read_text(encoding="utf-8"))]
 
 
+@pytest.mark.slow
 def test_a_broken_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / "index.md").write_text("# Start\n\n[there is no such page](nowhere.md)\n")
