@@ -39,17 +39,16 @@ KERNEL_CASES = [
 
 def literal_run(algorithm: Algorithm, trace: Trace, r: int) -> Run:
     """Run the literal method on replicate r of the world that fkl ran in."""
-    bank, problem = trace.world.bank, trace.world.problem
-    data = (problem.x, problem.y, problem.present, bank.rho[r], bank.scale)
+    problem, data = trace.world.problem, trace.data(r)
     rate = problem.rounds**-0.5
     keys: dict[str, Any] = {"lam": algorithm.lam, "eta": algorithm.eta or rate, "step_factor": algorithm.step_factor}
     if isinstance(algorithm, PofMkl):
         keys |= {"M": algorithm.M, "xi": algorithm.xi, "eta_k": algorithm.eta_k or rate, "bins_by": algorithm.bins_by}
-        return pof_mkl.run(*data, draws(trace, r, problem.clients), **keys)
+        return pof_mkl.run(data, draws(trace, r, problem.clients), **keys)
     if isinstance(algorithm, EmKofl):
         keys |= {key: getattr(algorithm, key) for key in ("losses", "predictor", "weight_factor")}
-        return em_kofl.run(*data, draws(trace, r, 1)[:, 0], **keys)
-    return PLAIN[type(algorithm)](*data, **keys)
+        return em_kofl.run(data, draws(trace, r, 1)[:, 0], **keys)
+    return PLAIN[type(algorithm)](data, **keys)
 
 
 def held(trace: Trace) -> dict[str, Any]:
@@ -142,15 +141,10 @@ def test_fed_poe_is_its_literal(keys: dict[str, Any], size: Size, absent: float,
     """Predictions, losses, norms, traffic, all theta and all weights."""
     problem, own = make_problem(size, seed=3, absent=absent, precision=precision), FedPoe(**keys)
     trace = run(own, problem, make_dictionary(size), seed=5, replicates=tuple(range(size.R)), precision=precision)
-    bank, tolerance, rate, here = (
-        trace.world.bank,
-        {"float64": 1e-9, "float32": 1e-5}[precision],
-        size.T**-0.5,
-        problem.present,
-    )
+    tolerance, rate = {"float64": 1e-9, "float32": 1e-5}[precision], size.T**-0.5
     for r in range(size.R):
         literal, thetas, log_ab = fed_poe.run(
-            problem.x, problem.y, here, bank.rho[r], bank.scale, eta=own.eta or rate, eta_k=own.eta_k or rate,
+            trace.data(r), eta=own.eta or rate, eta_k=own.eta_k or rate,
             lam=own.lam, step_factor=own.step_factor, local_steps=own.local_steps,
         )  # fmt: skip
         trace.require_literal(literal, r, tolerance)

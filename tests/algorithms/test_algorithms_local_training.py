@@ -62,8 +62,7 @@ def test_it_is_its_literal(method: FedAvg, absent: float, precision: str) -> Non
     trace = run(method, problem, make_dictionary(size), seed=5, precision=precision)
     keys = {"eta_k": size.T**-0.5, **vars(method), "eta": method.eta or size.T**-0.5}
     for r in range(size.R):
-        bank, here = trace.world.bank, problem.present
-        expected = local_training.run(problem.x, problem.y, here, bank.rho[r], bank.scale, method.label, keys)
+        expected = local_training.run(trace.data(r), method.label, keys)
         trace.require_literal(expected, r, tolerance)
         assert_close(trace.state.server.theta[r], expected.theta, tolerance, "theta")
 

@@ -17,12 +17,7 @@ from scipy.stats import kstest
 from fkl.algorithms.vertical import dsg
 from fkl.algorithms.vertical.dsg import TURN, Dsg, cosine_features
 from fkl.algorithms.vertical.fdskl import MASK, MASKED, MASKS, Counts, Fdskl, Worker, seconds
-from fkl.algorithms.vertical.sums import (
-    Tree,
-    all_masks_tree,
-    mask_trees,
-    seconds_of_sum,
-)
+from fkl.algorithms.vertical.sums import Tree, all_masks_tree, mask_trees, seconds_of_sum
 from fkl.basics import memory
 from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Role, Streams
