@@ -27,14 +27,11 @@ from fkl.algorithms.local_training import (
     Scaffold,
 )
 from fkl.basics.random_streams import Streams
-from fkl.conformance import scenario
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import FEATURES, Common, Held, Made
 from fkl.data.problem import Problem
-from fkl.engines.base import make_world
 from fkl.kernels import Dictionary
 from fkl.kernels.losses import LOSSES, Rows
-from fkl.runs.prepare import prepare
 
 ORACLES = Path(__file__).parents[1] / "oracles"
 ROUNDS = 6
@@ -311,18 +308,3 @@ def test_a_lone_client_of_perfedavg_takes_all_steps() -> None:
     for number, layer in enumerate(together):
         mean = np.mean([one.state.server.layers[number] for one in alone], axis=0)
         np.testing.assert_allclose(layer, mean, rtol=0, atol=1e-13)
-
-
-def test_an_agent_of_cta_descends_from_what_it_combined() -> None:
-    """In the first iteration from theta = 0, steps of plain descent on R_i."""
-    experiment = prepare(
-        scenario("algo=cta", "algo.local_steps=3", "algo.eta=0.5", "precision=float64", "replicates=1")
-    )
-    world, _ = make_world(experiment, (0,))
-    method, samples = experiment.algorithm, world.samples
-    world.channel.open_round(0, world.problem.present[0])
-    _, theta = method.step(world, method.init(world), 0)
-    expected = np.zeros_like(theta)
-    for _ in range(3):
-        expected = expected - 0.5 * (samples.gradient(expected) + 2 * method.lam / samples.agents * expected)
-    np.testing.assert_array_equal(theta, expected)
