@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from literal import decentralized, omkl_gf, pof_mkl, raker
-from literal.common import frequencies
+from literal.common import Data, frequencies
 
 from benchmarks import coke, graph_omkl
 from benchmarks import pof_mkl as bench_pof_mkl
@@ -36,7 +36,7 @@ def of_pof_mkl(rounds: int = 2) -> Iterator[Timed]:
     keys = {"eta": T**-0.5, "eta_k": T**-0.5, "lam": method.lam, "step_factor": method.step_factor}
 
     def play() -> None:
-        pof_mkl.run(*samples, bank.rho[0], bank.scale, uniform, M=method.M, xi=method.xi, **keys)
+        pof_mkl.run(Data(*samples, bank.rho[0], bank.scale), uniform, M=method.M, xi=method.xi, **keys)
 
     [case] = bench_pof_mkl.cases()
     yield case, lambda: seconds(play) * R * T / rounds

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import fkl
-from fkl.basics.errors import FklError
 from fkl.kernels import Dictionary
 
 # The repository's root is not on the path of the tests: an installed fkl would lose to the one there.
@@ -16,16 +15,8 @@ FOLDER = Path(__file__).parents[1] / "benchmarks"
 spec = spec_from_file_location("benchmarks", FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)])
 sys.modules["benchmarks"] = module_from_spec(spec)
 spec.loader.exec_module(sys.modules["benchmarks"])
-from benchmarks import against, bench, pof_mkl, series  # noqa: E402
-from benchmarks.__main__ import command  # noqa: E402
+from benchmarks import against, bench, pof_mkl  # noqa: E402
 from benchmarks.case import Case  # noqa: E402
-
-
-def refused(*words: str) -> str:
-    """How the command refuses these words."""
-    with pytest.raises(FklError) as error:
-        command([*words], standalone_mode=False)
-    return str(error.value)
 
 
 def test_a_case_is_a_line_with_the_median_of_its_ratios(
@@ -99,19 +90,3 @@ def test_a_change_counts_beyond_noise() -> None:
     assert answer(0.9, 0.9, *[1.2] * 7) == ""
     assert answer(*[1.05] * 9) == ""
     assert answer(1.1, *[0.8] * 8) == "faster"
-
-
-def test_ratios_are_appended_to_a_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    file = tmp_path / "series.csv"
-    monkeypatch.setattr(pof_mkl, "cases", lambda: [Case("mine", "K=2, T=3", "products", lambda: 3.0, lambda: 2.0)])
-    for _ in range(2):
-        command(["pof_mkl", "--store", str(file)], standalone_mode=False)
-    stored = series.read(file)
-    assert [*stored.columns] == series.COLUMNS and len(stored) == 2
-    assert stored[["benchmark", "ratio"]].to_numpy().tolist() == [["mine, K=2, T=3", "1.50"]] * 2
-    assert set(stored["commit"]) == {series._commit()}
-    file.write_text("a,b\n1,2\n")
-    assert "must be a new file, or a table with the columns commit, date" in refused("pof_mkl", "--store", str(file))
-    assert file.read_text() == "a,b\n1,2\n"
-    for other in (("frameworks",), ("pof_mkl", "--against", "HEAD")):
-        assert "--store: keeps ratios to the floor" in refused(*other, "--store", str(file))

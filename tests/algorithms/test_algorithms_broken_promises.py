@@ -120,21 +120,13 @@ IDENTITIES = Conformance.identities_of_its_proofs_hold
 FACTS, MODELS = Conformance.facts_of_privacy_hold, Conformance.saved_models_predict_as_it_does
 APART, PROCESSES = Conformance.parties_see_what_they_hold_alone, Conformance.parties_share_nothing_but_messages
 CHEATS = [
-    (
-        cheats.ServerReadsData,
-        APART,
-        "the server, alone with messages, cannot take: .* no attribute 'x'",
-    ),
+    (cheats.ServerReadsData, APART, "the server, alone with messages, cannot take: .* no attribute 'x'"),
     (cheats.Understates, APART, "uplink of round 1: 32 bytes are booked and 128 sent"),
     (cheats.Understates, ledger_books_every_message, "uplink: the ledger's rounds, clients, kinds are not"),
     (cheats.ReadsOthers, APART, "y_hat of client 0 in round 1 .*: a party sees more than its own state"),
     (cheats.KnowsLabels, LABELS, "y_hat of round 11 differs with the targets of that round"),
     (cheats.SharesAGlobal, PROCESSES, "y_hat of client 0 in round 2 .*: parties share something besides messages"),
-    (
-        cheats.ServerWritesIntoItsState,
-        APART,
-        "the server, alone .*, cannot take: .*: it changes what it is",
-    ),
+    (cheats.ServerWritesIntoItsState, APART, "the server, alone .*, cannot take: .*: it changes what it is"),
     (cheats.SharesState, APART, "y_hat of client 0 in round 2 .*: a party sees more than its own state"),
     (cheats.ServerDrawsABin, APART, "the server draws what the clients draw: SELECTION"),
     (cheats.DrawsOthers, APART, "a client, alone .*, cannot play: .*: it draws what 1 draws of SELECTION"),

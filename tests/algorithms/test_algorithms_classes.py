@@ -76,22 +76,6 @@ def test_digits_are_learned() -> None:
         assert found["test_error_majority"] > 0.8
 
 
-def test_a_target_times_minus_1_is_the_class_from_the_other_end() -> None:
-    """As attackers learn it who flip labels."""
-    world, _ = world_of("algo=fed3r")
-    rows, flipped = world.training, world.held.flipped().rows("random features", lambda: world.bank)
-    assert (flipped.targets == rows.targets[..., ::-1]).all()
-
-
-def test_jax_plays_what_numpy_plays() -> None:
-    pytest.importorskip("jax")
-    loss = "softmax"
-    words = (*FEDAVG, f"algo.loss={loss}", "algo.iterations=20", *DIGITS, "replicates=2")
-    jax, numpy = (api.run(*words, f"engine={engine}", quiet=True).summary.mean() for engine in ("jax", "numpy"))
-    for column in ("test_error", "test_loss", "distance"):
-        assert jax[column] == pytest.approx(numpy[column], rel=1e-9)
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [

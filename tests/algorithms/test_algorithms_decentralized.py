@@ -1,7 +1,7 @@
 """CTA, DKLA and COKE: literal transcriptions, the closed form, limiting cases, cheats, and samples of a batch."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -9,17 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from literal import decentralized as literal
-from literal.worlds import assert_close, play_experiment
+from literal import dekrr, odkla
+from literal.worlds import Played, Size, assert_close, make_dictionary, make_problem, play_experiment
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.stats import norm
 
 from fkl.algorithms.base import World
 from fkl.algorithms.decentralized.coke import Coke
 from fkl.algorithms.decentralized.consensus import Consensus, Cta, Dkla
+from fkl.algorithms.decentralized.dekrr_ddrf import DekrrDdrf
+from fkl.algorithms.decentralized.odkla import Domkl, Odkla, QcOdkla
 from fkl.basics.arrays import Array
-from fkl.basics.errors import BrokenPromiseError, FklError
+from fkl.basics.errors import BadValue, BrokenPromiseError, FklError
+from fkl.basics.random_streams import Role
 from fkl.conditions.compression import Uniform
 from fkl.conditions.wrapped import WrappedGraph, wrap
+from fkl.conformance import scenario
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Batch, Problem
@@ -28,8 +34,11 @@ from fkl.kernels import Dictionary
 from fkl.kernels.losses import LOSSES, Ridge, Rows
 from fkl.network import Network
 from fkl.network.topology import connected
+from fkl.runs.prepare import prepare
 from fkl.wire import Ledger
-from fkl.wire.payloads import PerClient, Size
+from fkl.wire.coded_payloads import Quantised
+from fkl.wire.payloads import PerClient
+from fkl.wire.payloads import Size as Booked
 
 K, SIZE, D, LAM = 5, 14, 3, 1e-2
 P = 2 * D
@@ -147,10 +156,10 @@ class ReadsOthers(Dkla):
 class Understated(PerClient):
     """A payload that says it is one number."""
 
-    def wire_size(self, width: int) -> Size:
+    def wire_size(self, width: int) -> Booked:
         """Whatever it holds."""
         one = np.ones((len(self.values), 1), np.int64)
-        return Size(one, one * width)
+        return Booked(one, one * width)
 
 
 class Understates(Cta):
@@ -248,3 +257,259 @@ def test_a_client_with_nothing_to_learn_from_is_refused() -> None:
     stream = Problem(np.zeros((2, 2, 1)), np.zeros((2, 2)), np.array([[1, 1], [1, 0]], bool), np.zeros(2, np.int64))
     with pytest.raises(FklError, match="no sample to learn from"):
         Batch.from_problem(stream, 1, 0.6, None, np.random.default_rng(0))
+
+
+# --- Agents on a graph that learn from streams: literals, limiting cases, what is conserved, the contract.
+
+STREAM = Size(K=5, N=1, T=40)
+NEIGHBOURS = [sorted(GRAPH[k]) for k in range(len(GRAPH))]
+OF_SAMPLE, ETA, RHO = 0.02, 0.3, 0.1
+
+
+def on_streams(method: Any, problem: Problem | None = None, size: Size = STREAM, graph: nx.Graph = GRAPH) -> Played:
+    """Two replicates in float64."""
+    problem = make_problem(size, 0) if problem is None else problem
+    given = problem, make_dictionary(size), Network(), method, 0, 2, "float64", connected(graph)
+    return play_experiment(Experiment(*given))
+
+
+def features(world: World, r: int) -> Array:
+    """Of one replicate's samples, (T, K, N, P), straight from the bank."""
+    return np.stack([world.bank.features(x)[r].swapaxes(0, 1) for x in world.problem.x])
+
+
+def rounded(change: Array) -> Array:
+    """To the nearest of 15 steps over the vector's range, as four bits have them."""
+    return Quantised.nearest(change[None, None], 4).values[0, 0]
+
+
+CENSORED = QcOdkla(ETA, RHO, OF_SAMPLE, v=0.3, mu=0.97)
+
+
+@pytest.mark.parametrize("how", ["odkla", "censored", "censored and few bits"])
+def test_odkla_and_qc_odkla_are_their_literals(how: str) -> None:
+    method: Any = Odkla(ETA, RHO, OF_SAMPLE) if how == "odkla" else CENSORED
+    options: dict[str, Any] = {} if how == "odkla" else {"h": lambda t: 0.3 * 0.97**t}
+    if "bits" in how:
+        options["rounded"] = rounded
+        method = wrap(method, {"compression": Uniform(bits=4, rounding="nearest")})
+    found = on_streams(method)
+    for r in (0, 1):
+        expected = odkla.odkla(
+            features(found.world, r)[:, :, 0], found.world.problem.y, NEIGHBOURS, OF_SAMPLE, 1 / ETA, RHO, **options
+        )
+        assert_close(found.stacked("y_hat")[r], expected.y_hat, 1e-9, "y_hat")
+        assert_close(found.stacked("loss")[r, :, :, 0], expected.loss, 1e-9, "loss")
+        own = found.states[-1].own
+        assert_close(getattr(own, "method", own).theta[r, :, 0], expected.theta, 1e-9, "theta")
+        assert found.ledger.tallies["broadcast"].by_round[:, r, 0].tolist() == expected.sent
+        assert how == "odkla" or 0 < sum(expected.sent) < STREAM.K * STREAM.T, "some are censored and not all"
+
+
+def test_domkl_alone_takes_proximal_steps_and_hedges() -> None:
+    """Without neighbours: theta = argmin L_t + |theta - theta_t|^2 / (2 eta), w = exp(-eta_k sum of losses)."""
+    size, graph = replace(STREAM, K=1, N=3), nx.empty_graph(1)
+    found = on_streams(Domkl(ETA, RHO, OF_SAMPLE, 0.7), size=size, graph=graph)
+    expected = odkla.domkl(features(found.world, 0), found.world.problem.y, [[]], OF_SAMPLE, 1 / ETA, RHO, 0.7)
+    assert_close(found.stacked("y_hat")[0], expected.y_hat, 1e-9, "y_hat")
+    hedge = centred(-0.7 * found.stacked("loss")[0, :, 0].sum(axis=0))
+    assert_close(centred(found.states[-1].own.log_w[0, 0]), hedge, 1e-9, "log w")
+    assert found.ledger.tallies["link"].by_round.sum() == 0
+
+
+def test_duals_sum_to_zero_and_silence_costs_no_more_than_the_threshold() -> None:
+    """Over agents, in every round: also where some keep silent, send few bits, are absent, or links are down."""
+    for method in (Odkla(ETA, RHO, OF_SAMPLE), CENSORED, wrap(CENSORED, {"compression": Uniform(bits=3)})):
+        found = on_streams(method)
+        for t, state in enumerate(found.states):
+            own = getattr(state.own, "method", state.own)
+            assert np.abs(own.gamma.sum(axis=1)).max() < 1e-12
+            if method is CENSORED:
+                assert np.linalg.norm(own.theta_hat - own.theta, axis=-1).max() <= 0.3 * 0.97 ** (t + 1)
+    found = on_streams(Odkla(ETA, RHO, OF_SAMPLE), make_problem(STREAM, 0, absent=0.3))
+    assert max(np.abs(state.own.gamma.sum(axis=1)).max() for state in found.states) < 1e-12
+
+
+def test_many_passes_over_one_sample_each_come_to_the_pooled_ridge() -> None:
+    """Streams that repeat themselves are batches: all agents agree on the minimiser of the sum of their losses."""
+    size = replace(STREAM, T=6000)
+    one = make_problem(replace(size, T=12), 3)
+    many = replace(
+        one,
+        x=np.tile(one.x[:1], (size.T, 1, 1)),
+        y=np.tile(one.y[:1], (size.T, 1)),
+        present=np.ones((size.T, size.K), np.bool_),
+    )
+    found = on_streams(Odkla(0.5, 0.3, OF_SAMPLE), many, size)
+    theta = found.states[-1].own.theta[:, :, 0]
+    for r in (0, 1):
+        z = features(found.world, r)[0, :, 0]
+        ridge = np.linalg.solve(z.T @ z + size.K * OF_SAMPLE * np.eye(z.shape[1]), z.T @ many.y[0])
+        assert_close(theta[r], np.tile(ridge, (size.K, 1)), 1e-8, "theta")
+
+
+def centred(log_w: Array) -> Array:
+    """Logarithms of weights that sum to 1: what is added to all of an agent's does nothing."""
+    return np.log(np.exp(log_w) / np.exp(log_w).sum(axis=-1, keepdims=True))
+
+
+def test_domkl_is_its_literal() -> None:
+    size = replace(STREAM, N=3)
+    found = on_streams(Domkl(ETA, RHO, OF_SAMPLE, eta_k=0.7), size=size)
+    for r in (0, 1):
+        z = features(found.world, r)
+        expected = odkla.domkl(z, found.world.problem.y, NEIGHBOURS, OF_SAMPLE, 1 / ETA, RHO, 0.7)
+        assert_close(found.stacked("y_hat")[r], expected.y_hat, 1e-9, "y_hat")
+        assert_close(found.stacked("loss")[r], expected.loss, 1e-9, "loss")
+        own = found.states[-1].own
+        assert_close(own.theta[r], expected.theta, 1e-9, "theta")
+        assert_close(centred(own.log_w[r]), centred(expected.log_w), 1e-9, "log w")
+    scalars = STREAM.K * (3 * 2 * size.D + 3)
+    assert (found.ledger.tallies["broadcast"].by_round[..., 1] == scalars).all()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("algo=odkla", "kernels=rbf"), "kernels.N=51: must be 1: ODKLA learns one kernel"),
+        (("algo=odkla", "~topology"), "a graph of agents, for example topology=ring"),
+        (("algo=qc_odkla", "network.loss=0.1"), "a difference that is lost is never made up"),
+    ],
+    ids=str,
+)
+def test_what_agents_on_streams_cannot_do_is_refused(words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(BadValue, match=said.replace("(", r"\(")) as error:
+        experiment = prepare(scenario(*words))
+        experiment.algorithm.init(make_world(experiment, (0,))[0])
+    assert "\n" not in str(error.value)
+
+
+# --- DeKRR-DDRF: its literal, limiting cases, the joint optimum, what is chosen, and what crosses which link.
+
+MANY, WIDTH, C = 40, 4, 1.5
+COSINES = Dictionary(N=1, D=WIDTH, smallest=0.5, largest=0.5, bandwidth_convention="deviation", map="cosine")
+
+
+class Nodes(NamedTuple):
+    """Theta (T, R, K, WIDTH) of all iterations, and what the last one left."""
+
+    theta: Array
+    own: Any
+    world: World
+    ledger: Ledger
+
+
+def unlike_agents(clients: int = K, iterations: int = 25) -> Batch:
+    """Make agents whose samples differ in where they lie, in what they say and in number."""
+    random = np.random.default_rng(0)
+    x = random.uniform(-1, 1, (MANY, clients, 3)) + 0.3 * np.arange(clients)[:, None]
+    y = np.sin(2 * x[..., 0]) + 0.2 * random.standard_normal((MANY, clients))
+    stream = Problem(x, y, random.random((MANY, clients)) < 0.8, np.zeros(clients, np.int64))
+    return DekrrDdrf(iterations=iterations).batch(stream, random)
+
+
+def play_nodes(method: DekrrDdrf, batch: Batch, graph: nx.Graph = GRAPH) -> Nodes:
+    """Two replicates in float64."""
+    found = play_experiment(Experiment(batch, COSINES, Network(), method, 0, 2, "float64", connected(graph)))
+    return Nodes(found.stacked("theta", 0), found.states[-1].own, found.world, found.ledger)
+
+
+def samples_of(batch: Batch) -> tuple[list[Array], list[Array]]:
+    """Each agent's own training samples."""
+    x, y, client = batch.part(True)
+    return [x[client == k] for k in range(batch.clients)], [y[client == k] for k in range(batch.clients)]
+
+
+@pytest.mark.parametrize("penalty", ["equal", "by_samples"])
+def test_dekrr_is_its_literal(penalty: str) -> None:
+    batch = unlike_agents()
+    found = play_nodes(DekrrDdrf(lam=LAM, c=C, penalty=penalty), batch)
+    x, y = samples_of(batch)
+    assert len({len(target) for target in y}) > 1, "some agents are padded"
+    for r in (0, 1):
+        features = list(found.own.omega[r]), list(found.own.phase[r])
+        expected = dekrr.dekrr(x, y, neighbours(GRAPH), *features, LAM, C, batch.rounds - 1, penalty)
+        assert (found.theta[0, r] == 0).all()
+        assert_close(found.theta[1:, r], np.array(expected), 1e-9, "theta")
+
+
+def test_steps_descend_to_the_joint_minimum() -> None:
+    """Every Jacobi step makes the sum less, and its end is where the gradient of all theta together is 0, to 1e-8."""
+    batch = unlike_agents(iterations=3000)
+    found = play_nodes(DekrrDdrf(lam=LAM, c=C), batch)
+    x, y = samples_of(batch)
+    features = list(found.own.omega[0]), list(found.own.phase[0])
+
+    def value(theta: Array) -> float:
+        return dekrr.objective(list(theta.reshape(K, WIDTH)), x, y, neighbours(GRAPH), *features, LAM, C)
+
+    values = [value(found.theta[t, 0]) for t in (0, 1, 2, 3, 5, 10, 30, 100)]
+    assert (np.diff(values) < 0).all()
+    # Of a quadratic function, differences are exact: the Hessian, and the gradient at 0.
+    unit, at_0 = np.eye(K * WIDTH), value(np.zeros(K * WIDTH))
+    alone = np.array([value(e) for e in unit])
+    pairs = np.array([[value(a + b) for b in unit] for a in unit])
+    hessian = pairs - alone[:, None] - alone + at_0
+    gradient = np.array([(value(e) - value(-e)) / 2 for e in unit])
+    assert_close(found.theta[-1, 0].ravel(), np.linalg.solve(hessian, -gradient), 1e-8, "theta")
+
+
+@pytest.mark.parametrize("how", ["alone", "c=0"])
+def test_without_others_it_is_ridge_on_its_own_features(how: str) -> None:
+    """In the first step."""
+    graph = nx.empty_graph(1) if how == "alone" else GRAPH
+    batch = unlike_agents(len(graph), 3)
+    found = play_nodes(DekrrDdrf(lam=LAM, c=C if how == "alone" else 0.0), batch, graph)
+    x, y = samples_of(batch)
+    for r in (0, 1):
+        for k in range(len(graph)):
+            z = np.sqrt(2 / WIDTH) * np.cos(x[k] @ found.own.omega[r, k] + found.own.phase[r, k])
+            ridge = np.linalg.solve(z.T @ z + LAM * np.mean([*map(len, y)]) * np.eye(WIDTH), z.T @ y[k])
+            assert_close(found.theta[1:, r, k], np.tile(ridge, (2, 1)), 1e-10, "theta")
+
+
+def test_what_is_kept_is_what_the_data_choose() -> None:
+    """The dekrr's choice among the same candidates, in its order; where as many are drawn as kept, all of them."""
+    batch = unlike_agents(iterations=1)
+    x, y = samples_of(batch)
+    for candidates in (1, 6):
+        found = play_nodes(DekrrDdrf(candidates=candidates), batch)
+        many, everyone = candidates * WIDTH, range(K)
+        uniform = found.world.streams.vectors(Role.OWN_FEATURES, 0, everyone, 3 * many)
+        trial = 2 * np.pi * found.world.streams.vectors(Role.OWN_FEATURES, 0, everyone, many, 1)
+        for r, k in np.ndindex(2, K):
+            drawn = norm.ppf(uniform[r, k]).reshape(3, many) / 0.5  # of standard deviation 1 / sigma
+            assert_close(found.own.omega[r, k], dekrr.chosen(drawn, trial[r, k], x[k], y[k], WIDTH), 1e-9, "omega")
+
+
+def test_features_and_gram_matrices_cross_every_link_once() -> None:
+    """Frequencies and phases, two matrices a link, and theta from then on: scalars by iteration."""
+    batch = unlike_agents(iterations=5)
+    found = play_nodes(DekrrDdrf(), batch)
+    links, once = 2 * GRAPH.number_of_edges(), WIDTH * (WIDTH + 1) // 2 + WIDTH * WIDTH
+    of_links = found.ledger.tallies["link"].by_round[:, 0, 1]
+    assert of_links.tolist() == [links * (3 * WIDTH + WIDTH), links * once, *[links * WIDTH] * 3]
+    assert found.ledger.tallies["broadcast"].by_round[:, 0, 1].tolist() == [
+        K * 4 * WIDTH,
+        links * once,
+        *[K * WIDTH] * 3,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("network.loss=0.1",), "loss=0.1: must be 0 for DeKRR-DDRF"),
+        (("participation=share",), "participation=Share: must be null for DeKRR-DDRF, whose rounds no client can miss"),
+        (("privacy=local", "privacy.clip=1"), "privacy=Local: must be null for DeKRR-DDRF"),
+        (("kernels.draw=orthogonal",), "draw=orthogonal: must be iid for DeKRR-DDRF"),
+        (("kernels.map=pairs",), "kernels.map=pairs: must be cosine for DeKRR-DDRF"),
+        (("topology=directed",), "both ways for DeKRR-DDRF"),
+    ],
+    ids=str,
+)
+def test_what_dekrr_cannot_do_is_refused(words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(BadValue, match=said) as error:
+        experiment = prepare(scenario("algo=dekrr_ddrf", *words))
+        experiment.algorithm.init(make_world(experiment, (0,))[0])
+    assert "\n" not in str(error.value)

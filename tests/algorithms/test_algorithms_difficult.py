@@ -13,10 +13,7 @@ from fkl.conformance import PROMISES, Conformance
 Promise = Callable[[Conformance], None]
 ALIKE, LEDGER = Conformance.replicates_are_independent, ledger_books_every_message
 KEPT, APART = Conformance.state_survives_save_and_load, Conformance.parties_see_what_they_hold_alone
-LABELS, CHUNKS = (
-    Conformance.labels_are_not_known_before_they_are_shown,
-    Conformance.threads_and_chunks_do_not_matter,
-)
+LABELS, CHUNKS = (Conformance.labels_are_not_known_before_they_are_shown, Conformance.threads_and_chunks_do_not_matter)
 INPUTS = Conformance.inputs_stay_as_they_are
 IN_ONE_PROCESS = [
     ledger_books_every_message,

@@ -1,6 +1,7 @@
 """Every federated method against its slow literal transcription in `tests/literal`."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from fkl.algorithms.federated.descent import EmKofl, OfmklAvg, Ofskl, VmKofl
 from fkl.algorithms.federated.fed_poe import FedPoe
 from fkl.algorithms.federated.perfedavg import PerFedAvg
 from fkl.algorithms.federated.pof_mkl import PofMkl, choose_bin
+from fkl.basics.errors import BadValue, FklError
+from fkl.network import Network
 
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
 PLAIN: dict[type, Callable[..., Run]] = {OfmklAvg: ofmkl_avg.run, Ofskl: ofmkl_avg.run, VmKofl: vm_kofl.run}
@@ -39,17 +42,16 @@ KERNEL_CASES = [
 
 def literal_run(algorithm: Algorithm, trace: Trace, r: int) -> Run:
     """Run the literal method on replicate r of the world that fkl ran in."""
-    bank, problem = trace.world.bank, trace.world.problem
-    data = (problem.x, problem.y, problem.present, bank.rho[r], bank.scale)
+    problem, data = trace.world.problem, trace.data(r)
     rate = problem.rounds**-0.5
     keys: dict[str, Any] = {"lam": algorithm.lam, "eta": algorithm.eta or rate, "step_factor": algorithm.step_factor}
     if isinstance(algorithm, PofMkl):
         keys |= {"M": algorithm.M, "xi": algorithm.xi, "eta_k": algorithm.eta_k or rate, "bins_by": algorithm.bins_by}
-        return pof_mkl.run(*data, draws(trace, r, problem.clients), **keys)
+        return pof_mkl.run(data, draws(trace, r, problem.clients), **keys)
     if isinstance(algorithm, EmKofl):
         keys |= {key: getattr(algorithm, key) for key in ("losses", "predictor", "weight_factor")}
-        return em_kofl.run(*data, draws(trace, r, 1)[:, 0], **keys)
-    return PLAIN[type(algorithm)](*data, **keys)
+        return em_kofl.run(data, draws(trace, r, 1)[:, 0], **keys)
+    return PLAIN[type(algorithm)](data, **keys)
 
 
 def held(trace: Trace) -> dict[str, Any]:
@@ -142,15 +144,10 @@ def test_fed_poe_is_its_literal(keys: dict[str, Any], size: Size, absent: float,
     """Predictions, losses, norms, traffic, all theta and all weights."""
     problem, own = make_problem(size, seed=3, absent=absent, precision=precision), FedPoe(**keys)
     trace = run(own, problem, make_dictionary(size), seed=5, replicates=tuple(range(size.R)), precision=precision)
-    bank, tolerance, rate, here = (
-        trace.world.bank,
-        {"float64": 1e-9, "float32": 1e-5}[precision],
-        size.T**-0.5,
-        problem.present,
-    )
+    tolerance, rate = {"float64": 1e-9, "float32": 1e-5}[precision], size.T**-0.5
     for r in range(size.R):
         literal, thetas, log_ab = fed_poe.run(
-            problem.x, problem.y, here, bank.rho[r], bank.scale, eta=own.eta or rate, eta_k=own.eta_k or rate,
+            trace.data(r), eta=own.eta or rate, eta_k=own.eta_k or rate,
             lam=own.lam, step_factor=own.step_factor, local_steps=own.local_steps,
         )  # fmt: skip
         trace.require_literal(literal, r, tolerance)
@@ -201,3 +198,54 @@ def test_bins_partition_the_kernels(selection: tuple[Array, int, float]) -> None
         assert chosen[r, :-1].sum(axis=1).tolist() == [M] * (len(bins) - 1)
         assert 1 <= chosen[r, -1].sum() <= M
         assert p[r].sum() == pytest.approx(1, rel=1e-12)
+
+
+# --- What federated methods promise besides what all do (`fkl.conformance`): budgets, PerFedAvg's networks, refusals.
+
+SIZE = Size(N=5, D=6, K=4, T=10)
+
+
+@pytest.mark.parametrize(("algorithm", "up"), [(PofMkl(M=1), 12), (PerFedAvg(neurons=4, parameters=60), 41)], ids=repr)
+def test_uplink_budget(algorithm: Algorithm, up: int) -> None:
+    """The exact budget passes; one scalar less stops the first round in which someone is present, by name."""
+    problem = make_problem(SIZE, seed=1)
+    problem.present[:2] = False
+    problem.present[2:] = True
+    run(algorithm, problem, make_dictionary(SIZE), network=Network(uplink_budget=up))
+    with pytest.raises(FklError, match=rf"uplink_budget={up - 1}: {algorithm.label} .*round 3"):
+        run(algorithm, problem, make_dictionary(SIZE), network=Network(uplink_budget=up - 1))
+
+
+@pytest.mark.parametrize(
+    ("dimension", "widths", "parameters"), [(15, [15, 20, 20, 1], 761), (48, [48, 19, 1], 951), (520, [520, 1, 1], 523)]
+)
+def test_perfedavg_networks(dimension: int, widths: list[int], parameters: int) -> None:
+    """As many hidden layers of 20 as stay under 1000 parameters, or one narrower layer; that many scalars travel.
+
+    Biases start from 0; weights fill [-b, b] with b^2 = 6 / (inputs + outputs), as Glorot has it.
+    """
+    algorithm, size = PerFedAvg(), Size(R=2, K=2, T=3, d=dimension)
+    assert algorithm.widths(dimension) == widths
+    trace = run(algorithm, make_problem(size, seed=8), make_dictionary(size))
+    layers = algorithm.init(trace.world).server.layers
+    assert [layer.shape[1:] for layer in layers] == [(outputs, inputs + 1) for inputs, outputs in pairwise(widths)]
+    for direction in ("uplink", "downlink"):
+        assert (trace.ledger.tallies[direction].by_client[..., 1] == 3 * parameters).all()
+    bound = np.sqrt(6 / (dimension + widths[1]))
+    assert (layers[0][..., -1] == 0).all()
+    assert 0.95 * bound < np.abs(layers[0][..., :-1]).max() <= bound
+    assert np.abs(layers[0][0] - layers[0][1]).max() > 0.1 * bound
+
+
+@pytest.mark.parametrize(
+    ("make", "key"),
+    [
+        (lambda: run(PofMkl(M=6), make_problem(SIZE, 0), make_dictionary(SIZE)), "M"),
+        (lambda: run(Ofskl(), make_problem(SIZE, 0), make_dictionary(SIZE)), "kernels.N"),
+        (lambda: PerFedAvg(parameters=523).widths(520), "parameters"),
+    ],
+)
+def test_bad_values_are_named(make: Any, key: str) -> None:
+    with pytest.raises(BadValue) as caught:
+        make()
+    assert caught.value.key == key

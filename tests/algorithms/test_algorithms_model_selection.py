@@ -42,12 +42,11 @@ def test_it_is_its_literal(
 ) -> None:
     """Predictions, losses, norms, traffic, parameters and p, in every replicate."""
     trace, own, tolerance = both(method, keys, size, absent, precision=precision), method(**keys), TOLERANCE[precision]
-    bank, problem = trace.world.bank, trace.world.problem
-    here, state = problem.present, trace.state.server or trace.state.client
+    state = trace.state.server or trace.state.client
     for r in range(size.R):
         uniform = draws(trace, r, size.K * (1 + size.N)).reshape(size.T, size.K, 1 + size.N)
         literal = PLAIN[method](
-            problem.x, problem.y, here, bank.rho[r], bank.scale, uniform, J=own.J, U=own.bounds(size.N).tolist(),
+            trace.data(r), uniform, J=own.J, U=own.bounds(size.N).tolist(),
             lam=own.lam, eta=own.eta, step_size=own.step_size, Y=own.Y,
         )  # fmt: skip
         trace.require_literal(literal, r, tolerance)

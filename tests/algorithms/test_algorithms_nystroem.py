@@ -9,7 +9,9 @@ from literal.common import Array
 from literal.worlds import assert_close
 
 from fkl.algorithms.federated.nystroem import _without_replacement
+from fkl.algorithms.federated.one_shot_ridge import _solve_ridge
 from fkl.basics.errors import FklError
+from fkl.conditions import accountant
 from fkl.conformance import scenario
 from fkl.contract.world import World
 from fkl.engines.base import make_world
@@ -101,3 +103,77 @@ def test_centres_are_drawn_without_replacement_and_uniformly() -> None:
 def test_what_cannot_be_is_refused_in_a_line(words: tuple[str, ...], said: str) -> None:
     with pytest.raises(FklError, match=said):
         api.run("algo=falkon", "dataset=diabetes", "replicates=1", *words)
+
+
+# --- One-shot ridge: exact, whatever the partition, and what noise on its sums is.
+
+RIDGE = 0.05
+ONE_SHOT = ("algo=one_shot_ridge", f"algo.lam={RIDGE}", "precision=float64")
+OF_FIVE = ("partition=quantity_skew", "partition.clients=5", "partition.rounds=60")
+
+
+def one_shot_of(*words: str) -> tuple[World, Any]:
+    """The world of one replicate, and the theta (K, P) that clients show."""
+    experiment = prepare(scenario(*ONE_SHOT, *words))
+    world, _ = make_world(experiment, (0,))
+    world.channel.open_round(0, world.problem.present[0])
+    _, theta = experiment.algorithm.step(world, experiment.algorithm.init(world), 0)
+    return world, theta[0]
+
+
+@pytest.mark.parametrize("words", [OF_FIVE, ("kernels.D=200",)], ids=str)
+def test_one_shot_ridge_is_its_literal_and_the_optimum(words: tuple[str, ...]) -> None:
+    """From sums sample by sample, with clients of few and of many samples, and with more features than samples."""
+    world, theta = one_shot_of(*words)
+    x, y, client = world.problem.part(True)
+    phi = world.bank.features(x)[0, 0]
+    if phi.shape[1] < 100:
+        parts = [client == k for k in range(world.problem.clients)]
+        literal = one_shot.ridge([phi[part] for part in parts], [y[part] for part in parts], RIDGE)
+        assert_close(theta, np.broadcast_to(literal, theta.shape), 1e-9, "theta")
+    assert_close(theta, np.broadcast_to(world.loss.optimum(world.training, RIDGE)[0], theta.shape), 1e-8, "optimum")
+
+
+def test_a_message_is_no_longer_than_is_said() -> None:
+    """With features of norm 1 and targets of at most 1, the root of 2: to clip there changes nothing."""
+    _, plain = one_shot_of()
+    _, clipped = one_shot_of("privacy=central", "privacy.clip=1.4143")
+    assert_close(clipped, plain, 1e-12, "theta")
+    _, shorter = one_shot_of("privacy=central", "privacy.clip=0.1")
+    assert np.abs(shorter - plain).max() > 1e-3
+
+
+def test_noise_is_told_of_as_one_mechanism() -> None:
+    """One message a client is one Gaussian mechanism, which a sample moves twice as far as a client."""
+    words = (*ONE_SHOT, "dataset=diabetes", "privacy.clip=1.5", "privacy.noise=2", "replicates=1")
+    for where in ("central", "local"):
+        rounds = api.run(*words, f"privacy={where}").rounds
+        for name, sigma in (("epsilon_client", 2.0), ("epsilon_sample", 1.0)):
+            assert rounds[name].tolist() == pytest.approx(accountant.epsilons(sigma, np.array([1]), 1e-5))
+
+
+def test_sums_that_noise_has_made_indefinite_still_have_a_ridge() -> None:
+    """As if their negative eigenvalues were 0; of those that are not, it is the plain solution."""
+    random = np.random.default_rng(0)
+    vectors, _ = np.linalg.qr(random.standard_normal((4, 4)))
+    values, pull = np.array([-3.0, -0.1, 0.5, 2.0]), random.standard_normal(4)
+    expected = vectors @ np.diag(1 / (np.maximum(values, 0) + RIDGE)) @ vectors.T @ pull
+    np.testing.assert_allclose(_solve_ridge((vectors * values) @ vectors.T, pull, RIDGE), expected, rtol=1e-10)
+    np.testing.assert_allclose(
+        _solve_ridge((vectors * values**2) @ vectors.T, pull, RIDGE),
+        np.linalg.solve((vectors * values**2) @ vectors.T + RIDGE * np.eye(4), pull),
+    )
+
+
+def test_absent_clients_are_left_out_of_the_ridge() -> None:
+    """Theta is the optimum of those who are there; the others keep what they have, nothing."""
+    words = ("participation=share", "participation.share=0.5")
+    world, theta = one_shot_of(*words)
+    here = world.problem.present[0]
+    assert 0 < here.sum() < len(here)
+    x, y, client = world.problem.part(True)
+    phi = world.bank.features(x)[0, 0]
+    parts = [client == k for k in np.flatnonzero(here)]
+    literal = one_shot.ridge([phi[part] for part in parts], [y[part] for part in parts], RIDGE)
+    assert_close(theta[here], np.broadcast_to(literal, theta[here].shape), 1e-9, "theta")
+    assert (theta[~here] == 0).all()

@@ -65,9 +65,9 @@ def test_it_is_its_literal(keys: dict[str, Any], size: Size, absent: float) -> N
     problem, own = make_problem(size, seed=3, absent=absent), RfGp(**keys)
     dictionary = make_dictionary(size, largest=3.0 if size.N > 1 else 1.0)
     trace = run(own, problem, dictionary, seed=5, replicates=tuple(range(size.R)))
-    bank, here = trace.world.bank, problem.present
+    here = problem.present
     for r in range(size.R):
-        literal, more = rf_gp.run(problem.x, problem.y, here, bank.rho[r], bank.scale, **{**KEYS, **keys})
+        literal, more = rf_gp.run(trace.data(r), **{**KEYS, **keys})
         server = trace.state.server
         np.testing.assert_allclose(server.noise[r], more.noise, rtol=1e-12)
         np.testing.assert_array_equal(server.active[r], more.active)

@@ -1,7 +1,6 @@
 """Attacks on the messages of FDSKL's workers."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.kernels import Dictionary
 
 sys.path.append(str(Path(__file__).parents[2] / "examples" / "fdskl_masks"))
-from mask_audit import FILE, OUTSIDER, Played, audit, main
+from mask_audit import FILE, OUTSIDER, audit, main
 
 ONE = Streams(5, (1,))
 PARTIES = 5
@@ -53,20 +52,6 @@ def test_no_masks_withstand_the_asking_worker() -> None:
         assert all(found[masks, attacker] == 100 for attacker in (asking, pair, other, others, outsider))
     assert found["fresh", asking] == found["fresh", pair] == found["fresh", outsider] == 100
     assert found["fresh", other] == 0
-
-
-def test_one_iteration_is_enough_for_the_asking_worker_that_knows_the_range_alone() -> None:
-    """The phase is private, but drops out of differences; the smallest and the largest value give the rest."""
-    x = np.random.default_rng(1).uniform(0, 1, (400, 10))
-    x = (x - x.min(axis=0)) / np.ptp(x, axis=0)
-    problem = make_problem(x)
-    played = Played(replace(PLAYED, iterations=1, batch=300), known(problem, SIGMA), problem)
-    assert not played.binary
-    found = played.attack((0,), turned=False)
-    assert found is not None
-    others = np.concatenate(problem.groups[1:])
-    errors = np.abs(found.x - x[played.rows])[:, others]
-    assert found.claimed[:, others].all() and errors.max() < 0.02
 
 
 def test_the_script_writes_a_table_and_refuses_what_it_cannot_attack(

@@ -53,6 +53,7 @@ MORE = {
     "vm_kofl-bits": ("vm_kofl", "compression=uniform", "compression.bits=4", "compression.down=true"),
     "cta-lost": ("cta", *LOST),
     "scaffold_batches-absent": ("scaffold_batches", "participation=share"),
+    "fedavg-classes": ("fedavg_batches", "algo.loss=softmax", "dataset=digits"),
     "rf_gp-personal": ("rf_gp", "algo.personal=true", "algo.forget=0.9", "participation=share"),
     "dkla-few-samples": ("dkla", "kernels.D=40", "algo.test_share=0.95"),
     "cta-steps": ("cta", *RING, "algo.local_steps=3"),
@@ -67,9 +68,9 @@ MORE = {
     **{f"{algo}-lost": (algo, *LOST) for algo in ("odkla", "domkl", "dkla", "link_dkla")},
     **{f"{algo}-failing": (algo, "links=failing") for algo in ("odkla", "coke", "push_cta", "link_dkla")},
 }
-ALWAYS = tuple(MORE)[:7]
-"""Those of `make test`: a sparse graph, more than a tile, bins, noise, few bits, lost messages, batches. All are
-`make test-all-methods`.
+ALWAYS = tuple(MORE)[:8]
+"""Those of `make test`: a sparse graph, more than a tile, bins, noise, few bits, lost messages, batches, classes. All
+are `make test-all-methods`.
 """
 CASES |= {name: (*CASES[of], *words) for name, (of, *words) in MORE.items()}
 TOLERANCE = 1e-9
@@ -167,29 +168,13 @@ def test_the_bank_is_the_reference_however_much_of_it_is_made_at_once(options: d
 SCANS = (*CASES["pof_mkl-bins"], "engine=jax", "precision=float32")
 
 
-@pytest.fixture(scope="module")
-def whole() -> Played:
-    """A run of one scan."""
-    return played(SCANS)
-
-
-def test_how_many_rounds_a_scan_has_changes_no_bit(whole: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    rounds = 5
-    monkeypatch.setattr("fkl.engines.jax_world.MOST_ROUNDS", rounds)
-    told: list[int] = []
-    assert same(played(SCANS, told.append), whole)
-    assert len(told) == -(-13 // rounds)
-    assert sum(told) == 2 * 13
-
-
 class _KilledError(Exception):
     """In place of a signal."""
 
 
-def test_a_run_that_is_killed_goes_on_to_the_same_bits(
-    whole: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """From the last scan that was kept, whose arrays were JAX's."""
+def test_a_run_that_is_killed_goes_on_to_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the last scan that was kept, whose arrays were JAX's; however many rounds a scan has."""
+    whole = played(SCANS)
     monkeypatch.setattr("fkl.engines.jax_world.MOST_ROUNDS", 5)
     told: list[int] = []
 

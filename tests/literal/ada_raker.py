@@ -1,33 +1,33 @@
 """AdaRaker (Shen, Chen and Giannakis, 2019): Raker on intervals of lengths 1, 2, 4, ..., weighted by how they do."""
 
 import numpy as np
-from literal.common import Array, feature_vector, gradient, loss, normalised
+from literal.common import Array, Arrays, feature_vector, gradient, loss, normalised
 from literal.online import OnlineRun
 
 
 class Instance:
     """Raker with a constant step."""
 
-    def __init__(self, omega: list[Array], step: float) -> None:
+    def __init__(self, omega: Arrays, step: float) -> None:
         self.step = step
         self.theta = [np.zeros(2 * one.shape[1]) for one in omega]
         self.log_w = np.zeros(len(omega))
 
-    def predict(self, z: list[Array]) -> tuple[float, float]:
+    def predict(self, z: Arrays) -> tuple[float, float]:
         """Its mixture, and |f|^2 of it."""
         w = normalised(self.log_w)
         kernels = range(len(z))
         f = sum(w[i] * (self.theta[i] @ z[i]) for i in kernels)
         return float(f), float(sum(w[i] * (self.theta[i] @ self.theta[i]) for i in kernels))
 
-    def learn(self, z: list[Array], y: float, lam: float) -> None:
+    def learn(self, z: Arrays, y: float, lam: float) -> None:
         """One step of all kernels and weights."""
         for i in range(len(z)):
             self.log_w[i] -= self.step * loss(self.theta[i], z[i], y, lam)
             self.theta[i] = self.theta[i] - self.step * gradient(self.theta[i], z[i], y, lam)
 
 
-def run(x: Array, y: Array, omega: list[Array], *, eta: float, lam: float, restart: bool) -> OnlineRun:
+def run(x: Array, y: Array, omega: Arrays, *, eta: float, lam: float, restart: bool) -> OnlineRun:
     """One replicate; `theta` and `log_w` of what is returned are lists, a length after another, and `log_u` is log h.
 
     Parameters

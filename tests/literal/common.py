@@ -1,11 +1,15 @@
 """What the literal methods share: the feature map, one kernel's loss and its gradient, and what a run returns."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Arrays = list[Array]
+Near = list[list[int]]
+"""Each agent's neighbours."""
 
 
 @dataclass
@@ -37,6 +41,36 @@ class Run:
             uplink=np.zeros(shape, np.int64),
             downlink=np.zeros(shape, np.int64),
         )
+
+
+class Data(NamedTuple):
+    """What one replicate of a method with a server is given.
+
+    Parameters
+    ----------
+    x : (T, K, d)
+    y : (T, K)
+    present : (T, K) bool
+        Absent clients neither predict nor learn nor send; averages are over those present.
+    rho : (N or 1, d, D)
+    scale : (N,)
+    """
+
+    x: Array
+    y: Array
+    present: Array
+    rho: Array
+    scale: Array
+
+    def start(self, losses: int = 1) -> tuple[Arrays, Run, Arrays]:
+        """Frequencies of the kernels, nothing done yet, with room for so many losses a kernel, and theta of 0."""
+        omega = frequencies(self.rho, self.scale)
+        out = Run.empty(*self.y.shape, losses * len(omega))
+        return omega, out, [np.zeros(2 * one.shape[1]) for one in omega]
+
+    def here(self, t: int) -> list[int]:
+        """Clients that are present in a round."""
+        return [k for k in range(self.y.shape[1]) if self.present[t, k]]
 
 
 def frequencies(rho: Array, scale: Array) -> list[Array]:

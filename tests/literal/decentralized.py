@@ -3,26 +3,26 @@
 from collections.abc import Callable
 
 import numpy as np
-from literal.common import Array
+from literal.common import Array, Arrays, Near
 
 Threshold = Callable[[int], float]
 
 
-def dkla(phi: list[Array], y: list[Array], neighbours: list[list[int]], lam: float, rho: float, k: int) -> list[Array]:
+def dkla(phi: Arrays, y: Arrays, neighbours: Near, lam: float, rho: float, k: int) -> Arrays:
     """Algorithm 1: theta (N, P) after each of k iterations."""
     return coke(phi, y, neighbours, lam, rho, lambda _: -1.0, k)[0]
 
 
 def coke(
-    phi: list[Array],
-    y: list[Array],
-    neighbours: list[list[int]],
+    phi: Arrays,
+    y: Arrays,
+    neighbours: Near,
     lam: float,
     rho: float,
     h: Threshold,
     k: int,
     measure: Callable[[Array, Array], float] = lambda xi, theta_hat: float(np.linalg.norm(xi)),
-) -> tuple[list[Array], list[int]]:
+) -> tuple[Arrays, list[int]]:
     """Algorithm 2: theta (N, P) and transmissions so far, after each of k iterations."""
     agents, P = len(phi), phi[0].shape[1]
     theta_hat, gamma = np.zeros((agents, P)), np.zeros((agents, P))
@@ -47,7 +47,7 @@ def coke(
     return history, transmissions
 
 
-def cta(phi: list[Array], y: list[Array], neighbours: list[list[int]], lam: float, eta: float, k: int) -> list[Array]:
+def cta(phi: Arrays, y: Arrays, neighbours: Near, lam: float, eta: float, k: int) -> Arrays:
     """Combine with Metropolis weights, then adapt: theta (N, P) after each of k iterations."""
     agents, P = len(phi), phi[0].shape[1]
     theta, history = np.zeros((agents, P)), []

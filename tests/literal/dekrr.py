@@ -1,7 +1,7 @@
 """DeKRR-DDRF as its equations have it: one node, one neighbour, one sample at a time."""
 
 import numpy as np
-from literal.common import Array
+from literal.common import Array, Arrays, Near
 
 
 def feature(omega: Array, phase: Array, x: Array) -> Array:
@@ -20,16 +20,16 @@ def chosen(omega: Array, phase: Array, x: Array, y: Array, D: int) -> Array:
 
 
 def dekrr(
-    x: list[Array],
-    y: list[Array],
-    neighbours: list[list[int]],
-    omega: list[Array],
-    phase: list[Array],
+    x: Arrays,
+    y: Arrays,
+    neighbours: Near,
+    omega: Arrays,
+    phase: Arrays,
     lam: float,
     c: float,
     steps: int,
     penalty: str = "equal",
-) -> list[list[Array]]:
+) -> list[Arrays]:
     """Theta of each node after each of so many Jacobi steps from 0."""
     J, D = len(x), len(phase[0])
     n = counts(y, penalty)
@@ -55,21 +55,14 @@ def dekrr(
     return history
 
 
-def counts(y: list[Array], penalty: str) -> list[float]:
+def counts(y: Arrays, penalty: str) -> list[float]:
     """N / J for every node, or each node's N_j."""
     own = [len(target) for target in y]
     return [sum(own) / len(own)] * len(own) if penalty == "equal" else own
 
 
 def objective(
-    theta: list[Array],
-    x: list[Array],
-    y: list[Array],
-    neighbours: list[list[int]],
-    omega: list[Array],
-    phase: list[Array],
-    lam: float,
-    c: float,
+    theta: Arrays, x: Arrays, y: Arrays, neighbours: Near, omega: Arrays, phase: Arrays, lam: float, c: float
 ) -> float:
     """sum_j |Z_jj'theta_j - Y_j|^2 + lam N / J |theta_j|^2 + c / |N_j| sum_p |Z_jj'theta_j - Z_pj'theta_p|^2."""
     total = 0.0

@@ -5,24 +5,13 @@ predict with it.
 """
 
 import numpy as np
-from literal.common import Array, Run, draw, feature_vector, frequencies, gradient, loss, normalised
+from literal.common import Array, Arrays, Data, Run, draw, feature_vector, gradient, loss, normalised
 
 
 def run(
-    x: Array,
-    y: Array,
-    present: Array,
-    rho: Array,
-    scale: Array,
-    uniform: Array,
-    *,
-    eta: float,
-    lam: float,
-    step_factor: float,
-    losses: str,
-    predictor: str,
+    data: Data, uniform: Array, *, eta: float, lam: float, step_factor: float, losses: str, predictor: str,
     weight_factor: float,
-) -> Run:
+) -> Run:  # fmt: skip
     """One replicate; other arguments as in `literal.pof_mkl.run`.
 
     Parameters
@@ -36,13 +25,13 @@ def run(
     weight_factor : float
         Multiplies eta in the update of the server's weights.
     """
-    omega = frequencies(rho, scale)
+    x, y, *_ = data
+    omega, out, first = data.start()
     N, K = len(omega), x.shape[1]
-    out = Run.empty(len(x), K, N)
-    theta = [[np.zeros(2 * omega[i].shape[1]) for _ in range(K)] for i in range(N)]
+    theta = [[one.copy() for _ in range(K)] for one in first]
     log_w = np.zeros(N)
     for t in range(len(x)):
-        here = [k for k in range(K) if present[t, k]]
+        here = data.here(t)
         drawn = draw(list(normalised(log_w)), uniform[t])
         if predictor == "average":
             average(theta[drawn], here)
@@ -66,7 +55,7 @@ def run(
     return out
 
 
-def average(copies: list[Array], here: list[int]) -> None:
+def average(copies: Arrays, here: list[int]) -> None:
     """Overwrite the copies of the clients that are here by their average."""
     if here:
         together = sum(copies[k] for k in here) / len(here)

@@ -4,35 +4,24 @@ Written from the paper's equations and the order of the authors' script.
 """
 
 import numpy as np
-from literal.common import Array, Run, feature_vector, frequencies, gradient, loss, normalised
+from literal.common import Array, Arrays, Data, Run, feature_vector, gradient, loss, normalised
 
 
 def run(
-    x: Array,
-    y: Array,
-    present: Array,
-    rho: Array,
-    scale: Array,
-    *,
-    eta: float,
-    eta_k: float,
-    lam: float,
-    step_factor: float,
-    local_steps: int,
+    data: Data, *, eta: float, eta_k: float, lam: float, step_factor: float, local_steps: int
 ) -> tuple[Run, Array, Array]:
     """One replicate, the clients' own theta (N, K, 2D), and log a and log b (K, 2); arguments as in `literal.pof_mkl`.
 
     `Run.loss` is of the server's kernels and then of the client's own.
     """
-    omega = frequencies(rho, scale)
+    x, y, *_ = data
+    omega, out, theta = data.start(losses=2)
     N, K = len(omega), x.shape[1]
-    out = Run.empty(len(x), K, 2 * N)
-    theta = [np.zeros(2 * omega[i].shape[1]) for i in range(N)]
     own = [[np.zeros_like(theta[i]) for _ in range(K)] for i in range(N)]
     log_w, log_v, log_ab = np.zeros((K, N)), np.zeros((K, N)), np.zeros((K, 2))
     for t in range(len(x)):
-        here = [k for k in range(K) if present[t, k]]
-        slopes: list[list[Array]] = [[] for _ in range(N)]
+        here = data.here(t)
+        slopes: list[Arrays] = [[] for _ in range(N)]
         for k in here:
             w, v, (a, b) = normalised(log_w[k]), normalised(log_v[k]), normalised(log_ab[k])
             fed = loc = fed_norm = loc_norm = 0.0

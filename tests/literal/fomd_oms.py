@@ -6,16 +6,13 @@ Written from the paper's equations and the order of the authors' scripts; K are 
 from math import exp, log, sqrt
 
 import numpy as np
-from literal.common import Array, Run, draw, feature_vector, frequencies
+from literal.common import Array, Data, Run, draw, feature_vector
 
 Keys = dict[str, float | None]
 """eta and step, None for theory's, and Y."""
 
 
-def run(
-    x: Array, y: Array, present: Array, rho: Array, scale: Array, uniform: Array, *, J: int, U: list[float], lam: float,
-    **keys: float | None,
-) -> Run:  # fmt: skip
+def run(data: Data, uniform: Array, *, J: int, U: list[float], lam: float, **keys: float | None) -> Run:
     """One replicate; other arguments as in `literal.pof_mkl.run`.
 
     Parameters
@@ -27,13 +24,12 @@ def run(
     lam : float
         Of the loss that is reported, and of nothing else.
     """
-    omega = frequencies(rho, scale)
+    x, y, *_ = data
+    omega, out, theta = data.start()
     N, K, T = len(omega), x.shape[1], len(x)
-    out = Run.empty(T, K, N)
-    theta = [np.zeros(2 * omega[i].shape[1]) for i in range(N)]
     p = first(U, T)
     for t in range(T):
-        here = [k for k in range(K) if present[t, k]]
+        here = data.here(t)
         P = chances(p, J)
         c, g = [0.0] * N, [np.zeros_like(one) for one in theta]
         for k in here:

@@ -8,23 +8,22 @@ et al. 2021) and pFedMe (Dinh et al. 2020).
 from typing import Any
 
 import numpy as np
-from literal.common import Array, Run, feature_vector, frequencies, gradient, loss
+from literal.common import Data, Run, feature_vector, gradient, loss
 
 OWN = ("Ditto", "pFedMe")
 
 
-def run(x: Array, y: Array, present: Array, rho: Array, scale: Array, name: str, key: dict[str, Any]) -> Run:
+def run(data: Data, name: str, key: dict[str, Any]) -> Run:
     """One replicate of the method with this label and these keys."""
-    omega = frequencies(rho, scale)
-    (T, K), N = y.shape, len(omega)
-    P = 2 * omega[0].shape[1]
-    out = Run.empty(T, K, N)
+    x, y, *_ = data
+    omega, out, theta = data.start()
+    (T, K), N, P = y.shape, len(omega), len(theta[0])
     w, m, c = np.zeros((N, P)), np.zeros((N, P)), np.zeros((N, P))
     v = np.full((N, P), key.get("tau", 0.0) ** 2)
     of_client = np.zeros((K, N, P))  # c_k of SCAFFOLD, v_k of Ditto and pFedMe
     eta, lam, E = key["eta"], key["lam"], key["local_steps"]
     for t in range(T):
-        here = np.flatnonzero(present[t])
+        here = data.here(t)
         deltas, controls = np.zeros((K, N, P)), np.zeros((K, N, P))
         h = np.zeros((K, N))
         for k in here:

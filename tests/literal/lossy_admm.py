@@ -1,12 +1,10 @@
 """Relaxed ADMM of Bastianello et al. (2021) with alpha = 1/2: one agent, one link at a time, square loss."""
 
 import numpy as np
-from literal.common import Array
+from literal.common import Arrays, Near
 
 
-def relaxed_admm(
-    phi: list[Array], y: list[Array], neighbours: list[list[int]], lam: float, rho: float, passes: list[Array]
-) -> list[Array]:
+def relaxed_admm(phi: Arrays, y: Arrays, neighbours: Near, lam: float, rho: float, passes: Arrays) -> Arrays:
     """Theta (N, P) after each iteration; passes[k][i, j] says whether what j sends to i in iteration k arrives.
 
     `rho` is theirs: the penalty of their augmented Lagrangian.

@@ -1,19 +1,16 @@
 """NCO-OMS (Li, Wu, Xu and King, NeurIPS 2024): what one client of FOMD-OMS does alone, client after client."""
 
 import numpy as np
-from literal.common import Array, Run, feature_vector, frequencies
+from literal.common import Array, Data, Run, feature_vector
 from literal.fomd_oms import chances, choose, first, on_the_ball, rate_of_p, rate_of_theta, weighed
 
 
-def run(
-    x: Array, y: Array, present: Array, rho: Array, scale: Array, uniform: Array, *, J: int, U: list[float], lam: float,
-    **keys: float | None,
-) -> Run:  # fmt: skip
+def run(data: Data, uniform: Array, *, J: int, U: list[float], lam: float, **keys: float | None) -> Run:
     """One replicate; arguments as in `literal.fomd_oms.run`."""
-    omega = frequencies(rho, scale)
+    x, y, present, *_ = data
+    omega, out, zeros = data.start()
     N, K, T = len(omega), x.shape[1], len(x)
-    out = Run.empty(T, K, N)
-    theta = [[np.zeros(2 * omega[i].shape[1]) for _ in range(K)] for i in range(N)]
+    theta = [[one.copy() for _ in range(K)] for one in zeros]
     p = [first(U, T) for _ in range(K)]
     eta, C = rate_of_p(N, J, 1, T, **keys), [(one + keys["Y"]) ** 2 for one in U]
     for k in range(K):

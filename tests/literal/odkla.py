@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from literal.common import Array, gradient, loss, normalised
+from literal.common import Array, Near, gradient, loss, normalised
 
 
 @dataclass
@@ -21,7 +21,7 @@ class Run:
 def odkla(
     z: Array,
     y: Array,
-    neighbours: list[list[int]],
+    neighbours: Near,
     lam: float,
     eta: float,
     rho: float,
@@ -62,7 +62,7 @@ def odkla(
     return Run(y_hat, losses, theta, sent)
 
 
-def domkl(z: Array, y: Array, neighbours: list[list[int]], lam: float, eta: float, rho: float, eta_k: float) -> Run:
+def domkl(z: Array, y: Array, neighbours: Near, lam: float, eta: float, rho: float, eta_k: float) -> Run:
     """Features z (T, K, N, P): every kernel's exact minimiser by a solve, and Hedge with a step of consensus."""
     T, K, N, P = z.shape
     theta, gamma, log_w = np.zeros((K, N, P)), np.zeros((K, N, P)), np.zeros((K, N))

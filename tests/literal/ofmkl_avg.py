@@ -1,20 +1,17 @@
 """OFMKL-Avg: Fed-OMD for each of the N kernels, prediction by their plain mean."""
 
 import numpy as np
-from literal.common import Array, Run, feature_vector, frequencies, gradient, loss
+from literal.common import Arrays, Data, Run, feature_vector, gradient, loss
 
 
-def run(
-    x: Array, y: Array, present: Array, rho: Array, scale: Array, *, eta: float, lam: float, step_factor: float
-) -> Run:
+def run(data: Data, *, eta: float, lam: float, step_factor: float) -> Run:
     """One replicate; arguments as in `literal.pof_mkl.run`."""
-    omega = frequencies(rho, scale)
-    N, K = len(omega), x.shape[1]
-    out = Run.empty(len(x), K, N)
-    theta = [np.zeros(2 * omega[i].shape[1]) for i in range(N)]
+    x, y, *_ = data
+    omega, out, theta = data.start()
+    N = len(omega)
     for t in range(len(x)):
-        here = [k for k in range(K) if present[t, k]]
-        slopes: list[list[Array]] = [[] for _ in range(N)]
+        here = data.here(t)
+        slopes: list[Arrays] = [[] for _ in range(N)]
         for k in here:
             f = []
             for i in range(N):

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 
 import numpy as np
-from literal.common import Array, draw, feature_vector, gradient, loss, normalised
+from literal.common import Array, Arrays, draw, feature_vector, gradient, loss, normalised
 from literal.online import OnlineRun, log_sum
 
 
 def run(
     x: Array,
     y: Array,
-    omega: list[Array],
+    omega: Arrays,
     graph_draws: Array,
     node_draws: Array,
     *,

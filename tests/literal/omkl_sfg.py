@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
-from literal.common import Array, draw, feature_vector, gradient, loss, normalised
+from literal.common import Array, Arrays, draw, feature_vector, gradient, loss, normalised
 from literal.online import OnlineRun
 from numpy.typing import NDArray
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 def run(
     x: Array,
     y: Array,
-    omega: list[Array],
+    omega: Arrays,
     node_draws: Array,
     adjacency: NDArray[np.bool_],
     dominating: list[int] | None = None,

@@ -6,10 +6,10 @@ Every client's samples are lists of rows; sums are written out sample by sample.
 from collections.abc import Callable
 
 import numpy as np
-from literal.common import Array
+from literal.common import Array, Arrays
 
 
-def ridge(phi: list[Array], y: list[Array], lam: float) -> Array:
+def ridge(phi: Arrays, y: Arrays, lam: float) -> Array:
     """Minimiser of sum_k mean (y - phi theta)^2 + lam |theta|^2, from outer products of every single sample."""
     P = phi[0].shape[1]
     gram, pull = lam * np.eye(P), np.zeros(P)
@@ -23,7 +23,7 @@ def ridge(phi: list[Array], y: list[Array], lam: float) -> Array:
 
 
 def nystroem(
-    k: Callable[[Array, Array], float], x: list[Array], y: list[Array], centres: Array, lam: float, points: Array
+    k: Callable[[Array, Array], float], x: Arrays, y: Arrays, centres: Array, lam: float, points: Array
 ) -> Array:
     """At points, f = sum_i a_i k(c_i, .) with the least sum_k mean (y - f(x))^2 + lam |f|^2, in its coefficients."""
     m = len(centres)
@@ -39,13 +39,7 @@ def nystroem(
 
 
 def falkon(
-    k: Callable[[Array, Array], float],
-    x: list[Array],
-    y: list[Array],
-    centres: Array,
-    lam: float,
-    steps: int,
-    points: Array,
+    k: Callable[[Array, Array], float], x: Arrays, y: Arrays, centres: Array, lam: float, steps: int, points: Array
 ) -> Array:
     """Algorithm 1 of Rudi et al. after so many steps, at points: conjugate gradients on B'HB b = B'z.
 
@@ -76,8 +70,8 @@ def falkon(
 
 def dkrr_ny_cm(
     k: Callable[[Array, Array], float],
-    x: list[Array],
-    y: list[Array],
+    x: Arrays,
+    y: Arrays,
     centres: Array,
     lam: float,
     communications: int,

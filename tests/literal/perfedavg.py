@@ -1,9 +1,9 @@
 """PerFedAvg (Fallah et al.), first order: every client's personal network is formed, every gradient taken by hand."""
 
 import numpy as np
-from literal.common import Array, Run
+from literal.common import Array, Arrays, Run
 
-Network = list[Array]
+Network = Arrays
 """One matrix (outputs, inputs + 1) a layer, biases in the last column; ReLU between layers."""
 
 

@@ -1,7 +1,7 @@
 """POF-MKL as Algorithms 1 and 2 of Ghari and Shen (NeurIPS 2022) print it; equation numbers are theirs."""
 
 import numpy as np
-from literal.common import Array, Run, draw, feature_vector, frequencies, gradient, loss, normalised
+from literal.common import Array, Arrays, Data, Near, Run, draw, feature_vector, gradient, loss, normalised
 
 
 def select_subset(log_w: Array, M: int, xi: float, u: float) -> tuple[list[int], list[float]]:
@@ -11,12 +11,12 @@ def select_subset(log_w: Array, M: int, xi: float, u: float) -> tuple[list[int],
     return bins[draw(q, u)], p
 
 
-def bins_and_pmf(log_w: Array, M: int, xi: float) -> tuple[list[list[int]], list[float]]:
+def bins_and_pmf(log_w: Array, M: int, xi: float) -> tuple[Near, list[float]]:
     """Bins in descending order of weight (in order of index where xi = 1) and eq. (8)."""
     kernels = list(range(len(log_w)))
     if xi < 1:
         kernels.sort(key=lambda i: -log_w[i])
-    bins: list[list[int]] = [[]]
+    bins: Near = [[]]
     for i in kernels:
         if len(bins[-1]) == M:
             bins.append([])
@@ -27,31 +27,14 @@ def bins_and_pmf(log_w: Array, M: int, xi: float) -> tuple[list[list[int]], list
 
 
 def run(
-    x: Array,
-    y: Array,
-    present: Array,
-    rho: Array,
-    scale: Array,
-    uniform: Array,
-    *,
-    M: int,
-    xi: float,
-    eta: float,
-    eta_k: float,
-    lam: float,
-    step_factor: float,
+    data: Data, uniform: Array, *, M: int, xi: float, eta: float, eta_k: float, lam: float, step_factor: float,
     bins_by: str = "current",
-) -> Run:
+) -> Run:  # fmt: skip
     """Algorithm 2, one replicate.
 
     Parameters
     ----------
-    x : (T, K, d)
-    y : (T, K)
-    present : (T, K) bool
-        Absent clients neither predict nor learn nor send; averages are over those present.
-    rho : (N or 1, d, D)
-    scale : (N,)
+    data : Data
     uniform : (T, K)
         The number in [0, 1) by which each client draws its bin.
     M, xi, eta, eta_k, lam
@@ -61,13 +44,12 @@ def run(
     bins_by : {"current", "updated"}
         Whether Algorithm 1 is given w_t, as it is printed, or the w_{t+1} that eq. (7) has just made.
     """
-    omega = frequencies(rho, scale)
+    x, y, *_ = data
+    omega, out, theta = data.start()
     N, K = len(omega), x.shape[1]
-    out = Run.empty(len(x), K, N)
-    theta = [np.zeros(2 * omega[i].shape[1]) for i in range(N)]
     log_w = np.zeros((K, N))
     for t in range(len(x)):
-        here = [k for k in range(K) if present[t, k]]
+        here = data.here(t)
         received: dict[tuple[int, int], Array] = {}
         for k in here:
             out.downlink[t, k] = sum(theta_i.size for theta_i in theta)
@@ -89,7 +71,7 @@ def run(
     return out
 
 
-def average(theta: Array, received: list[Array], clients: int) -> Array:
+def average(theta: Array, received: Arrays, clients: int) -> Array:
     """Eq. (10)."""
     if not received:
         return theta

@@ -3,11 +3,11 @@
 from typing import Any
 
 import numpy as np
-from literal.common import Array, feature_vector, gradient, loss, normalised
+from literal.common import Array, Arrays, feature_vector, gradient, loss, normalised
 from literal.online import OnlineRun
 
 
-def run(x: Array, y: Array, omega: list[Array], *, eta: float, lam: float) -> OnlineRun:
+def run(x: Array, y: Array, omega: Arrays, *, eta: float, lam: float) -> OnlineRun:
     """Raker, one replicate.
 
     Parameters
@@ -24,14 +24,14 @@ def run(x: Array, y: Array, omega: list[Array], *, eta: float, lam: float) -> On
     return _run(x, y, omega, eta, lam, np.zeros(len(omega)), None, normalised)
 
 
-def rfomkr(x: Array, y: Array, omega: list[Array], *, eta: float, normalise: bool = False) -> OnlineRun:
+def rfomkr(x: Array, y: Array, omega: Arrays, *, eta: float, normalise: bool = False) -> OnlineRun:
     """RFOMKR: without a regulariser, and weights discounted by 1/2; in the published runs they do not sum to one."""
     N = len(omega)
     return _run(x, y, omega, eta, 0.0, np.full(N, -np.log(N)), np.log(2), normalised if normalise else np.exp)
 
 
 def _run(
-    x: Array, y: Array, omega: list[Array], eta: float, lam: float, log_w: Array, discount: float | None, weights: Any
+    x: Array, y: Array, omega: Arrays, eta: float, lam: float, log_w: Array, discount: float | None, weights: Any
 ) -> OnlineRun:
     N = len(omega)
     out = OnlineRun.empty(len(x), N)

@@ -7,7 +7,7 @@ v(x) = s2 (1 + z'A^-1 z), and log evidence -1/2 [n log(2 pi s2) + log det(A / s2
 from dataclasses import dataclass, field
 
 import numpy as np
-from literal.common import Array, Run, feature_vector, frequencies, normalised
+from literal.common import Array, Data, Near, Run, feature_vector, normalised
 
 LEVELS = [10 ** (-6 + j / 4) for j in range(25)]
 
@@ -65,24 +65,13 @@ class Trace:
 
 
 def run(
-    x: Array,
-    y: Array,
-    present: Array,
-    rho: Array,
-    scale: Array,
-    *,
-    flush: int | None,
-    M: int | None,
-    rank: int | None,
-    noise: float | None,
-    forget: float,
-    personal: bool,
-    lam: float,
-) -> tuple[Run, Trace]:
+    data: Data, *, flush: int | None, M: int | None, rank: int | None, noise: float | None, forget: float,
+    personal: bool, lam: float,
+) -> tuple[Run, Trace]:  # fmt: skip
     """One replicate; arguments as in `literal.pof_mkl`."""
-    omega = frequencies(rho, scale)
-    N, K, P = len(omega), x.shape[1], 2 * omega[0].shape[1]
-    out, trace = Run.empty(len(x), K, N), Trace(np.full((len(x), K), np.nan))
+    x, y, *_ = data
+    omega, out, theta = data.start()
+    N, K, P, trace = len(omega), x.shape[1], len(theta[0]), Trace(np.full(y.shape, np.nan))
     known = [Sums.none(P) for _ in range(N)]
     s2 = [1e-2 if noise is None else noise] * N
     mu, A = [np.zeros(P)] * N, [s2[i] * np.eye(P) for i in range(N)]
@@ -90,7 +79,7 @@ def run(
     active, untold = [True] * N, [[] for _ in range(K)]  # type: list[bool], list[list[int]]
     heard, decided = -1, -1
     for t in range(len(x)):
-        here = [k for k in range(K) if present[t, k]]
+        here = data.here(t)
         going = [i for i in range(N) if active[i]]
         for k in here:
             w = np.zeros(N)
@@ -140,16 +129,9 @@ def run(
 
 
 def consensus(
-    z: Array,
-    y: Array,
-    neighbours: list[list[int]],
-    *,
-    flush: int | None,
-    noise: float | None,
-    forget: float,
-    personal: bool,
+    z: Array, y: Array, neighbours: Near, *, flush: int | None, noise: float | None, forget: float, personal: bool,
     lam: float,
-) -> tuple[Run, Trace]:
+) -> tuple[Run, Trace]:  # fmt: skip
     """Agents on a graph with features z (T, K, N, P): M_k <- sum_j W_kj (M_j + F_j), and K M_k + F_k for all sums."""
     T, K, N, P = z.shape
     out, trace = Run.empty(T, K, N), Trace(np.full((T, K), np.nan))

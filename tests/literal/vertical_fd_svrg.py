@@ -4,7 +4,7 @@ from collections import Counter
 from math import exp
 
 import numpy as np
-from literal.common import Array
+from literal.common import Array, Arrays, Near
 
 SLOPES = {
     "square": lambda f, y: 2 * (f - y),
@@ -41,15 +41,8 @@ class Post:
 
 
 def fd_svrg(
-    x: list[Array],
-    y: Array,
-    root: int,
-    links: list[tuple[int, int]],
-    loss: str,
-    lam: float,
-    eta: float,
-    indices: list[list[list[int]]],
-) -> tuple[list[Array], Post]:
+    x: Arrays, y: Array, root: int, links: list[tuple[int, int]], loss: str, lam: float, eta: float, indices: list[Near]
+) -> tuple[Arrays, Post]:
     """Each party's w, for its own features x[party] (N, d_party); indices[t][m] are the samples of a step."""
     parties, slope = range(len(x)), SLOPES[loss]
     post = Post(links)

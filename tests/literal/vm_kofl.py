@@ -1,22 +1,19 @@
 """vM-KOFL (Hong and Chae): Fed-OMD for each kernel, one vector of weights at the server."""
 
 import numpy as np
-from literal.common import Array, Run, feature_vector, frequencies, gradient, loss, normalised
+from literal.common import Arrays, Data, Run, feature_vector, gradient, loss, normalised
 
 
-def run(
-    x: Array, y: Array, present: Array, rho: Array, scale: Array, *, eta: float, lam: float, step_factor: float
-) -> Run:
+def run(data: Data, *, eta: float, lam: float, step_factor: float) -> Run:
     """One replicate; arguments as in `literal.pof_mkl.run`."""
-    omega = frequencies(rho, scale)
-    N, K = len(omega), x.shape[1]
-    out = Run.empty(len(x), K, N)
-    theta = [np.zeros(2 * omega[i].shape[1]) for i in range(N)]
+    x, y, *_ = data
+    omega, out, theta = data.start()
+    N = len(omega)
     log_w = np.zeros(N)
     for t in range(len(x)):
-        here = [k for k in range(K) if present[t, k]]
+        here = data.here(t)
         w = normalised(log_w)
-        slopes: list[list[Array]] = [[] for _ in range(N)]
+        slopes: list[Arrays] = [[] for _ in range(N)]
         for k in here:
             out.downlink[t, k] = w.size + sum(theta_i.size for theta_i in theta)
             z = [feature_vector(omega[i], x[t, k]) for i in range(N)]

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-from literal.common import Array, Run
+from literal.common import Array, Data, Run
 
 from fkl.algorithms.base import Algorithm, World
 from fkl.basics.random_streams import Role, Streams
@@ -39,6 +39,11 @@ class Trace:
     ledger: Ledger
     world: World
     variance: Array | None = None
+
+    def data(self, r: int) -> Data:
+        """What replicate r was given."""
+        problem, bank = self.world.problem, self.world.bank
+        return Data(problem.x, problem.y, problem.present, bank.rho[r], bank.scale)
 
     def require_literal(self, literal: Run, r: int, tolerance: float) -> None:
         """Every round of the clients that were present: predictions, losses, norms, and scalars sent."""
