@@ -256,6 +256,7 @@ def test_walkers_stay_in_the_square_and_go_on_straight() -> None:
     steps = np.linalg.norm(np.diff(places, axis=0), axis=-1)
     inside = (np.abs(places[:-1] - 0.5) < 0.46).all(axis=-1)
     assert_close(steps[inside], np.full(inside.sum(), 0.03), 1e-12, "a step")
+    assert steps.max() <= 0.03 + 1e-12, "at a wall they turn"
     topology = connected(nx.complete_graph(agents))
     up = walk.up(STREAMS, 7, topology)
     for r, one in enumerate(edges(topology, up)):

@@ -225,6 +225,15 @@ def test_what_fixed_point_holds_has_the_plain_mean_bit_for_bit(seed: int, fracti
     assert np.array_equal(sums(Pairwise(bits=40, fraction=fraction), values, share), PerClient(values).mean(share))
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 999), st.integers(4, 24))
+def test_rounding_is_half_a_step_at_most(seed: int, fraction: int) -> None:
+    """And so is that of a mean."""
+    values, share = np.random.default_rng(seed).normal(size=(2, 3, 7)), np.full(3, 1 / 3)
+    off = np.abs(sums(Pairwise(bits=40, fraction=fraction), values, share) - PerClient(values).mean(share))
+    assert off.max() <= 2.0 ** -(fraction + 1) + 1e-12
+
+
 def test_the_condition_sums_as_the_protocol_does() -> None:
     """Bit for bit, in the same fixed point."""
     secure, values = Pairwise(bits=32, fraction=12), np.random.default_rng(2).normal(size=(1, 4, 11))

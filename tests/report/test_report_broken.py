@@ -1,5 +1,6 @@
 """What `fkl report`, `fkl table` and `fkl figure` do with folders that are no whole run: they name them and go on."""
 
+import json
 import os
 import re
 import resource
@@ -174,6 +175,20 @@ def test_of_one_configuration_the_newest_alone_counts(fkl: Callable[..., Answer]
     assert "1 older run has the configuration of a newer one" in words and shown == {"good", "other"}
     os.utime(older / "provenance.json")
     assert {run.folder.name for run in collect(Path("outputs")).runs} == {"older", "other"}
+
+
+def test_a_run_that_diverged_once_and_then_finished_counts_once(good: Path) -> None:
+    """Of another seed that diverged, there is no such run."""
+    for name, seed in (("good", 0), ("other", 1)):
+        failed = Path("outputs/failed") / name
+        failed.mkdir(parents=True)
+        config = (good / "config.yaml").read_text()
+        (failed / "config.yaml").write_text(config.replace("seed: 0", f"seed: {seed}"))
+        told = json.loads((good / "provenance.json").read_text()) | {"state": "failed", "diverged": True}
+        (failed / "provenance.json").write_text(json.dumps(told))
+    found = collect(Path("outputs"))
+    assert [run.folder.name for run in found.runs] == ["good"]
+    assert [run.folder.name for run in found.lost] == ["other"]
 
 
 def test_rounds_are_read_only_for_what_shows_them(

@@ -14,7 +14,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import r2_score
 
 from fkl.contract.world import Outcome
-from fkl.data.baselines import baselines, constant_error, explained, not_beaten
+from fkl.data.baselines import baselines, constant_error, explained
 from fkl.data.problem import Problem, Scale
 from fkl.runs.command import unchecked
 from fkl.tasks.stream import StreamJudge
@@ -78,15 +78,6 @@ def test_constants_are_those_of_scikit_learn() -> None:
         assert constant_error(learned, tested, classes) == pytest.approx(wanted)
     assert np.isnan(constant_error(learned, tested[:0], False))
     assert np.isnan(explained(np.array([1.0]), 0.0)).all()
-
-
-def test_only_what_is_beaten_goes_unsaid() -> None:
-    """Equal is not better, and a baseline that there is not is not beaten."""
-    table = pd.DataFrame({"mse": [1.0, 2.0], "mse_running_mean": 1.5, "mse_last_value": 1.6})
-    assert not_beaten(table) == "mse 1.5 is not below the 1.5 of each client's mean target so far"
-    assert not_beaten(table.assign(mse=1.4)) is None
-    assert not_beaten(pd.DataFrame({"test_error": [0.2], "test_error_majority": np.nan})) is None
-    assert not_beaten(pd.DataFrame({"test_error": [0.2], "test_error_majority": 0.1})) is not None
 
 
 @pytest.mark.parametrize("eta", [1e-9, 0.3])

@@ -12,7 +12,6 @@ from conftest import ALGORITHMS, SMALL, Answer, small
 from hydra.utils import get_class, instantiate
 from numpy.typing import NDArray
 
-from fkl import papers
 from fkl.algorithms.decentralized.consensus import Cta
 from fkl.algorithms.federated.descent import VmKofl
 from fkl.algorithms.federated.pof_mkl import PofMkl
@@ -129,14 +128,3 @@ def test_errors_beyond_those_of_predicting_0_are_told() -> None:
 
 
 # Means of the squared target as `normalise` has it, by hand from the data.
-OF_ZERO = {"air": 0.0365, "naval": 0.347, "uji": 0.280, "airfoil": 0.359, "bias": 0.413, "concrete": 0.217}
-
-
-@pytest.mark.parametrize("paper", ["pof_mkl", "graph_omkl"])
-def test_no_published_error_would_be_told(paper: str) -> None:
-    table = pd.read_csv(Path(papers.__file__).parent / paper / "published.csv", dtype=str).query("metric == 'mse'")
-    table = table[table["dataset"].isin([*OF_ZERO])]
-    assert len(table) > 20
-    for dataset, value, unit in table[["dataset", "value", "unit"]].itertuples(index=False):
-        level = np.sqrt(OF_ZERO[dataset])
-        assert worse_than_zero(np.array([level, level]), np.array([float(value) * float(unit)])) is None

@@ -180,13 +180,3 @@ def test_simulated_communication_time_is_recorded_where_links_have_a_cost(fkl: C
     down, up = 51 * 16 * 4, 16 * 4 + 7  # a bit for each of 51 kernels tells which one the gradient is of
     assert seconds[0] == pytest.approx(2 * 0.5 + (down + up) / 1000)
     assert seconds[-1] == pytest.approx(100 * seconds[0])
-
-
-def test_partitions_with_absent_clients_run(fkl: Callable) -> None:
-    """A client whose rows are used up sends nothing more and is judged on the rounds it had."""
-    answer = fkl("run", "dataset=diabetes", "partition=quantity_skew", "partition.clients=5", "partition.rounds=100",
-                 "kernels.D=8", "replicates=1", "out=here")  # fmt: skip
-    assert answer.code == 0, answer.err
-    clients = pd.read_csv("here/clients.csv")
-    assert clients["rounds"].min() < clients["rounds"].max() == 100
-    assert (clients["uplink_messages"] == clients["rounds"]).all()

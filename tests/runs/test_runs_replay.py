@@ -81,20 +81,6 @@ def test_what_differs_around_a_run_is_named(fkl, run) -> None:
     assert fkl("replay", str(run)).out.endswith("; what the run does not tell: code, data\n")
 
 
-def test_rows_of_the_users_own_count_as_data(fkl, tmp_path) -> None:
-    """The file decides the run's digest; what was changed in it is seen in the digits, and named."""
-    rows = [f"{n % 2},{n % 7 / 7},{n % 5 / 5}" for n in range(80)]
-    Path("rows.csv").write_text("\n".join(["site,x,y", *rows]) + "\n")
-    words = ("dataset=file", "dataset.path=rows.csv", "dataset.target=y", "kernels.D=8", "replicates=1")
-    assert fkl("run", *words, "figures=none", "-q").code == 0
-    [folder] = Path("outputs/runs").iterdir()
-    assert fkl("replay", str(folder)).code == 0
-    Path("rows.csv").write_text("\n".join(["site,x,y", "0,0.5,0.9", *rows[1:]]) + "\n")
-    answer = fkl("replay", str(folder))
-    assert answer.code == 1
-    assert "what differs: data (" in answer.out
-
-
 def test_what_cannot_be_played_is_refused(fkl, run) -> None:
     assert "no run in outputs/runs has this digest" in fkl("replay", "0" * 12).err
     assert fkl("replay", "nowhere").err == "error: nowhere: not a folder\n"

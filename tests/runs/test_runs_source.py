@@ -86,19 +86,6 @@ def test_a_changed_import_is_seen_wherever_it_is_imported(folder: Path, layout: 
     assert digest() != before
 
 
-def test_neither_folder_nor_line_ends_change_a_digest(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (folder / "own.py").write_text("import own_helper, own_tools.deep.part\n")
-    before = digest()
-    monkeypatch.undo()
-    other = laid_out(tmp_path / "elsewhere", monkeypatch)
-    for name in ("own_helper.py", "own_second.py"):
-        (other / name).write_bytes(FILES[name].replace("\n", "\r\n").encode())
-    (other / "own.py").write_text("import own_helper, own_tools.deep.part\n")
-    assert digest() == before
-
-
 def test_of_an_installed_package_only_the_package_itself_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

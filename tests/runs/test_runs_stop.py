@@ -64,27 +64,6 @@ def test_it_is_the_run_without_it_cut_at_the_first_such_round(words: tuple[str, 
             np.testing.assert_allclose(sums / by_replicate["rounds"].sum(), last[name], rtol=1e-7)
 
 
-def test_a_condition_that_never_holds_changes_nothing(tmp_path: Path) -> None:
-    words = ONE_OF_EACH_JUDGE["a stream"]
-    whole, other = played(tmp_path / "whole", *words), played(tmp_path / "other", *words, "stop_when=mse<0")
-    assert (other.folder / "rounds.csv").read_bytes() == (whole.folder / "rounds.csv").read_bytes()
-    assert (other.folder / "clients.csv").read_bytes() == (whole.folder / "clients.csv").read_bytes()
-    assert other.summary["stopped_at"].isna().all()
-    assert other.digest != whole.digest
-
-
-def test_losses_and_the_model_are_those_of_the_last_round_played(tmp_path: Path) -> None:
-    words = (*ONE_OF_EACH_JUDGE["a stream"], "rows=judge_3", "partition.rounds=40", "stop_when=uplink_messages>60")
-    one = played(tmp_path / "one", *words, "save_model=true")
-    with np.load(one.folder / "losses.npz") as kept:
-        found = pd.DataFrame({name: kept[name] for name in ("replicate", "loss")}).groupby("replicate").loss
-    assert set(found.size()) == {16 * 4}
-    np.testing.assert_allclose(found.mean(), one.summary["mse"], rtol=1e-9)
-    later = played(tmp_path / "later", *words)
-    later = played(tmp_path / "later", *words, "save_model=true")  # is played again for it
-    assert (later.folder / "model.npz").read_bytes() == (one.folder / "model.npz").read_bytes()
-
-
 @pytest.mark.parametrize(("judge", "killed_after"), [("a stream", 4), ("a batch", 16)])
 def test_a_run_that_goes_on_from_a_checkpoint_ends_at_the_same_round(
     judge: str, killed_after: int, tmp_path: Path

@@ -1,19 +1,13 @@
 """Sweeps: wherever their jobs run, whatever fails in between, and what they leave to read."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from conftest import SMALL, small
-from hydra.core.config_store import ConfigStore
-from hydra.core.plugins import Plugins
-from omegaconf import OmegaConf
 
-from fkl.basics.errors import FklError
 from fkl.runs import tables as records
 from fkl.runs.tables import TIMING_COLUMNS
-from fkl.sweeps.launcher_keys import require_allowed
 
 SWEEP = ("run", "-m", *SMALL, "algo=pof_mkl,vm_kofl", "kernels.N=5")
 THREE = ("run", "-m", *SMALL, "kernels.N=5", "algo.eta=0.1,-1,0.2")
@@ -102,32 +96,6 @@ def test_a_job_whose_process_is_killed_fails_alone(fkl, tmp_path, launcher, said
     assert f"FklError: {said}" in (tmp_path / table["folder"][1] / "error.txt").read_text()
 
 
-@pytest.mark.parametrize(
-    ("ray", "refused"),
-    [
-        ({"init": {"address": "ray://head:10001", "num_cpus": 2}, "remote": {"num_cpus": 1}}, None),
-        ({"init": {"address": "rm -r"}}, "hydra.launcher.ray.init.address=rm -r: must be auto"),
-        ({"init": {"runtime_env": {"worker_process_setup_hook": "own.hook"}}}, "ray.init.runtime_env: no such key"),
-        ({"remote": {"num_cpus": 0}}, "hydra.launcher.ray.remote.num_cpus=0: must be an integer >= 1"),
-        ("local", "hydra.launcher.ray: no such key"),
-    ],
-)
-def test_of_ray_s_keys_only_those_that_run_nothing_are_passed_on(monkeypatch, ray, refused):
-    """Hydra's launcher leaves both mappings open; the launcher itself is not needed for this."""
-    target = "hydra_plugins.hydra_ray_launcher.ray_launcher.RayLauncher"
-    schema = OmegaConf.create({"_target_": target, "ray": {"init": {}, "remote": {}}})
-    Plugins.instance()  # which registers launchers
-    registered = ConfigStore.instance().repo["hydra"]["launcher"]
-    monkeypatch.setitem(registered, "ray.yaml", SimpleNamespace(node=schema))
-    basic = {"_target_": "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"}
-    node = OmegaConf.create({"launcher": {"_target_": target, "ray": ray}, "sweeper": basic})
-    if refused is None:
-        return require_allowed(node)
-    with pytest.raises(FklError) as error:
-        require_allowed(node)
-    assert refused in str(error.value)
-
-
 def test_a_search_is_not_judged_by_test_samples(fkl):
     search = ("run", "-m", *small("dkla"), "hydra/sweeper=optuna", "hydra.sweeper.n_trials=1", "objective=test_mse")
     answer = fkl(*search, "hydra.sweeper.n_jobs=1", "algo.rho=interval(0.001,1)")
@@ -149,18 +117,6 @@ def test_a_sweep_goes_on_past_failures_and_lists_them(fkl, tmp_path):
     assert "eta: -1" in (tmp_path / table["folder"][1] / "config.yaml").read_text()
     assert all((tmp_path / folder / "summary.csv").exists() for folder in table["folder"][[0, 2]])
     assert "1 finished already, 1 failed, 1 not run" in fkl(*THREE, "--fail-fast").out
-
-
-def test_a_failed_job_lies_in_the_outputs_that_an_interpolation_names(fkl, tmp_path, monkeypatch):
-    """Or, where it names none, in the sweep's own folder; never in one named after the interpolation's text."""
-    monkeypatch.setenv("HERE", "here")
-    small = ("dataset=diabetes", "replicates=1", "kernels.D=4", "kernels.N=3")
-    fkl("run", "-m", "algo.M=0,1", *small, "paths.outputs=${oc.env:HERE}")
-    fkl("run", "-m", *small, "paths.outputs=there,${oc.env:NOWHERE}")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "there"]
-    assert (
-        len([*tmp_path.glob("here/failed/*-0/error.txt"), *tmp_path.glob("there/sweeps/*/failed/*-1/error.txt")]) == 2
-    )
 
 
 def test_a_sweep_shows_what_diverged(fkl, tmp_path):
@@ -241,18 +197,6 @@ def test_a_mistaken_sweep_leaves_every_folder_as_it_was(fkl, tmp_path, sweep):
     assert answer.code == 2 and "vmkofl: no such choice" in answer.err
     assert files_of(tmp_path) == before
     assert not (tmp_path / "new").exists()
-
-
-def test_a_sweep_deletes_none_of_the_user_s_files(fkl, tmp_path):
-    """Files with the names that a sweep's notes have had."""
-    names = ("job-0.json", "job-1.json", "plan.json", ".fkl-sweep.lock")
-    for name in names:
-        (tmp_path / name).write_text("mine")
-    assert fkl(*SWEEP, "hydra.sweep.dir=.").code == 0
-    assert [(tmp_path / name).read_text() for name in names] == ["mine"] * len(names)
-    assert not (tmp_path / ".fkl-sweep").exists()
-    assert len(pd.read_csv(tmp_path / "jobs.csv")) == 2
-    assert "2 finished already" in fkl(*SWEEP, "hydra.sweep.dir=.").out  # its own list may be written anew
 
 
 def test_two_sweeps_do_not_share_a_folder(fkl, tmp_path):
