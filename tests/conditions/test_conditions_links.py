@@ -1,7 +1,5 @@
 """Links that lose messages, fail, wake up in pairs or come and go; agents that are away; the duals that bear it."""
 
-from dataclasses import replace
-
 import networkx as nx
 import numpy as np
 import pytest
@@ -23,7 +21,6 @@ from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Batch, Problem
 from fkl.engines.base import Experiment, make_world
-from fkl.engines.rounds import simulate
 from fkl.kernels import Dictionary
 from fkl.network import Network, Topology
 from fkl.network.participation import Share
@@ -229,25 +226,6 @@ def test_weights_of_the_links_that_are_up_are_doubly_stochastic(agents: int, t: 
             assert weights[i, j] == pytest.approx(expected, abs=1e-15)
 
 
-def test_how_many_links_are_up() -> None:
-    """An edge fails with its probability; one edge, or edges without a common agent, wake up; who is near is heard."""
-    topology, T = connected(GRAPH), 400
-    share = np.mean([Failing(p=0.3).up(STREAMS, t, topology).mean() for t in range(T)])
-    assert share == pytest.approx(0.7, abs=4 * np.sqrt(0.21 / (T * 3 * topology.edges)))
-    seen: dict[tuple[int, ...], int] = {}
-    for t in range(T):
-        for one in edges(topology, Gossip(awake="edge").up(STREAMS, t, topology)):
-            assert len(one) == 1
-            seen[min(one)] = seen.get(min(one), 0) + 1
-        for pairs in edges(topology, Gossip().up(STREAMS, t, topology)):
-            assert pairs
-            assert len({agent for pair in pairs for agent in pair}) == 2 * len(pairs)
-    counts = np.array([seen[edge] for edge in sorted(seen)])
-    mean = 3 * T / topology.edges
-    assert len(counts) == topology.edges
-    assert np.square(counts - mean).sum() / mean < 20.5, "chi squared of 5 degrees of freedom, one in a thousand"
-
-
 def test_walkers_stay_in_the_square_and_go_on_straight() -> None:
     walk, agents = Mobility(radius=0.3, speed=0.03), 6
     places = np.stack([walk.places(STREAMS, t, agents) for t in range(200)])
@@ -341,21 +319,6 @@ def test_absence_does_not_move_the_fixed_point(method: Consensus) -> None:
     assert_falls(from_optimum(method, 0.0, 900, share=0.5))
 
 
-def test_weights_of_those_who_are_there_keep_the_mean() -> None:
-    """CTA without steps, begun apart: the mean stays, and in the end all have it."""
-    given = experiment(Cta(lam=LAM, eta=NEVER), share=0.5, iterations=200)
-    world, _ = make_world(given, (0, 1))
-    state = given.algorithm.init(world)
-    own = np.random.default_rng(0).standard_normal(state.own.theta.shape)
-    mean = own.mean(axis=1, keepdims=True)
-    state = replace(state, own=replace(state.own, theta=own))
-    for t in range(given.problem.rounds):
-        world.channel.open_round(t, given.problem.present[t])
-        state, theta = given.algorithm.step(world, state, t)
-        assert_close(theta.mean(axis=1, keepdims=True), mean, 1e-13, "mean")
-    assert_close(theta, np.broadcast_to(mean, theta.shape), 1e-6, "all")
-
-
 def test_who_computes_too_long_is_not_there_and_seconds_are_the_critical_path() -> None:
     """The slowest of those who take part, or the deadline; then the slowest agent's messages, one after another."""
     times = {"compute_s": 1.0, "compute_jitter": 0.8, "latency_s": 0.1, "bandwidth_bytes_per_s": 480.0}
@@ -370,23 +333,6 @@ def test_who_computes_too_long_is_not_there_and_seconds_are_the_critical_path() 
         most = np.bincount(links[:, 1], minlength=K).max()
         computing = min(np.where(taking[t], drawn[t], 0).max(), 1.2)
         assert ledger.seconds[t] == pytest.approx([computing + most * (0.1 + 48 / 480.0)] * 2, rel=1e-12)
-
-
-def test_absence_through_the_configuration() -> None:
-    """Others are absent in every replicate; promises are kept; a share of 1 is the plain run."""
-    words = ("algo=coke", "algo.v=0.1", "algo.iterations=12", "topology=complete")
-    suite = Conformance.from_overrides(*words, "participation=share", "participation.share=0.5")
-    ledger_books_every_message(suite)
-    half = prepare(scenario(*words, "participation=share", "participation.share=0.5"))
-    assert half.redraw is not None
-    assert (half.redraw(0)[0].present != half.redraw(1)[0].present).any()
-    whole = prepare(scenario(*words, "participation=share", "participation.share=1"))
-    plain = prepare(scenario(*words))
-    one, other = (simulate(each, 1, None, lambda _: None) for each in (plain, whole))
-    expected, found = (
-        np.concatenate([chunk.judge.by_round["distance"] for chunk in all_], axis=1) for all_ in (one, other)
-    )
-    assert (found == expected).all()
 
 
 @pytest.mark.parametrize(

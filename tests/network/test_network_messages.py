@@ -11,7 +11,7 @@ from literal.worlds import Size, make_dictionary
 
 from fkl.basics.random_streams import Streams
 from fkl.conditions.compression import Sign, TopK
-from fkl.wire.coded_payloads import OneCodeForAll, Quantised
+from fkl.wire.coded_payloads import Quantised
 from fkl.wire.packets import packed, unpacked
 from fkl.wire.payloads import (
     FeatureGradients,
@@ -101,19 +101,6 @@ def test_a_vector_for_each_link_comes_through_bytes_as_it_was() -> None:
     there = [packet for packet in packets if packet is not None]
     np.testing.assert_array_equal(unpacked(there).theta.values, payload.values)
     assert [packet.size - 8 for packet in there] == [40] * 6 == np.repeat(payload.wire_size(8).size, 6).tolist()
-
-
-@pytest.mark.parametrize("bits", [2, 7])
-def test_a_code_for_all_comes_through_bytes_as_it_was(bits: int) -> None:
-    """What a server tells its clients, each of which is sent as many bytes."""
-    code = OneCodeForAll(Quantised.nearest(RANDOM.standard_normal((1, 1, 4, 3)), bits))
-    packet = packed(Message(code, SameForAll(np.array([3])), ()), 2, 4)
-    assert packet is not None
-    np.testing.assert_allclose(unpacked([packet]).theta.values, code.values, rtol=1e-6)
-    assert packet.size == code.wire_size(4).size.item() + 4 == -(-12 * bits // 8) + 4 * 4 + 4
-    narrow = code.as_received({"R": 1, "K": K}, 4)
-    np.testing.assert_array_equal(narrow.values, unpacked([packet]).theta.values)
-    assert code.as_received({"R": 1, "K": K}, 8) is code
 
 
 @pytest.mark.parametrize("n", [1, 6, 11])

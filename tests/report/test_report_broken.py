@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import resource
 import shutil
 import sys
 from collections.abc import Callable
@@ -197,23 +196,6 @@ def test_rounds_are_read_only_for_what_shows_them(
     """A run of millions of rounds that belongs to no paper costs no memory."""
     monkeypatch.setattr(FinishedRun, "rounds", None)
     assert fkl("report").code == 0
-
-
-@pytest.mark.drawn
-def test_on_a_full_disk_what_was_there_stays(fkl: Callable[..., Answer], good: Path) -> None:
-    """One line with the path, and no half file; no file may grow beyond a few kilobytes here."""
-    assert fkl("report").code == 0
-    before = {str(path) for path in Path("outputs").rglob("*")}
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limit[1]))
-    try:
-        answer = fkl("report")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-    assert answer.code == 2
-    assert re.fullmatch(r"error: outputs/\S+: cannot be written \(File too large\)\n", answer.err)
-    assert {str(path) for path in Path("outputs").rglob("*")} == before
-    assert all(file.read_bytes().endswith(b"%%EOF\n") for file in Path("outputs").rglob("*.pdf"))
 
 
 @pytest.mark.slow

@@ -16,7 +16,6 @@ from sklearn.metrics import r2_score
 from fkl.contract.world import Outcome
 from fkl.data.baselines import baselines, constant_error, explained
 from fkl.data.problem import Problem, Scale
-from fkl.runs.command import unchecked
 from fkl.tasks.stream import StreamJudge
 
 UNIT = 7.0
@@ -90,11 +89,3 @@ def test_a_run_says_when_it_is_no_better(fkl: Callable, eta: float) -> None:
     assert warned == ("each client's mean target so far" in told)
     assert warned == ("▲ not better than each client's mean target" in answer.out)
     assert warned == (eta == 1e-9)
-
-
-def test_a_method_of_one_s_own_ends_with_what_checks_it() -> None:
-    """The words of the method alone, because other data would make the check slow."""
-    words = ("algo=mine", "algo.eta=0.1", "dataset=naval", "seed=1")
-    assert unchecked({"algo": {"_target_": "fkl.algorithms.federated.pof_mkl.PofMkl"}}, words) == []
-    [line] = unchecked({"algo": {"_target_": "mine.Mine"}}, words, [Path("my conf")])
-    assert line == "  unchecked python -m fkl.conformance --config-dir 'my conf' algo=mine algo.eta=0.1"

@@ -171,12 +171,3 @@ def test_a_sweep_makes_a_folder_for_every_combination(fkl: Callable) -> None:
     assert "algo.M=9: must be an integer from 1 to kernels.N=5" in answer.err
     assert "2 runs: 1 failed, 1 finished" in answer.out
     assert len(list(Path("outputs/runs").iterdir())) == 5
-
-
-def test_simulated_communication_time_is_recorded_where_links_have_a_cost(fkl: Callable) -> None:
-    """Each round costs two latencies and the bytes of both directions over the bandwidth."""
-    fkl("run", *SMALL, "network.latency_s=0.5", "network.bandwidth_bytes_per_s=1000", "out=here")
-    seconds = pd.read_csv("here/rounds.csv").query("replicate == 0")["communication_s"].to_numpy()
-    down, up = 51 * 16 * 4, 16 * 4 + 7  # a bit for each of 51 kernels tells which one the gradient is of
-    assert seconds[0] == pytest.approx(2 * 0.5 + (down + up) / 1000)
-    assert seconds[-1] == pytest.approx(100 * seconds[0])

@@ -115,24 +115,3 @@ def test_a_run_calibrates_on_test_rows_and_books_three_numbers(fkl: Callable[...
     for direction in ("uplink", "downlink"):
         assert (split[f"{direction}_scalars"] - plain[f"{direction}_scalars"] == 3 * 4).all()
     assert split["conformal_coverage_90"].between(0.7, 1).all()
-
-
-def test_a_run_that_stops_early_calibrates_with_the_clients_of_its_last_round(
-    fkl: Callable[..., Answer], tmp_path: Path
-) -> None:
-    """Clients take part in turn, two at once: stopped after a round, the intervals are those of a run of one round."""
-    words = (
-        *BATCH,
-        "replicates=1",
-        "algo=fedavg",
-        "kernels=coke",
-        "algo.eta=0.5",
-        "participation=schedule",
-        "participation.clients=2",
-    )
-    found = []
-    for name, more in (("stopped", ("algo.iterations=40", "stop_when=test_mse<1")), ("short", ("algo.iterations=1",))):
-        code, _, err = fkl("run", *words, "intervals=split", *more, f"out={tmp_path / name}")
-        assert code == 0, err
-        found.append(pd.read_csv(tmp_path / name / "summary.csv").filter(like="conformal"))
-    pd.testing.assert_frame_equal(*found)

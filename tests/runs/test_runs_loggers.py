@@ -228,18 +228,6 @@ def test_a_logger_that_does_not_come_back_holds_up_no_run(fkl, tmp_path, monkeyp
     assert (tmp_path / "mine.txt").exists()
 
 
-def test_mlflow_s_database_is_in_the_outputs_and_says_nothing(fkl, tmp_path, monkeypatch):
-    """Whatever signs their name has; one that cannot be opened is tried once."""
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    answer = fkl(*RUN, "logger=mlflow", "paths.outputs='50% q?x=1 ü #&'")
-    assert (answer.code, "mlflow" in answer.err) == (0, False), answer.err
-    [outputs] = tmp_path.iterdir()
-    assert (outputs / "mlflow.db").is_file()
-    answer = fkl(*RUN, "seed=1", "logger=mlflow", f"logger.mlflow.uri=sqlite:///{tmp_path}")
-    assert (answer.code, "retried" in answer.err) == (0, False)
-    assert "warning: logger.mlflow gets no more of this run: OperationalError: " in answer.err
-
-
 def test_a_divergence_is_told_with_the_rounds_before_it(fkl, tmp_path):
     assert fkl(*RUN, "algo.eta=1e30", "chunk=1", "logger=jsonl").code == 2
     [file], [folder] = tmp_path.glob("outputs/logs/*.jsonl"), tmp_path.glob("outputs/failed/*")

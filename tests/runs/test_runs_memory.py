@@ -19,7 +19,6 @@ from fkl.runs.prepare import prepare
 GIB, MOST = 2**30, 10**9
 FREE = r"at least [\d.e+]+ (MiB|GiB|TiB), and [\d.]+ (MiB|GiB) is free; lower "
 SYNTHETIC = ("dataset=synthetic", "dataset.rows=200000", "dataset.dimension=1", "dataset.centres=1")
-SKEW = (*SYNTHETIC, "partition=quantity_skew", "partition.alpha=0.001")
 MANY = ("algo=coke", "partition=agents", "dataset=synthetic", "dataset.rows=20000", "partition.clients=20000")
 MORE = "dataset.rows=12000"
 TOO_LARGE: list[tuple[int, tuple[str, ...], str]] = [
@@ -77,16 +76,6 @@ def peak_memory(folder: Path, *arguments: str) -> int:
     command = [sys.executable, "-c", report, "run", *arguments]
     said = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
     return int(said.split()[-1]) * 1024
-
-
-@pytest.mark.slow
-def test_20000_clients_stay_under_4_gib_and_chunks_change_nothing(tmp_path: Path) -> None:
-    """Chosen chunks and all replicates at once give the same bytes."""
-    size = ("dataset=synthetic", "dataset.rows=60000", "partition.clients=20000", "partition.rounds=3", "replicates=3")
-    for name, chunk in {"chosen": "null", "all": "3"}.items():
-        assert peak_memory(tmp_path, *size, "kernels.D=20", f"chunk={chunk}", f"out={name}") < 4 * GIB
-    for table in ("rounds.csv", "clients.csv"):
-        assert (tmp_path / "all" / table).read_bytes() == (tmp_path / "chosen" / table).read_bytes()
 
 
 @pytest.mark.slow

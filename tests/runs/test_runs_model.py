@@ -299,81 +299,6 @@ def test_a_sign_becomes_the_class_it_stands_for(labels: tuple[str, ...]) -> None
     assert table["f"].tolist() == [2.0, -2.0]
 
 
-def machine(*values: float) -> Classes:
-    """What names classes by the sign of the first feature, of two classes; a function each for more."""
-    C = len(values)
-    coefficients = np.zeros((1 if C == 2 else C, 1, 1))
-    coefficients[:, 0, 0] = np.linspace(1, -1, C) if C > 2 else 1
-    known = np.array(values), np.array(False)
-    return Classes(
-        np.array([[1.0, 0, 0]]), np.array(["polynomial"]), np.ones(1), coefficients, np.zeros(len(coefficients)), *known
-    )
-
-
-def test_the_class_is_the_one_that_most_replicates_name() -> None:
-    scale, rows = Scale(y_low=1.0, y_unit=3.0), np.array([[1.0, 0, 0], [-1.0, 0, 0], [0.0, 0, 0]])
-    one = model(machine(0.0, 1 / 3, 1.0))
-    one = replace(one, learned=(learned(machine(0.0, 1 / 3, 1.0), scale), *(learned(machine(1 / 3, 1.0), scale),) * 2))
-    assert one.classes.tolist() == [1.0, 2.0, 4.0]
-    assert one.predict(rows, replicate=0)[:2].tolist() == [1.0, 4.0]
-    assert one.predict(rows)[:2].tolist() == [4.0, 2.0]
-    assert np.isnan(one.predict(rows)[2])  # where all f are 0, no class is named
-    named = replace(one, encoder=replace(one.encoder, labels=("", "red", "green", "", "blue")))
-    assert named.predict(rows).tolist() == ["blue", "green", ""]
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        (FRAME.drop(columns="c"), "no column c; needed are a, b, c"),
-        (FRAME.assign(a=["1", "one"]), "row 2, column a: one must be a finite number"),
-        (RAW[:, :2], r"rows=an array \(2, 2\): must be an array \(n, 3\)"),
-        (RAW[:0], "^0 rows where at least 1 are needed"),
-        (pd.concat([FRAME, FRAME[["a"]]], axis=1), "^two columns are named a"),
-        ([[1, 2, np.nan]], "finite numbers"),
-    ],
-)
-def test_rows_that_cannot_be_predicted_are_refused(rows: Any, said: str) -> None:
-    with pytest.raises(FklError, match=said):
-        model(functions()["linear"]).predict(rows)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_the_form_in_which_a_table_comes_changes_no_prediction(fkl: Callable[..., Answer]) -> None:
-    """Dates and booleans are the same in text, as types of each library, and in a model learned from either file."""
-    pyarrow = pytest.importorskip("pyarrow", reason="needs the extra files")
-    rng = np.random.default_rng(4)
-    days = pd.date_range("2024-01-01 06:00", periods=90, freq="7h")
-    frame = pd.DataFrame({"flag": rng.random(90) < 0.5, "day": days, "a": rng.normal(size=90)})
-    frame = frame.assign(y=frame["a"] + frame["flag"] + np.arange(90) / 30)
-    frame.to_csv("rows.csv", index=False)
-    frame.to_parquet("rows.parquet")
-    words = ("dataset=file", "dataset.target=y", "dataset.date_format=%Y-%m-%d %H:%M:%S", "dataset.path=rows.csv")
-    answer = fkl("run", "algo=one_shot_ridge", "scaling=unit_box", "replicates=1", *words, "save_model=true", "out=run")
-    assert answer.code == 0, answer.err
-    one = load(Path("run"))
-    assert one.encoder.feature_names == ("flag", "day", "a")
-    expected = one.predict(
-        np.column_stack([frame["flag"], (days - pd.Timestamp(0)) / pd.Timedelta(1, "D"), frame["a"]])
-    )
-    assert np.ptp(expected) > 0.5
-    forms = {
-        "as read": frame,
-        "text": pd.read_csv("rows.csv"),
-        "all text": pd.read_csv("rows.csv", dtype=str),
-        "with a time zone": frame.assign(day=days.tz_localize("UTC")),
-        "objects": frame.assign(day=[moment.to_pydatetime() for moment in days]).astype(object),
-        "nullable": frame.convert_dtypes(),
-        "of pyarrow": frame.convert_dtypes(dtype_backend="pyarrow"),
-        "a table of pyarrow": pyarrow.Table.from_pandas(frame),
-    }
-    for name, form in forms.items():
-        assert one.predict(form) == pytest.approx(expected, rel=1e-12), name
-    for file in ("rows.csv", "rows.parquet"):
-        assert fkl("predict", "run", file, "--out", "out.csv").code == 0
-        assert pd.read_csv("out.csv")["prediction"].to_numpy() == pytest.approx(expected, rel=1e-8)
-
-
 def test_a_model_predicts_in_raw_units_what_its_method_shows_scaled() -> None:
     run = scenario("algo=pof_mkl", "scaling=unit_box", "replicates=2", "precision=float64")
     experiment = prepare(run)
@@ -515,13 +440,6 @@ def test_what_cannot_be_predicted_is_refused_in_a_line(
     answer = fkl("predict", *words)
     assert answer.code == 2
     assert answer.err.startswith(f"error: {said}")
-
-
-def test_a_row_that_cannot_be_read_has_no_prediction_where_that_is_asked_for(fkl: Callable[..., Answer]) -> None:
-    model(functions()["gaussian"]).save(Path("model.npz"))
-    Path("rows.csv").write_text("a,b,c\nx,1,2\n")
-    answer = fkl("predict", "model.npz", "rows.csv", "--skip-bad-rows")
-    assert (answer.code, answer.out) == (0, "prediction,low,high\n,,\n")
 
 
 def test_clients_that_were_not_there_at_the_end_are_warned_of(fkl: Callable[..., Answer]) -> None:

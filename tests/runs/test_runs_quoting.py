@@ -66,17 +66,3 @@ def test_a_value_that_needs_quotes_is_told_with_them(fkl: Callable[..., Answer],
     [word] = shlex.split(told[1])
     [read] = read_words([word])
     assert (read.key, read.value) == ("out", name)
-
-
-LONG = "a" * 300
-TOO_LONG = {
-    (f"algo={LONG}",): f"algo={LONG}: no such choice",
-    (f"dataset={'ö' * 130}",): f"dataset={'ö' * 130}: no such choice",
-    ("-m", f"hydra.sweep.dir={LONG}", "seed=1,2"): "hydra.sweep.dir=aaa",
-}
-
-
-@pytest.mark.parametrize("words", TOO_LONG)
-def test_a_name_that_is_too_long_for_a_file_names_its_key(fkl: Callable[..., Answer], words: tuple[str, ...]) -> None:
-    refused = fkl("run", *words)
-    assert refused.code == 2 and TOO_LONG[words] in refused.err and "too long" not in refused.err, refused.err

@@ -23,7 +23,7 @@ from fkl.conformance import scenario
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare
-from fkl.runs.tables import TIMING_COLUMNS, Curves, make_records
+from fkl.runs.tables import TIMING_COLUMNS, make_records
 
 KILLS = 5
 LONG = ("run", "dataset=synthetic", "partition.clients=3", "kernels.D=100", "replicates=12", "chunk=2")
@@ -204,17 +204,3 @@ def test_a_state_that_is_no_data_is_told_once_and_costs_the_run_nothing(
     assert not kept.due
     assert "no checkpoints: the method's state holds " in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_mean_and_deviation_are_those_of_all_replicates() -> None:
-    """However many are entered at a time."""
-    mse = np.random.default_rng(0).random((5, 7))
-    rounds = pd.DataFrame({"replicate": np.repeat(range(5), 7), "round": np.tile(range(1, 8), 5), "mse": mse.ravel()})
-    for cut, R in ((1, 2), (1, 5), (3, 5), (5, 5)):
-        moments = Curves()
-        for part in (rounds["replicate"] < cut, rounds["replicate"].between(cut, R - 1)):
-            if part.any():
-                moments.enter(rounds[part])
-        mean, deviation = moments.mean_and_deviation("mse")
-        np.testing.assert_allclose(mean, mse[:R].mean(axis=0), rtol=1e-12)
-        np.testing.assert_allclose(deviation, mse[:R].std(axis=0, ddof=1), rtol=1e-12)

@@ -101,13 +101,3 @@ def test_a_failed_trial_is_never_the_best(tmp_path, direction, expected):
     _, best = searched(tmp_path, often_fails, optuna.samplers.RandomSampler(seed=1), direction=direction)
     assert math.inf in seen
     assert best.best_value == expected(value for value in seen if value < math.inf)
-
-
-def test_a_job_that_its_launcher_lost_is_said_and_the_search_goes_on(tmp_path, capsys):
-    class Lost:
-        @property
-        def return_value(self):
-            raise TimeoutError("ended\nby the cluster")
-
-    assert search._value_of_run(Lost(), math.inf) == math.inf
-    assert capsys.readouterr().err == "warning: TimeoutError: ended by the cluster\n"

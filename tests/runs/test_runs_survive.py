@@ -14,7 +14,7 @@ from processes import Command
 from fkl.basics.files import whole_file
 from fkl.engines import rounds as rounds_module
 from fkl.runs import folder as results_folder
-from fkl.runs.folder import damage, write_failed
+from fkl.runs.folder import damage
 
 RUN = ("run", *SMALL, "kernels.N=5", "chunk=1", "out=here")
 HELD = """
@@ -78,34 +78,6 @@ def test_killed_before_the_last_step_only_that_is_done_again(tmp_path: Path) -> 
     assert "finished already" in again.out  # it only had to be moved
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
     assert damage(tmp_path / "here") is None
-
-
-def test_what_is_left_next_to_a_finished_run_goes(fkl: Callable[..., Answer], tmp_path: Path) -> None:
-    """The lock of a process that was killed after its last step, and an earlier failure."""
-    words = ("run", *SMALL, "kernels.N=5")
-    assert fkl(*words).code == 0
-    (run,) = (tmp_path / "outputs" / "runs").iterdir()
-    (run.parent / f".{run.name}.lock").touch()
-    failed = write_failed(tmp_path / "outputs" / "failed" / run.name, {}, "a full disk", run.name.rpartition("-")[2])
-    assert failed.exists()
-    assert "finished already" in fkl(*words).out
-    assert [*run.parent.iterdir()] == [run] and [*(tmp_path / "outputs").iterdir()] == [run.parent]
-
-
-def test_a_folder_that_another_made_meanwhile_is_kept(
-    fkl: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As on a file system without locks: the slower run leaves what the faster one made; a user's folder stays too."""
-    words = ("run", *SMALL, "kernels.N=5", "out=here")
-    assert fkl(*words).code == 0
-    before = contents(Path("here"))
-    monkeypatch.setattr("fkl.runs.play.finished", lambda run: False)  # as it was when it began
-    assert fkl(*words).code == 0
-    assert contents(Path("here")) == before
-    answer = fkl(*words, "seed=1")
-    assert answer.code == 2 and "here: holds something that was not there" in answer.err
-    assert contents(Path("here")) == before
-    assert [path.name for path in Path().glob(".*")] == []
 
 
 @pytest.mark.parametrize(

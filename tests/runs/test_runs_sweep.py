@@ -149,34 +149,6 @@ def test_an_unexpected_error_leaves_its_traceback_and_is_retried(fkl, tmp_path, 
     assert "1 finished already" in fkl(*SWEEP, "algo=pof_mkl").out
 
 
-def test_a_divergence_keeps_the_rows_before_it(fkl, tmp_path):
-    words = ("run", *SMALL, "kernels.N=5", "algo.eta=1e30", "chunk=1")
-    answer = fkl(*words)
-    assert answer.code == 2
-    lines = [line for line in answer.err.splitlines() if line.startswith("error: ")]
-    [failed] = tmp_path.glob("outputs/failed/*")
-    rounds = pd.read_csv(failed / "rounds.csv")
-    t = len(rounds)
-    told = f"error: POF-MKL diverged in round {t + 1} with algo.eta=1e+30: lower it"
-    assert lines == [f"{told}; the rounds before it are in {failed.relative_to(tmp_path)}"]
-    assert rounds["round"].tolist() == list(range(1, t + 1))
-    assert rounds["mse"].notna().all()
-    assert list(tmp_path.glob("outputs/runs/*")) == []
-    assert fkl(*words[:-1], "chunk=2").code == 2
-    together = pd.read_csv(failed / "rounds.csv")
-    assert set(together["replicate"]) == {0, 1}
-    first = together[together["replicate"] == 0]
-    assert first["mse"].tolist() == rounds["mse"].tolist()[: len(first)]
-
-
-@pytest.mark.parametrize("name", ["luck", "replicate"])
-def test_an_objective_is_a_column_which_is_known_before_the_run(fkl, tmp_path, name):
-    answer = fkl("run", *SMALL, f"objective='{name}'")
-    assert answer.code == 2
-    assert f"objective={name}: must be one of mse, " in answer.err
-    assert list(tmp_path.iterdir()) == []
-
-
 def files_of(folder: Path) -> dict[str, bytes]:
     """Every file below a folder."""
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
