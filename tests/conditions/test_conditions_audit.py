@@ -149,20 +149,6 @@ def test_a_run_says_what_its_audit_has_found(tmp_path: Path) -> None:
     assert verdict(summary.assign(epsilon_lower=99.0)) == ("▲", "audit: epsilon is at least 99.0, stated 4.38")
 
 
-def test_a_client_and_a_message_of_many_samples_have_bounds() -> None:
-    """A client's messages count together; a message of many samples moves by 2 C."""
-    many = "algo=rf_gp", "algo.flush=5", "dataset.clients=4", "dataset.rounds=1000"
-    [told] = audited(*many).to_dict("records")
-    assert 0.6 <= told["epsilon_lower"] / 9.9973 <= 1.07
-    long = "dataset.clients=60", "dataset.rounds=20", "replicates=20"
-    clients = (*FEW, *long, "audit.level=client", "privacy.noise=5")
-    told = audited(*clients)
-    assert (told["canaries"] == 40).all()  # no more than a message has entries
-    assert told["epsilon_lower"].mean() > 0
-    assert (told["epsilon_lower"] > told["epsilon_upper"]).mean() <= 0.15
-    assert told["noise_ratio"].mean() == pytest.approx(1, abs=0.1)
-
-
 AGENTS = ("privacy=local", "dataset.clients=100", "dataset.rounds=10", "kernels.D=10", "replicates=3")
 
 

@@ -244,27 +244,6 @@ def test_walkers_stay_in_the_square_and_go_on_straight() -> None:
         assert one == {(j, i) for i, j in near}
 
 
-def test_gossip_averages_as_fast_as_its_expectation_says() -> None:
-    """Boyd et al. (2006), section II: E |x(t) - mean|^2 <= lambda_2(E W)^t |x(0) - mean|^2 where W is a projection."""
-    topology, many, T = connected(GRAPH), Streams(0, tuple(range(300))), 40
-    x0 = np.arange(K, dtype=np.float64)[:, None]
-    x = np.tile(x0, (300, 1, 1))
-    expected = np.zeros((K, K))
-    for i, j in GRAPH.edges:
-        pair = np.eye(K)[i] - np.eye(K)[j]
-        expected += (np.eye(K) - np.outer(pair, pair) / 2) / topology.edges
-    second = np.sort(np.linalg.eigvalsh(expected))[-2]
-    for t in range(T):
-        up = Gossip(awake="edge").up(many, t, topology)
-        awake = topology.awake(up, up)
-        x = topology.neighbours.mix(x[:, topology.links[:, 1]], x, awake)
-        assert_close(x.mean(axis=1), np.full((300, 1), x0.mean()), 1e-12, "the mean stays")
-    apart = np.square(x - x0.mean()).sum(axis=(1, 2))
-    bound = second**T * np.square(x0 - x0.mean()).sum()
-    assert apart.mean() <= bound + 4 * apart.std() / np.sqrt(300)
-    assert apart.mean() > 1e-6 * bound, "and no faster than a pair at a time can be"
-
-
 def test_links_that_are_down_are_not_paid_for_and_lost_messages_are() -> None:
     """Messages on links that are up; a broadcast whoever hears it, unless nobody can; and the lost ones among these."""
     links, T = Gossip(awake="edge"), 20

@@ -18,7 +18,6 @@ from fkl.wire.payloads import (
     OnLinks,
     Payload,
     PerClient,
-    Ragged,
     RankOne,
     SameForAll,
     Selected,
@@ -141,28 +140,6 @@ def test_an_integer_arrives_as_it_was_or_is_refused() -> None:
     with pytest.raises(OverflowError, match=f"holds {2**31}, which 4 bytes do not"):
         narrowed(ends + 1, 4)
     assert narrowed(ends, 8) is ends, "without a copy"
-
-
-def test_arrays_of_different_lengths_arrive_with_rows_of_one_shape() -> None:
-    """Each client has as many rows as it likes, also none; a shape of rows that says something is refused."""
-    axes = {"R": 1, "K": 2}
-    for row in ((), (3,), (2, 3)):
-        some, none = RANDOM.standard_normal((4, *row)).astype(np.float32), np.zeros((0, *row), np.float32)
-        for own in ((some, none), (some,)):  # or one for all
-            sent, of_all = Ragged((own,)), own * (2 // len(own))
-            there = [packed(Message(sent, SameForAll(np.array([3])), ()), k, 4) for k in range(2)]
-            packets = [packet for packet in there if packet is not None]
-            for found, expected in ((sent.as_received(axes, 4), own), (unpacked(packets).theta, of_all)):
-                for array, one in zip(found.values[0], expected, strict=True):
-                    np.testing.assert_array_equal(array, one, strict=True)
-            assert [packet.size - 4 for packet in packets] == [array.nbytes for array in of_all]
-            assert sent.wire_size(4).size.tolist() == [[array.nbytes for array in own]]
-    for shapes in (((4, 3), (4, 2)), ((4, 0), (4, 0)), ((4, 3, 0), (4, 3, 0)), ((), ())):
-        with pytest.raises(ValueError, match=r"has rows of shapes .*: both ends know one shape, which has entries"):
-            Ragged((tuple(map(np.zeros, shapes)),)).as_received(axes, 4)
-    for values in (((np.zeros(1),) * 3,), ((np.zeros(1),) * 2,) * 2):
-        with pytest.raises(ValueError, match="the first axes of Ragged must be"):
-            Ragged(values).as_received(axes, 4)
 
 
 def test_only_payloads_travel() -> None:

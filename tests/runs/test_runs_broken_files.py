@@ -5,7 +5,6 @@ import gzip
 import io
 import os
 import pickle
-import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from broken.refusal import TABLE, files, lines, require_refused
-from conftest import SMALL, Answer, small
+from conftest import SMALL, Answer
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 OWN = ("dataset=file", "dataset.path=own.csv", "dataset.target=price", "kernels.D=4", "replicates=1")
@@ -217,14 +216,3 @@ def test_an_odd_table_runs_and_its_numbers_are_finite(fkl: Callable[..., Answer]
     assert (answer.code, besides_warnings(answer.err)) == (0, [])
     for name in ("summary", "rounds", "clients"):
         assert np.isfinite(pd.read_csv(tmp_path / "here" / f"{name}.csv").select_dtypes("number")).all(axis=None)
-
-
-@pytest.mark.parametrize("algo", ["dkla", "libsvm", "secureboost", "parsimonious_centralized"])
-def test_two_rows_run_or_are_refused_by_every_family(fkl: Callable[..., Answer], tmp_path: Path, algo: str) -> None:
-    """Two rows are no test set, and three values are no classes of a logistic loss: a line says so."""
-    (tmp_path / "own.csv").write_text(odd("two rows"))
-    own = [word for word in small(algo) if not re.match(r"dataset|scaling|partition\.rounds", word)]
-    more = ["partition=stream", "partition.clients=2", "topology=ring", "kernels.D=4"] * (algo == "dkla")
-    answer = fkl("run", *OWN[:3], *own, *more, "replicates=1", "out=here")
-    assert (answer.code, len(besides_warnings(answer.err))) in ((0, 0), (2, 1)), answer.err
-    assert (tmp_path / "here").exists() == (answer.code == 0)

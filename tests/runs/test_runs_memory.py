@@ -69,22 +69,6 @@ def test_what_does_not_fit_is_refused(
     require_refused(fkl("run", *words), tmp_path, rf"out of memory: .* is free.*; lower .*{re.escape(keys)}", words)
 
 
-def peak_memory(folder: Path, *arguments: str) -> int:
-    """Bytes that `fkl run` needed at most."""
-    report = "import resource, sys; from fkl.cli import main; main(); "
-    report += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-    command = [sys.executable, "-c", report, "run", *arguments]
-    said = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
-    return int(said.split()[-1]) * 1024
-
-
-@pytest.mark.slow
-def test_a_million_clients_stay_under_4_gib(tmp_path: Path) -> None:
-    size = ("dataset=synthetic", "dataset.rows=3000000", "partition.clients=1000000", "partition.rounds=3")
-    assert peak_memory(tmp_path, *size, "replicates=1", "kernels.D=20", "out=here") < 4 * GIB
-    assert sum(1 for _ in (tmp_path / "here" / "clients.csv").open()) == 1_000_001
-
-
 def limited(folder: Path, limit: int, *arguments: str) -> Answer:
     """`fkl run` in a process that may not have more address space than that."""
     start = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({limit}, {limit})); "

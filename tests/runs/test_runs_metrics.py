@@ -9,7 +9,6 @@ import pytest
 
 import fkl
 from fkl.basics.errors import FklError
-from fkl.config import digest
 from fkl.report.compare import compare
 from fkl.runs.tables import TIMING_COLUMNS
 
@@ -112,15 +111,3 @@ def test_what_cannot_be_is_refused_in_one_line(word: str, said: str) -> None:
 def test_an_engine_that_sees_no_prediction_refuses() -> None:
     with pytest.raises(FklError, match=r"numba or numpy for POF-MKL: .*metrics"):
         played("run", "algo=pof_mkl", *SHARED, "metrics.mae=own_losses.mae", "engine=jax")
-
-
-def test_a_changed_module_does_not_unload_one_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user's file may have the name of a module of the standard library."""
-    import pathlib
-
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(digest, "_known", {"another": {"another": "-", "pathlib": "-"}})
-    for number in (1, 2):
-        (tmp_path / "changing_losses.py").write_text(f"NUMBER = {number}\n" + "#" * number)
-        assert number == digest.import_module("changing_losses").NUMBER
-    assert sys.modules["pathlib"] is pathlib

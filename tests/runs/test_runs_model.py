@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import warnings
 import zipfile
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -250,22 +249,6 @@ def test_no_model_has_the_function_of_a_client_that_was_never_reached(algo: str,
         one.values(x, 0)
     others = np.mean([one.values(x, k) for k in range(1, problem.clients)], axis=0)
     assert one.values(x) == pytest.approx(others)
-
-
-@pytest.mark.parametrize(("kind", "size"), [("gaussian", 1e9), ("features", 1e150)])
-def test_a_row_of_any_size_has_a_prediction_within_the_functions_bounds(kind: str, size: float) -> None:
-    """Features in float32 lie in [-1, 1] and samples may be too large for it; a warning names the far cell."""
-    one = model(functions()[kind], replicates=1)
-    function, scale = one.learned[0].function, Scale(np.zeros(D), np.ones(D) * 2, 10.0, 4.0)
-    one = replace(one, learned=(learned(function, scale),))
-    rows = np.array([[0.5, 0.2, 0.1], [0.5, 0.2, size]])
-    with pytest.warns(UserWarning, match=r"^1 row is far outside .*: row 2, column c, "):
-        f, spread = one.predict(rows), one.deviation(rows)
-    largest = np.abs(function.theta).sum() * np.abs(function.weights).max() + abs(function.bias)
-    assert (np.abs(f - scale.y_low) <= scale.y_unit * largest).all()
-    assert spread is None or np.isfinite(spread).all()
-    with pytest.raises(FklError, match=r"^row 2: its numbers are too large"), warnings.catch_warnings(action="ignore"):
-        replace(one, learned=(learned(function, Scale(x_unit=np.array(0.01))),)).predict(rows * [1, 1, 1e308 / size])
 
 
 def test_a_normal_distribution_has_an_interval_in_the_targets_own_units() -> None:

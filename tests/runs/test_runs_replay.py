@@ -57,16 +57,6 @@ def test_a_falsified_cell_is_found(fkl, run, name, row, column) -> None:
         (run / "provenance.json").write_text(before)
 
 
-def test_times_may_differ_and_rows_may_not(fkl, run) -> None:
-    falsify(run, "summary.csv", 1, "runtime_s", "0.125")
-    assert fkl("replay", str(run)).code == 0
-    file = run / "rounds.csv"
-    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
-    answer = fkl("replay", str(run))
-    assert answer.code == 1
-    assert "rounds.csv has more rows when it is played again, from row 40 on" in answer.out
-
-
 def test_what_differs_around_a_run_is_named(fkl, run) -> None:
     file = run / "provenance.json"
     told = json.loads(file.read_text())

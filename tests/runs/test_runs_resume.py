@@ -2,10 +2,7 @@
 
 import json
 import pickle
-import random
-import signal
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import SMALL
-from processes import Command
 
 from fkl.basics.files import write_sealed
 from fkl.conformance import scenario
@@ -25,47 +21,13 @@ from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare
 from fkl.runs.tables import TIMING_COLUMNS, make_records
 
-KILLS = 5
-LONG = ("run", "dataset=synthetic", "partition.clients=3", "kernels.D=100", "replicates=12", "chunk=2")
 PLACE = (1, 2)
-
-
-def start(folder: Path, *words: str) -> Command:
-    return Command(folder, *LONG, *words, drawn=True)
-
-
-def stamp(file: Path) -> int:
-    """When the file was written; 0 where there is none."""
-    return file.stat().st_mtime_ns if file.exists() else 0
 
 
 def tables(folder: Path) -> dict[str, str]:
     """The three CSVs without the columns of time."""
     read = {name: pd.read_csv(folder / f"{name}.csv", dtype=str) for name in ("rounds", "clients", "summary")}
     return {name: table.drop(columns=list(TIMING_COLUMNS), errors="ignore").to_csv() for name, table in read.items()}
-
-
-@pytest.mark.slow
-def test_killed_at_random_moments_the_files_are_the_same(tmp_path: Path) -> None:
-    assert start(tmp_path, "out=whole", "checkpoint_s=null").wait().code == 0
-    moments = random.Random(0)
-    file = tmp_path / ".killed.partial" / "checkpoint"
-    for _ in range(KILLS):
-        before = stamp(file)
-        run = start(tmp_path, "out=killed", "checkpoint_s=0.01")
-        while stamp(file) == before and run.running:
-            time.sleep(0.005)
-        time.sleep(moments.uniform(0, 0.2))
-        run.kill()
-        assert run.wait().code == -signal.SIGKILL, "the run ended before it could be killed: make it longer"
-        assert file.exists()
-        assert not (tmp_path / "killed").exists()
-    again = start(tmp_path, "out=killed").wait()
-    assert again.code == 0, again.err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["killed", "whole"]
-    assert tables(tmp_path / "killed") == tables(tmp_path / "whole")
-    for figure in ("mse.png", "regret.pdf"):
-        assert (tmp_path / "killed" / figure).read_bytes() == (tmp_path / "whole" / figure).read_bytes()
 
 
 def test_a_run_that_is_cut_off_goes_on_with_the_next_round(tmp_path: Path) -> None:

@@ -72,23 +72,6 @@ def test_a_search_is_optuna_s_own(tmp_path):
     assert best == {"name": "optuna", "best_params": study.best_params, "best_value": study.best_value}
 
 
-@pytest.mark.filterwarnings("ignore:.*is experimental")
-@pytest.mark.parametrize("name", ["TPESampler", "QMCSampler"])
-def test_a_seeded_search_that_goes_on_proposes_other_values(tmp_path, name):
-    """Than those it has, also if it was killed in a trial; its first call proposes what it does without a storage."""
-    storage = f"sqlite:///{tmp_path}/search.db"
-
-    def call(where=storage):
-        return searched(tmp_path, distance, getattr(optuna.samplers, name)(seed=5), n_trials=4, storage=where)[0]
-
-    first = call()
-    assert first == call(None)
-    study = optuna.load_study(study_name="one", storage=storage, sampler=optuna.samplers.RandomSampler(seed=5))
-    study.ask({"x": FloatDistribution(0, 1)})  # and is killed, so that it is under way for ever
-    proposed = [*first, *call(), *call()]
-    assert len({words[0] for words in proposed}) == len(proposed) == 12
-
-
 @pytest.mark.parametrize(("direction", "expected"), [("minimize", min), ("maximize", max)])
 def test_a_failed_trial_is_never_the_best(tmp_path, direction, expected):
     """A failed job gives infinity, see `fkl.sweeps.job.run_job`, whichever way the search goes."""

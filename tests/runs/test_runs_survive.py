@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,55 +15,10 @@ from fkl.engines import rounds as rounds_module
 from fkl.runs import folder as results_folder
 from fkl.runs.folder import damage
 
-RUN = ("run", *SMALL, "kernels.N=5", "chunk=1", "out=here")
-HELD = """
-import time, pathlib, tqdm
-update = tqdm.tqdm.update
-
-def held(bar, rounds):
-    while bar.n and not pathlib.Path({!r}).exists():
-        time.sleep(0.01)
-    return update(bar, rounds)
-
-tqdm.tqdm.update = held
-"""
-"""A run that comes to its second round and waits there until there is this file."""
-
-
-def wait_for_output(run: Command, words: str) -> None:
-    """Wait until the run has said this."""
-    deadline = time.monotonic() + 120
-    while words not in run.err and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert words in run.err and run.running, "the run ended too early"
-
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file below a folder."""
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("killed", [False, True], ids=["ends", "is killed"])
-def test_of_two_processes_with_the_same_run_one_waits(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, killed: bool
-) -> None:
-    """And takes the finished result, or takes over when the first one has died; both end well."""
-    go = tmp_path_factory.mktemp("signal") / "go"
-    first = Command(tmp_path, *RUN, before=HELD.format(str(go)))
-    wait_for_output(first, "round/s")
-    second = Command(tmp_path, *RUN)
-    wait_for_output(second, "another process works on it")
-    if killed:
-        first.kill()
-    else:
-        go.touch()
-    assert first.wait().code == (-signal.SIGKILL if killed else 0)
-    ended = second.wait()
-    assert ended.code == 0, ended.err
-    assert ("finished already" in ended.out) is not killed
-    assert [path.name for path in tmp_path.iterdir()] == ["here"]
-    assert damage(tmp_path / "here") is None
 
 
 def test_killed_before_the_last_step_only_that_is_done_again(tmp_path: Path) -> None:
@@ -101,26 +55,6 @@ def test_what_lies_beside_a_run_stays(fkl: Callable[..., Answer], where: str, ou
     assert before.items() <= contents(Path()).items()
     if outcome == "is refused":
         assert contents(Path()) == before
-
-
-def test_a_failure_is_forgotten_by_the_same_run_only(
-    fkl: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Once it succeeds; what the user has put beside its error stays."""
-    words = ("run", *SMALL, "kernels.N=5", "out=a")
-
-    def breaks(*_: object) -> None:
-        raise RuntimeError("a bug")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("fkl.runs.tables._tables_of_chunk", breaks)
-        for seed in ("seed=1", "seed=2"):
-            assert "RuntimeError: a bug" in fkl(*words, seed).err
-    assert sorted(path.name for path in Path().iterdir()) == ["a.failed", "a.failed-1"]
-    Path("a.failed-1/mine.txt").write_text("mine")
-    assert fkl(*words, "seed=1").code == 0
-    assert sorted(path.name for path in Path().iterdir()) == ["a", "a.failed-1"]
-    assert Path("a.failed-1/mine.txt").read_text() == "mine"
 
 
 def test_a_damaged_run_is_set_aside_and_made_again(fkl: Callable[..., Answer], tmp_path: Path) -> None:
