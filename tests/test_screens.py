@@ -10,18 +10,14 @@ import struct
 import subprocess
 import sys
 import termios
-from io import StringIO
 from pathlib import Path
 
 import pandas as pd
-import pytest
 from conftest import SMALL
 from rich.cells import cell_len
-from rich.console import Console
 
 import fkl
 from fkl.cli.commands import commands
-from fkl.screen.sheet import Sheet
 
 ROWS, COLUMNS = 24, 80
 ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07)")
@@ -194,21 +190,3 @@ def _read(descriptor: int) -> bytes:
         return os.read(descriptor, 1 << 16)
     except OSError:  # what Linux says of a terminal that nobody writes to any more
         return b""
-
-
-def test_a_table_that_is_too_wide_is_cut_at_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first column begins each part; words stay whole."""
-    stream = StringIO()
-    monkeypatch.setattr("fkl.screen.sheet.console", lambda _: Console(file=stream, width=30))
-    rows = [["POF-MKL", "1" * 10, "2" * 10, "3" * 10]]
-    Sheet.from_rows(["method", "first", "second", "third"], rows, [1, 2, 3]).show()
-    lines = [line.split() for line in stream.getvalue().splitlines()]
-    assert [line for line in lines if line and "─" not in line[0]] == [
-        ["method", "first"],
-        ["POF-MKL", "1" * 10],
-        ["method", "second"],
-        ["POF-MKL", "2" * 10],
-        ["method", "third"],
-        ["POF-MKL", "3" * 10],
-    ]
-    assert max(map(cell_len, stream.getvalue().splitlines())) <= 30

@@ -99,18 +99,6 @@ def test_the_interval_of_the_noise_covers_it_in_95_of_100_audits() -> None:
     assert [np.mean(low > 1), np.mean(high < 1)] == pytest.approx([0.025, 0.025], abs=0.01)
 
 
-@pytest.mark.parametrize(("rounds", "clients"), [(3, 40), (200, 1)])
-def test_scores_of_an_honest_audit_pass_the_checks_at_5_percent_in_95_of_100(rounds: int, clients: int) -> None:
-    """However few scores a client has, whatever their mean is, and where a fifth is missing."""
-    rng, p = np.random.default_rng(rounds), list[float]()
-    for _ in range(500):
-        scores, inside = drawn(rng, 1.0, rounds, clients)
-        scores[rng.random(scores.shape) < 0.2] = np.nan
-        p.append(checked(scores + 10 * rng.normal(size=clients), inside))
-    assert np.mean(np.array(p) >= 0.05) == pytest.approx(0.95, abs=0.03)
-    assert max(p) == 1
-
-
 def test_checks_find_another_distribution_another_variance_and_noise_that_is_used_again() -> None:
     """For one client the check of variances is the F test; the unit, and the side, of scores change nothing."""
     rng = np.random.default_rng(4)
@@ -161,20 +149,6 @@ def test_a_run_says_what_its_audit_has_found(tmp_path: Path) -> None:
     assert verdict(summary.assign(epsilon_lower=99.0)) == ("▲", "audit: epsilon is at least 99.0, stated 4.38")
 
 
-def test_a_client_and_a_message_of_many_samples_have_bounds() -> None:
-    """A client's messages count together; a message of many samples moves by 2 C."""
-    many = "algo=rf_gp", "algo.flush=5", "dataset.clients=4", "dataset.rounds=1000"
-    [told] = audited(*many).to_dict("records")
-    assert 0.6 <= told["epsilon_lower"] / 9.9973 <= 1.07
-    long = "dataset.clients=60", "dataset.rounds=20", "replicates=20"
-    clients = (*FEW, *long, "audit.level=client", "privacy.noise=5")
-    told = audited(*clients)
-    assert (told["canaries"] == 40).all()  # no more than a message has entries
-    assert told["epsilon_lower"].mean() > 0
-    assert (told["epsilon_lower"] > told["epsilon_upper"]).mean() <= 0.15
-    assert told["noise_ratio"].mean() == pytest.approx(1, abs=0.1)
-
-
 AGENTS = ("privacy=local", "dataset.clients=100", "dataset.rounds=10", "kernels.D=10", "replicates=3")
 
 
@@ -215,15 +189,6 @@ def test_secure_sums_show_less() -> None:
     assert told["noise_ratio"] == pytest.approx(1, abs=0.04)
     with pytest.raises(FklError, match="some of their entries"):
         audited("algo=pof_mkl", *sums[1:])
-
-
-def test_coins_change_nothing_but_canaries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With canaries of length 0, other coins give the same errors, bit for bit."""
-    monkeypatch.setattr(audit, "NORM", 0.0)
-    words, coins = ("algo=pof_mkl", "dataset.clients=4", "dataset.rounds=20"), audit.Placed._coins
-    first = audited(*words)["mse"]
-    monkeypatch.setattr(audit.Placed, "_coins", lambda *given: (~coins(*given)[0], coins(*given)[1]))
-    assert (audited(*words)["mse"] == first).all()
 
 
 # --- planted faults

@@ -130,31 +130,6 @@ def test_what_was_sent_and_what_is_left_come_to_all_messages(condition: Compress
     np.testing.assert_allclose(sent + held.held["0 theta 0"], true, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("condition", [*BIASED, Uniform(bits=3)], ids=str)
-@settings(max_examples=10)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_agents_know_what_their_neighbours_hold(condition: Compression, seed: int) -> None:
-    """All that they sent; and a theta that stays is held ever more closely by those whose error is less than all."""
-    random = np.random.default_rng(seed)
-    memory = condition.agent_starts(COMMON, _Theta(SameForAll(np.ones((R, P)))), K)
-    held, theta = np.ones((R, K, P)), random.standard_normal((R, K, P))
-    first = np.abs(theta - held).max()
-    for t in range(60):
-        sends = random.random((R, K)) < 0.8
-        memory, short, again = condition.agent_sends(COMMON, memory, _Theta(PerClient(theta)), sends, turn(t))  # type: ignore[arg-type]
-        assert again is sends
-        held = np.where(sends[..., None], short.theta.added_to(held), held)
-        assert (memory.held["theta 0"] == held).all()
-    assert np.abs(theta - held).max() < 0.05 * first
-
-
-@dataclass(frozen=True)
-class _Theta:
-    """As agents' messages are."""
-
-    theta: Any
-
-
 class Recording(Streams):
     """Writes down all numbers that are drawn."""
 

@@ -1,26 +1,22 @@
 """Late updates and labels: by 0 rounds they change nothing, by more they are what a literal loop makes of them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from literal.common import feature_vector, frequencies, gradient
 from literal.worlds import Size, make_dictionary, make_problem, run
 from recount import ledger_books_every_message
 
 from fkl.algorithms.federated.descent import OfmklAvg, Ofskl
 from fkl.basics.errors import BadValue
-from fkl.basics.random_streams import Role, Streams
+from fkl.basics.random_streams import Role
 from fkl.conditions import wrap
 from fkl.conditions.late import LateLabels, LateUpdates
 from fkl.conformance.promises import Conformance, Trace, play, require_same, scenario
-from fkl.contract.star import Turn
 from fkl.engines.base import Experiment
 from fkl.runs.prepare import prepare
-from fkl.wire.payloads import PerClient
 
 ABSENT = ("dataset=diabetes", "partition=quantity_skew", "partition.clients=4", "partition.rounds=40", "kernels.D=8")
 SHORT = ("kernels.N=5", "partition.rounds=16")
@@ -107,45 +103,6 @@ def test_late_gradients_bear_the_step_that_theory_says(d: int, factor: float, st
     off = np.abs(run(method, same, make_dictionary(size), replicates=(0,)).y_hat[0, :, 0] - 1)
     assert (off[-50:].max() < 0.1 * off[:50].max()) == stable
     assert (off[-50:].max() > off[:50].max()) != stable
-
-
-@dataclass(frozen=True)
-class Up:
-    """A number from each client."""
-
-    one: PerClient
-
-
-@settings(max_examples=30)
-@given(
-    seed=st.integers(0, 99),
-    most=st.integers(0, 6),
-    drawn=st.sampled_from(["all", "client", "message"]),
-    clients=st.integers(1, 6),
-)
-def test_every_update_arrives_once_and_shares_sum_to_one(seed: int, most: int, drawn: str, clients: int) -> None:
-    """Each client sends 1 in a digit of its own round; the shares of what arrives are even, without weights."""
-    condition, streams, rounds = LateUpdates(most, drawn), Streams(seed, (0,)), 9
-    present = np.random.default_rng(seed).random((rounds, clients)) < 0.7
-    memory, arrived = None, np.zeros((rounds, clients))
-    common: Any = None
-    for t in range(rounds + most):
-        here = present[t] if t < rounds else np.zeros(clients, np.bool_)
-        values = np.zeros((1, clients, rounds, clients))
-        for k in np.flatnonzero(here):
-            values[0, k, t, k] = 1
-        share = here / max(here.sum(), 1)
-        memory, up, shares = condition.server_takes(
-            common, memory, Up(PerClient(values)), share, Turn(t, 0, streams, range(1))
-        )
-        if up is not None:
-            mean = up.one.mean(shares)[0]
-            even = mean[mean > 0]
-            np.testing.assert_allclose(even, 1 / len(even), rtol=1e-12)
-            arrived += mean > 0
-    np.testing.assert_array_equal(arrived, present)
-    assert memory is not None
-    assert memory.sent == ()
 
 
 def shown_of(trace: Trace, t: int) -> tuple[str, Any]:

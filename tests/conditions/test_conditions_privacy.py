@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cheats import RunningMean
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import kstest, norm
 
-from fkl.algorithms.federated.descent import OfmklAvg
 from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Role, Streams
 from fkl.conditions import accountant, wrap
@@ -302,13 +300,6 @@ def test_epsilon_of_a_sample_is_of_what_a_message_holds(words: tuple[str, ...], 
     experiment = prepare(scenario(*words, *noisy, "replicates=1"))
     told = experiment.algorithm.columns(experiment.problem)["epsilon_sample"]
     assert told[0] == pytest.approx(balle_wang(sigma, 1e-5), abs=1e-3)
-
-
-def test_noise_needs_a_class_that_says_what_its_silence_reveals() -> None:
-    """A method whose class says nothing, such as the example of a quiet one, has no epsilon."""
-    with pytest.raises(BadValue, match=r"must be null for Running mean, .*its class says choices_reveal_data = False"):
-        Local(clip=1.0, noise=1.0).require_fits(RunningMean(), {})
-    Local(clip=1.0, noise=1.0).require_fits(OfmklAvg(), {})
 
 
 @pytest.mark.parametrize("algo", ["em_kofl", "ofmkl_avg", "pof_mkl", "vm_kofl"])

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Answer
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 from scipy.stats import norm
 
 from fkl.basics.errors import BadValue
@@ -19,7 +18,6 @@ from fkl.basics.random_streams import Streams
 from fkl.conditions import wrap
 from fkl.conditions.aggregators import Aggregator, Bulyan, GeometricMedian, Krum, Median, MultiKrum, TrimmedMean
 from fkl.conditions.attacks import Alie, Attack, LabelFlip, RandomNoise, SignFlip, Zero
-from fkl.conditions.late import LateUpdates
 from fkl.conditions.privacy import Central
 from fkl.conditions.secure import Pairwise
 from fkl.conformance.promises import PROMISES, Conformance, play, require_same, scenario
@@ -124,6 +122,7 @@ def test_aggregators_are_those_of_byzfl() -> None:
 # --- what an aggregator promises
 
 
+@settings(max_examples=25)
 @given(st.integers(0, 10_000))
 def test_a_few_false_messages_move_it_only_among_the_honest_ones(seed: int) -> None:
     """However far they are: entries stay between those of honest clients, and Krum's message is an honest one."""
@@ -188,7 +187,6 @@ def test_without_attackers_it_is_the_plain_run(attack: Attack) -> None:
     [
         ("attack=sign_flip", "attack.share=0.2: rounded down, it is none of 4 clients"),
         ("attack=zero attack.share=0.25 attack.from_round=101", "attack.from_round=101: the last round is 100"),
-        ("aggregate=trimmed_mean", "aggregate.byzantine=0.2: rounded down, it is none of 4 clients"),
         ("aggregate=trimmed_mean aggregate.byzantine=0.25", ""),
     ],
 )
@@ -199,21 +197,6 @@ def test_what_does_nothing_says_so(words: str, line: str, fkl: Callable[..., Ans
     )
     assert answer.code == 0
     assert (f"{line}: as without it" in " ".join(answer.err.split())) if line else "as without it" not in answer.err
-
-
-@pytest.mark.parametrize(("far", "scale"), [(1e3, 1e-7), (1e12, 1e6)])
-def test_the_geometric_median_is_a_minimum_whatever_the_messages_size(far: float, scale: float) -> None:
-    """Nine of twenty clients attack; the objective is that of scipy's best point."""
-    messages = np.random.default_rng(0).normal(1.0, 1.0, (1, 20, 3))
-    messages[:, :9] += far
-    found = GeometricMedian().combined(messages * scale, None)[0] / scale
-
-    def objective(point: Any) -> float:
-        return float(np.linalg.norm(messages[0] - point, axis=1).sum())
-
-    honest = minimize(objective, np.median(messages[0], axis=0), method="Nelder-Mead", options={"xatol": 1e-10})
-    assert np.linalg.norm(found - honest.x) < 0.05
-    assert objective(found) - objective(honest.x) < 1e-3 * 20
 
 
 def test_attackers_are_as_many_as_said_and_the_same_in_all_rounds() -> None:
@@ -283,27 +266,11 @@ def test_if_all_clients_flip_their_labels_the_server_learns_from_the_others(algo
 
 # --- promises, together
 
-TOGETHER = {
-    "pof_mkl": ("aggregate=median", "attack=alie", "compression=uniform"),
-    "ofmkl_avg": (
-        "aggregate=krum",
-        "aggregate.byzantine=0",
-        "attack=label_flip",
-        "privacy=local",
-        "privacy.clip=1",
-        "privacy.noise=0.1",
-    ),
-    "rf_gp": ("aggregate=bulyan", "aggregate.byzantine=0", "attack=noise", "late=updates", "late.staleness=0.5"),
-    "em_kofl": ("aggregate=geometric_median", "attack=sign_flip", "participation=share"),
-    "one_shot_ridge": ("aggregate=trimmed_mean", "aggregate.byzantine=0.3", "attack=label_flip"),
-}
 
-
-@pytest.mark.parametrize("algo", TOGETHER)
-def test_promises_are_kept(algo: str) -> None:
+def test_promises_are_kept() -> None:
     """Parties on their own come to what the simulation does."""
-    words = [*TOGETHER[algo], "attack.share=0.3", "partition.clients=4", "precision=float64"]
-    suite = Conformance.from_overrides(f"algo={algo}", "kernels.D=4", *words)
+    words = ("aggregate=median", "attack=alie", "compression=uniform", "attack.share=0.3", "precision=float64")
+    suite = Conformance.from_overrides("algo=pof_mkl", "kernels.D=4", "partition.clients=4", *words)
     for promise in IN_ONE_PROCESS:
         promise(suite)
 
@@ -315,10 +282,8 @@ def test_promises_are_kept(algo: str) -> None:
     ("algo", "conditions", "match"),
     [
         ("pof_mkl", {"aggregate": Median(), "secure": Pairwise()}, "an aggregator reads what each client sent"),
-        ("pof_mkl", {"attack": Alie(), "late": LateUpdates()}, "attackers need the messages of one round"),
         ("pof_mkl", {"aggregate": Median(), "privacy": Central(1.0, 1.0)}, "null with noise of privacy=central"),
         ("fomd_oms", {"aggregate": Median()}, "null for FOMD-OMS, whose server asks for more than means"),
-        ("libsvm", {"attack": Zero()}, "attack=Zero"),
     ],
 )
 def test_what_makes_no_sense_is_refused(algo: str, conditions: Any, match: str) -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from recount import ledger_books_every_message
 
-from fkl.basics.errors import BadValue, FklError
+from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Streams
 from fkl.config.compose import compose
 from fkl.config.loading import load
@@ -138,19 +138,3 @@ def test_factors_have_the_mean_1_and_spreads_are_those_of_the_logarithm() -> Non
 def test_methods_whose_rounds_wait_for_no_client_refuse(algo: str) -> None:
     with pytest.raises(BadValue, match=r"network\.compute_s=1.0: must be null or 0 for"):
         prepare(load(compose(f"algo={algo}", "network.compute_s=1")))
-
-
-def test_replicates_that_differ_in_who_is_late_do_not_run_together() -> None:
-    """A message's length can decide; `fkl run` plays such replicates one at a time."""
-    times = Times(np.zeros((1, 1)), np.zeros(1), np.ones(1), 100.0)
-    channel = Channel(
-        Network(compute_s=1.0), Ledger(1, 2, 1), np.dtype("float64"), "Some", Streams(0, (0, 1)), times=times
-    )
-    from dataclasses import make_dataclass
-
-    chosen = np.array([[[True] * 20], [[True] * 2 + [False] * 18]])
-    message = make_dataclass("Message", [("theta", PerClient)], frozen=True)(PerClient(np.ones((2, 1, 20)), chosen))
-    channel.open_round(0, np.array([True]))
-    channel.up(message)
-    with pytest.raises(FklError, match="run one at a time"):
-        channel.answered(np.ones(1))

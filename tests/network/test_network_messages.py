@@ -11,14 +11,13 @@ from literal.worlds import Size, make_dictionary
 
 from fkl.basics.random_streams import Streams
 from fkl.conditions.compression import Sign, TopK
-from fkl.wire.coded_payloads import OneCodeForAll, Quantised
+from fkl.wire.coded_payloads import Quantised
 from fkl.wire.packets import packed, unpacked
 from fkl.wire.payloads import (
     FeatureGradients,
     OnLinks,
     Payload,
     PerClient,
-    Ragged,
     RankOne,
     SameForAll,
     Selected,
@@ -103,19 +102,6 @@ def test_a_vector_for_each_link_comes_through_bytes_as_it_was() -> None:
     assert [packet.size - 8 for packet in there] == [40] * 6 == np.repeat(payload.wire_size(8).size, 6).tolist()
 
 
-@pytest.mark.parametrize("bits", [2, 7])
-def test_a_code_for_all_comes_through_bytes_as_it_was(bits: int) -> None:
-    """What a server tells its clients, each of which is sent as many bytes."""
-    code = OneCodeForAll(Quantised.nearest(RANDOM.standard_normal((1, 1, 4, 3)), bits))
-    packet = packed(Message(code, SameForAll(np.array([3])), ()), 2, 4)
-    assert packet is not None
-    np.testing.assert_allclose(unpacked([packet]).theta.values, code.values, rtol=1e-6)
-    assert packet.size == code.wire_size(4).size.item() + 4 == -(-12 * bits // 8) + 4 * 4 + 4
-    narrow = code.as_received({"R": 1, "K": K}, 4)
-    np.testing.assert_array_equal(narrow.values, unpacked([packet]).theta.values)
-    assert code.as_received({"R": 1, "K": K}, 8) is code
-
-
 @pytest.mark.parametrize("n", [1, 6, 11])
 def test_of_what_is_selected_a_client_is_sent_its_own_entries_and_nothing_else(n: int) -> None:
     """NaN is where nothing has travelled: whoever reads on would notice."""
@@ -154,28 +140,6 @@ def test_an_integer_arrives_as_it_was_or_is_refused() -> None:
     with pytest.raises(OverflowError, match=f"holds {2**31}, which 4 bytes do not"):
         narrowed(ends + 1, 4)
     assert narrowed(ends, 8) is ends, "without a copy"
-
-
-def test_arrays_of_different_lengths_arrive_with_rows_of_one_shape() -> None:
-    """Each client has as many rows as it likes, also none; a shape of rows that says something is refused."""
-    axes = {"R": 1, "K": 2}
-    for row in ((), (3,), (2, 3)):
-        some, none = RANDOM.standard_normal((4, *row)).astype(np.float32), np.zeros((0, *row), np.float32)
-        for own in ((some, none), (some,)):  # or one for all
-            sent, of_all = Ragged((own,)), own * (2 // len(own))
-            there = [packed(Message(sent, SameForAll(np.array([3])), ()), k, 4) for k in range(2)]
-            packets = [packet for packet in there if packet is not None]
-            for found, expected in ((sent.as_received(axes, 4), own), (unpacked(packets).theta, of_all)):
-                for array, one in zip(found.values[0], expected, strict=True):
-                    np.testing.assert_array_equal(array, one, strict=True)
-            assert [packet.size - 4 for packet in packets] == [array.nbytes for array in of_all]
-            assert sent.wire_size(4).size.tolist() == [[array.nbytes for array in own]]
-    for shapes in (((4, 3), (4, 2)), ((4, 0), (4, 0)), ((4, 3, 0), (4, 3, 0)), ((), ())):
-        with pytest.raises(ValueError, match=r"has rows of shapes .*: both ends know one shape, which has entries"):
-            Ragged((tuple(map(np.zeros, shapes)),)).as_received(axes, 4)
-    for values in (((np.zeros(1),) * 3,), ((np.zeros(1),) * 2,) * 2):
-        with pytest.raises(ValueError, match="the first axes of Ragged must be"):
-            Ragged(values).as_received(axes, 4)
 
 
 def test_only_payloads_travel() -> None:

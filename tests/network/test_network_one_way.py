@@ -19,7 +19,7 @@ from fkl.engines.base import Experiment, make_world
 from fkl.kernels import Dictionary
 from fkl.network import Network, Topology
 from fkl.network.graphs import Directed
-from fkl.network.topology import Failing, Links, connected
+from fkl.network.topology import Failing, Links
 from fkl.runs.prepare import prepare
 
 K, LAM = 6, 0.5
@@ -100,15 +100,6 @@ def test_nothing_is_lost_in_the_sum_over_agents() -> None:
     assert_close(state.own.x.sum(axis=1)[:, -1], np.full(2, float(K)), 1e-12, "weights")
     assert_close(state.own.x.sum(axis=1)[:, 0], np.full(2, values.sum()), 1e-12, "x")
     assert_close(theta[-1], np.full(theta[-1].shape, values.mean()), 1e-6, "mean")
-
-
-def test_where_weights_are_doubly_stochastic_it_is_cta() -> None:
-    """On a ring: parts of 1/3 are the Metropolis weights. Equal to rounding, as sums are taken in another order."""
-    ring = connected(nx.cycle_graph(5))
-    pushed, state, _ = play(experiment(PushCta(lam=LAM, eta=0.3, local_steps=3), ring))
-    plain, _, _ = play(experiment(Cta(lam=LAM, eta=0.3, local_steps=3), ring))
-    assert_close(state.own.x[..., -1], np.ones((2, 5)), 1e-14, "weights")
-    assert_close(pushed, plain, 1e-12, "theta")
 
 
 def test_one_way_moves_cta_s_fixed_point_and_not_that_of_push_sum() -> None:

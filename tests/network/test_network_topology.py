@@ -188,30 +188,6 @@ def test_shapes_by_hand():
     assert complete == set(itertools.combinations(range(6), 2))
 
 
-def test_all_edges_are_alike():
-    """Each of the 10 edges of 5 agents is in 7 of 10 connected draws of 7 edges."""
-    stream = rng()
-    share = sum(graphs.ErdosRenyi(edges=7, resample=99).build(5, stream).adjacency.toarray() for _ in range(600)) / 600
-    np.testing.assert_allclose(share[~np.eye(5, dtype=bool)], 0.7, atol=0.08)
-
-
-def test_graphs_in_pieces_are_drawn_anew():
-    """A resampled graph is the first connected one of the same stream; too few draws are refused."""
-    stream, draws = rng(4), 0
-    while True:
-        draws += 1
-        try:
-            first = graphs.ErdosRenyi(edges=11, resample=0).build(10, stream)
-            break
-        except FklError:
-            continue
-    assert draws > 2
-    resampled = graphs.ErdosRenyi(edges=11, resample=draws - 1).build(10, rng(4))
-    assert np.array_equal(resampled.links, first.links)
-    with pytest.raises(FklError, match=rf"raise topology.edges=11 or topology.resample={draws - 2}"):
-        graphs.ErdosRenyi(edges=11, resample=draws - 2).build(10, rng(4))
-
-
 @pytest.mark.parametrize(
     ("build", "line"),
     [

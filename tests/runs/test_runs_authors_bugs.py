@@ -109,16 +109,6 @@ def test_a_wrong_array_is_named_in_one_line(mine: Callable[..., Answer], old: st
     assert answer.code == 2 and line.startswith(f"error: {said}") and "lower" not in line
 
 
-def test_only_the_author_s_own_lines_are_shown(mine: Callable[..., Answer], tmp_path: Path) -> None:
-    """The whole traceback is in error.txt."""
-    answer = mine("target = np.repeat(samples.y[None], len(y_hat), axis=0)", "target = np.matmul(y_hat, samples.x.T)")
-    shown = lines(answer.err)
-    assert (answer.code, sum(line.startswith("  File ") for line in shown)) == (1, 1)
-    assert "    target = np.matmul(y_hat, samples.x.T)" in shown
-    whole = (tmp_path / Path(shown[-1].removeprefix("the whole traceback: "))).read_text()
-    assert all("ValueError: matmul" in text for text in (answer.err, whole)) and "fkl/contract/star.py" in whole
-
-
 @pytest.mark.drawn
 def test_neither_a_label_of_bad_mathtext_nor_a_picture_that_fails_loses_a_run(
     mine: Callable[..., Answer], fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

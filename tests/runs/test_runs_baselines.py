@@ -14,9 +14,8 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import r2_score
 
 from fkl.contract.world import Outcome
-from fkl.data.baselines import baselines, constant_error, explained, not_beaten
+from fkl.data.baselines import baselines, constant_error, explained
 from fkl.data.problem import Problem, Scale
-from fkl.runs.command import unchecked
 from fkl.tasks.stream import StreamJudge
 
 UNIT = 7.0
@@ -80,15 +79,6 @@ def test_constants_are_those_of_scikit_learn() -> None:
     assert np.isnan(explained(np.array([1.0]), 0.0)).all()
 
 
-def test_only_what_is_beaten_goes_unsaid() -> None:
-    """Equal is not better, and a baseline that there is not is not beaten."""
-    table = pd.DataFrame({"mse": [1.0, 2.0], "mse_running_mean": 1.5, "mse_last_value": 1.6})
-    assert not_beaten(table) == "mse 1.5 is not below the 1.5 of each client's mean target so far"
-    assert not_beaten(table.assign(mse=1.4)) is None
-    assert not_beaten(pd.DataFrame({"test_error": [0.2], "test_error_majority": np.nan})) is None
-    assert not_beaten(pd.DataFrame({"test_error": [0.2], "test_error_majority": 0.1})) is not None
-
-
 @pytest.mark.parametrize("eta", [1e-9, 0.3])
 def test_a_run_says_when_it_is_no_better(fkl: Callable, eta: float) -> None:
     """The verdict, and a line in the provenance; a method that learns nothing has it, one that learns has not."""
@@ -99,11 +89,3 @@ def test_a_run_says_when_it_is_no_better(fkl: Callable, eta: float) -> None:
     assert warned == ("each client's mean target so far" in told)
     assert warned == ("▲ not better than each client's mean target" in answer.out)
     assert warned == (eta == 1e-9)
-
-
-def test_a_method_of_one_s_own_ends_with_what_checks_it() -> None:
-    """The words of the method alone, because other data would make the check slow."""
-    words = ("algo=mine", "algo.eta=0.1", "dataset=naval", "seed=1")
-    assert unchecked({"algo": {"_target_": "fkl.algorithms.federated.pof_mkl.PofMkl"}}, words) == []
-    [line] = unchecked({"algo": {"_target_": "mine.Mine"}}, words, [Path("my conf")])
-    assert line == "  unchecked python -m fkl.conformance --config-dir 'my conf' algo=mine algo.eta=0.1"

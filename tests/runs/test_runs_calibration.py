@@ -64,11 +64,6 @@ def test_the_score_of_a_mixture_is_its_own() -> None:
     np.testing.assert_allclose(judge.by_client(np.array([2, 2, 0]))["log_score_mixture"][0, 1], (normal - 5) / 2)
 
 
-def test_the_truth_has_the_best_score() -> None:
-    scores = [Drawn(factor).judged()[0].columns(np.zeros((1, 1))).rounds["log_score"][-1, 0] for factor in (0.5, 1, 2)]
-    assert scores[1] == max(scores)
-
-
 def test_columns_and_figure_are_of_methods_that_say_how_sure_they_are(fkl: Callable[..., Answer]) -> None:
     """A checkpoint on every round changes none; other methods have neither."""
     assert fkl("run", *small("rf_gp"), "out=a").code == 0

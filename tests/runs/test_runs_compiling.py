@@ -29,6 +29,7 @@ def test_the_bar_says_compiling_until_the_next_round(capsys: pytest.CaptureFixtu
         assert "compiling" not in capsys.readouterr().err.split("\r")[-1]
 
 
+@pytest.mark.slow
 def test_an_installation_and_a_home_that_cannot_be_written_are_enough(tmp_path: Path) -> None:
     """As in a container with any user: compiled code and fonts are not kept, and one line says so.
 

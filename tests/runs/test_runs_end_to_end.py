@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 from conftest import ALGORITHMS, LOCAL_BATCHES, SMALL, small
 
 from fkl.runs.tables import TIMING_COLUMNS
@@ -133,19 +132,6 @@ def test_a_finished_run_is_not_done_again(fkl: Callable) -> None:
     assert len(list(Path("outputs/runs").iterdir())) == 2
 
 
-def test_a_key_that_is_removed_names_the_run_with_its_default(fkl: Callable, tmp_path: Path) -> None:
-    """Of the run itself and of a group; what the run writes of itself has them, too."""
-    words = ("run", *SMALL, "kernels.N=5", "algo.M=5")
-    assert fkl(*words).code == 0
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
-    for word in ("~seed", "~rows", "~algo.local_steps", "~network.loss"):
-        assert "finished already" in fkl(*words, word).out
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
-    assert fkl(*words, "~seed", "out=here").code == 0
-    config = yaml.safe_load((tmp_path / "here" / "config.yaml").read_text())
-    assert config["seed"] == 0
-
-
 def test_a_folder_with_something_else_is_never_overwritten(fkl: Callable) -> None:
     """`out` may be new, empty, or hold this same run."""
     Path("mine").mkdir()
@@ -156,37 +142,3 @@ def test_a_folder_with_something_else_is_never_overwritten(fkl: Callable) -> Non
     assert answer.code == 2
     assert answer.err.startswith("error: out=mine: must be")
     assert csv_bytes(Path("mine")) == before
-
-
-def test_a_sweep_makes_a_folder_for_every_combination(fkl: Callable) -> None:
-    """Comma-separated values are multiplied; a job that cannot run is named and does not stop the others."""
-    answer = fkl("run", "-m", *SMALL, "algo=pof_mkl,vm_kofl", "algo.eta=0.01,0.1", "kernels.N=5")
-    assert answer.code == 0
-    configs = [yaml.safe_load(file.read_text()) for file in Path("outputs/runs").glob("*/config.yaml")]
-    assert sorted((c["algo"]["_target_"].rsplit(".", 1)[-1], c["algo"]["eta"]) for c in configs) == [
-        ("PofMkl", 0.01), ("PofMkl", 0.1), ("VmKofl", 0.01), ("VmKofl", 0.1),
-    ]  # fmt: skip
-    answer = fkl("run", "-m", *SMALL, "algo.M=9,2", "kernels.N=5")
-    assert answer.code == 2
-    assert "algo.M=9: must be an integer from 1 to kernels.N=5" in answer.err
-    assert "2 runs: 1 failed, 1 finished" in answer.out
-    assert len(list(Path("outputs/runs").iterdir())) == 5
-
-
-def test_simulated_communication_time_is_recorded_where_links_have_a_cost(fkl: Callable) -> None:
-    """Each round costs two latencies and the bytes of both directions over the bandwidth."""
-    fkl("run", *SMALL, "network.latency_s=0.5", "network.bandwidth_bytes_per_s=1000", "out=here")
-    seconds = pd.read_csv("here/rounds.csv").query("replicate == 0")["communication_s"].to_numpy()
-    down, up = 51 * 16 * 4, 16 * 4 + 7  # a bit for each of 51 kernels tells which one the gradient is of
-    assert seconds[0] == pytest.approx(2 * 0.5 + (down + up) / 1000)
-    assert seconds[-1] == pytest.approx(100 * seconds[0])
-
-
-def test_partitions_with_absent_clients_run(fkl: Callable) -> None:
-    """A client whose rows are used up sends nothing more and is judged on the rounds it had."""
-    answer = fkl("run", "dataset=diabetes", "partition=quantity_skew", "partition.clients=5", "partition.rounds=100",
-                 "kernels.D=8", "replicates=1", "out=here")  # fmt: skip
-    assert answer.code == 0, answer.err
-    clients = pd.read_csv("here/clients.csv")
-    assert clients["rounds"].min() < clients["rounds"].max() == 100
-    assert (clients["uplink_messages"] == clients["rounds"]).all()

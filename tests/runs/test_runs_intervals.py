@@ -12,7 +12,6 @@ from conftest import Answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fkl.conformance import Conformance
 from fkl.tasks.intervals import LEVELS, Adaptive, AdaptiveIntervals, best_ranks, expected_coverage, federated_quantiles
 
 ORACLES = Path(__file__).parents[1] / "oracles"
@@ -85,6 +84,7 @@ def test_targets_are_covered_as_often_as_the_theorem_says() -> None:
     for level, mean, apart in zip(LEVELS.tolist(), covered.mean(axis=0), error, strict=True):
         ranks, k = best_ranks(counts, level)
         expected = expected_coverage(np.array(counts), np.array(ranks))[k - 1]
+        assert list(ranks) == [-(-max(ranks) * (n + 1) // (max(counts) + 1)) for n in counts]
         assert abs(mean - expected) < 4 * apart
         assert level <= expected < level + 0.02
 
@@ -115,44 +115,3 @@ def test_a_run_calibrates_on_test_rows_and_books_three_numbers(fkl: Callable[...
     for direction in ("uplink", "downlink"):
         assert (split[f"{direction}_scalars"] - plain[f"{direction}_scalars"] == 3 * 4).all()
     assert split["conformal_coverage_90"].between(0.7, 1).all()
-
-
-@pytest.mark.parametrize(
-    ("words", "allowed"),
-    [
-        (("algo=one_shot_ridge", "intervals=adaptive"), "split or null"),
-        (("algo=ofmkl_avg", "intervals=split"), "adaptive or null"),
-        (("algo=cascade_svm", "dataset=ellipses", "intervals=split"), "predicts a class"),
-    ],
-)
-def test_wrong_intervals_are_refused_in_a_line(
-    fkl: Callable[..., Answer], words: tuple[str, ...], allowed: str
-) -> None:
-    given = words if "dataset=ellipses" in words else (*words, "dataset=diabetes")
-    code, _, err = fkl("run", *given, "replicates=1")
-    assert code == 2 and "intervals" in err and allowed in err and len(err.strip().splitlines()) == 1, err
-
-
-def test_a_run_that_stops_early_calibrates_with_the_clients_of_its_last_round(
-    fkl: Callable[..., Answer], tmp_path: Path
-) -> None:
-    """Clients take part in turn, two at once: stopped after a round, the intervals are those of a run of one round."""
-    words = (
-        *BATCH,
-        "replicates=1",
-        "algo=fedavg",
-        "kernels=coke",
-        "algo.eta=0.5",
-        "participation=schedule",
-        "participation.clients=2",
-    )
-    found = []
-    for name, more in (("stopped", ("algo.iterations=40", "stop_when=test_mse<1")), ("short", ("algo.iterations=1",))):
-        code, _, err = fkl("run", *words, "intervals=split", *more, f"out={tmp_path / name}")
-        assert code == 0, err
-        found.append(pd.read_csv(tmp_path / name / "summary.csv").filter(like="conformal"))
-    pd.testing.assert_frame_equal(*found)
-
-
-def test_a_one_shot_run_that_is_resumed_after_its_only_round_still_calibrates() -> None:
-    Conformance.from_overrides("algo=one_shot_ridge", "intervals=split").state_survives_save_and_load()

@@ -2,11 +2,8 @@
 
 import json
 import math
-import os
 import sys
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from types import ModuleType
 
 import numpy as np
@@ -231,43 +228,6 @@ def test_a_logger_that_does_not_come_back_holds_up_no_run(fkl, tmp_path, monkeyp
     assert (tmp_path / "mine.txt").exists()
 
 
-def test_an_mlflow_server_that_is_away_is_asked_twice(fkl, monkeypatch):
-    """MLflow alone would ask for minutes."""
-    asked = []
-
-    class Busy(BaseHTTPRequestHandler):
-        def do_GET(self):
-            asked.append(self.path)
-            self.send_error(503)
-
-        do_POST = do_GET
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Busy) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{server.server_port}")
-        answer = fkl(*RUN, "logger=mlflow")
-        server.shutdown()
-    assert answer.code == 0
-    assert answer.err.count("warning: logger.mlflow gets no more of this run: MlflowException: ") == 1
-    assert len(asked) == 2
-    assert "MLFLOW_HTTP_REQUEST_MAX_RETRIES" not in os.environ
-
-
-def test_mlflow_s_database_is_in_the_outputs_and_says_nothing(fkl, tmp_path, monkeypatch):
-    """Whatever signs their name has; one that cannot be opened is tried once."""
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    answer = fkl(*RUN, "logger=mlflow", "paths.outputs='50% q?x=1 ü #&'")
-    assert (answer.code, "mlflow" in answer.err) == (0, False), answer.err
-    [outputs] = tmp_path.iterdir()
-    assert (outputs / "mlflow.db").is_file()
-    answer = fkl(*RUN, "seed=1", "logger=mlflow", f"logger.mlflow.uri=sqlite:///{tmp_path}")
-    assert (answer.code, "retried" in answer.err) == (0, False)
-    assert "warning: logger.mlflow gets no more of this run: OperationalError: " in answer.err
-
-
 def test_a_divergence_is_told_with_the_rounds_before_it(fkl, tmp_path):
     assert fkl(*RUN, "algo.eta=1e30", "chunk=1", "logger=jsonl").code == 2
     [file], [folder] = tmp_path.glob("outputs/logs/*.jsonl"), tmp_path.glob("outputs/failed/*")
@@ -289,41 +249,6 @@ def test_a_log_goes_on_after_an_interruption_and_is_made_anew_with_its_run(fkl, 
         file.write_bytes(left)
         assert fkl(*words, f"out={number}").code == 0
         assert lines(file)[:-1] == went_on[:-1]
-
-
-def test_a_log_has_no_hole_on_a_full_disk(fkl, tmp_path, monkeypatch, at_once):
-    """A line is refused: the run ends with one line, and the same command makes both whole."""
-    words, opened = (*RUN, "logger=jsonl", "logger.jsonl.file=log"), Path.open
-    assert fkl(*words, "out=whole").code == 0
-    expected = lines(tmp_path / "log")[:-1]
-    (tmp_path / "log").unlink()
-
-    def refuse(path, mode="r", *rest, **more):
-        stream = opened(path, mode, *rest, **more)
-        if (path.name, mode) != ("log", "ab"):
-            return stream
-        write, left = stream.write, [40]
-
-        class Full:
-            def write(self, line):
-                left[0] -= 1
-                if left[0] < 0:
-                    raise OSError(28, "No space left on device")
-                return write(line)
-
-            def __getattr__(self, name):
-                return getattr(stream, name)
-
-        return Full()
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "open", refuse)
-        answer = fkl(*words, "out=here")
-    told = [line[line.index("error: ") :] for line in answer.err.splitlines() if "error: " in line]
-    assert (answer.code, told) == (2, ["error: log: cannot be written (No space left on device)"])
-    assert not (tmp_path / "here").exists()
-    assert fkl(*words, "out=here").code == 0
-    assert lines(tmp_path / "log")[:-1] == expected
 
 
 def test_a_file_that_is_not_the_run_s_log_stays_as_it_is(fkl, tmp_path):

@@ -1,7 +1,6 @@
 """Metrics of a user's own: the mean of what a function says of each prediction, of every kind of method."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +9,8 @@ import pytest
 
 import fkl
 from fkl.basics.errors import FklError
-from fkl.config import digest
-from fkl.conformance import scenario
-from fkl.engines.checkpoint import Checkpoint
-from fkl.engines.rounds import simulate
 from fkl.report.compare import compare
-from fkl.runs.prepare import prepare
-from fkl.runs.tables import TIMING_COLUMNS, make_records
+from fkl.runs.tables import TIMING_COLUMNS
 
 OWN = """
 import numpy as np
@@ -98,25 +92,6 @@ def test_it_is_what_the_function_says_of_targets_and_predictions_in_the_order_of
     assert compare(["run"], "mae").pivot.means.size == 1
 
 
-def test_a_run_that_goes_on_from_a_checkpoint_has_the_same(tmp_path: Path) -> None:
-    given = prepare(scenario("algo=pof_mkl", *SHARED, "metrics.mae=own_losses.mae"))
-    done: list[int] = []
-
-    def kill(_: int) -> None:
-        done.append(1)
-        if len(done) == 20:
-            raise KeyboardInterrupt
-
-    def records(advance: Callable[[int], object], kept: Checkpoint | None) -> str:
-        made = make_records(given, simulate(given, None, 3, advance, kept))
-        return str(made.rounds.drop(columns=[*TIMING_COLUMNS], errors="ignore").to_csv())
-
-    with pytest.raises(KeyboardInterrupt):
-        records(kill, Checkpoint(tmp_path / "file", 0, "mine"))
-    found = records(lambda _: None, Checkpoint(tmp_path / "file", 0, "mine"))
-    assert found == records(lambda _: None, None) and ",mae" in found
-
-
 @pytest.mark.parametrize(
     ("word", "said"),
     [
@@ -136,15 +111,3 @@ def test_what_cannot_be_is_refused_in_one_line(word: str, said: str) -> None:
 def test_an_engine_that_sees_no_prediction_refuses() -> None:
     with pytest.raises(FklError, match=r"numba or numpy for POF-MKL: .*metrics"):
         played("run", "algo=pof_mkl", *SHARED, "metrics.mae=own_losses.mae", "engine=jax")
-
-
-def test_a_changed_module_does_not_unload_one_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user's file may have the name of a module of the standard library."""
-    import pathlib
-
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(digest, "_known", {"another": {"another": "-", "pathlib": "-"}})
-    for number in (1, 2):
-        (tmp_path / "changing_losses.py").write_text(f"NUMBER = {number}\n" + "#" * number)
-        assert number == digest.import_module("changing_losses").NUMBER
-    assert sys.modules["pathlib"] is pathlib

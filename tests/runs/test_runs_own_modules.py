@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 TELL = "from pathlib import Path\nPath(__file__).with_name('ran').write_text(__name__)\n"
 """A module that leaves a file when it is run."""
 OWN = """
@@ -55,19 +53,4 @@ def test_a_method_may_import_its_neighbours_and_what_is_installed_goes_before_th
     (tmp_path / "fkl.py").write_text(TELL)
     answer = call(tmp_path, "run", *MINE)
     assert (answer.returncode, "My method on diabetes" in answer.stdout) == (0, True), answer.stderr
-    assert list(tmp_path.rglob("ran")) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("launcher", ["joblib"])
-def test_workers_find_the_method_too_and_nothing_else(tmp_path: Path, launcher: str) -> None:
-    """A worker is a Python of its own, which would look in the working directory before all others."""
-    own(tmp_path)
-    for name in ("joblib", "submitit", "pickle", "runpy", "hydra_plugins/evil"):
-        file = tmp_path / f"{name}.py"
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(TELL)
-    answer = call(tmp_path, "run", "-m", *MINE, "seed=1,2", f"hydra/launcher={launcher}")
-    assert answer.returncode == 0, answer.stderr
-    assert "2 runs: 2 finished" in answer.stdout
     assert list(tmp_path.rglob("ran")) == []

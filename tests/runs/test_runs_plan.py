@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from conftest import ALGORITHMS, SMALL, small
+from conftest import SMALL
 
 from fkl.config.loading import Run
 from fkl.conformance import scenario
-from fkl.runs.forecast import OF_PICTURES, Forecast, first_rounds, plan
+from fkl.runs.forecast import OF_PICTURES, Forecast, first_rounds
 from fkl.runs.prepare import prepare
 
 N, D, K = 51, 8, 4
@@ -65,9 +65,3 @@ def test_a_sweep_is_planned_by_one_run_of_each_shape(fkl: Callable, monkeypatch:
         "  memory    1.00 MB a replicate at most, besides the data",
     ]
     assert fkl("plan", "-m", *SMALL, "algo.M=1,100").code == 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("algo", ALGORITHMS)
-def test_every_method_has_a_plan(algo: str) -> None:
-    assert any("with engine=" in line for line in plan((*small(algo), f"algo={algo}")))

@@ -57,14 +57,6 @@ def test_a_run_has_names_in_any_alphabet(fkl: Callable[..., Answer], tmp_path: P
     assert (tmp_path / "日本 & größe" / "summary.csv").is_file()
 
 
-def test_a_sweep_has_names_in_any_alphabet(fkl: Callable[..., Answer], tmp_path: Path) -> None:
-    """Also where a value is quoted by the user."""
-    answer = fkl("run", "-m", *SMALL, "kernels.N=5", "out=choice(größe,'日本',plain)")
-    assert answer.code == 0, answer.err
-    assert "3 runs: 3 finished" in answer.out
-    assert all((tmp_path / name / "summary.csv").is_file() for name in ("größe", "日本", "plain"))
-
-
 @pytest.mark.parametrize("name", ["it's={x}", 'say "x"=[y', "a=b\\", "ö]"])
 def test_a_value_that_needs_quotes_is_told_with_them(fkl: Callable[..., Answer], name: str) -> None:
     """The line has the word as a shell takes it, and this word is understood."""
@@ -74,23 +66,3 @@ def test_a_value_that_needs_quotes_is_told_with_them(fkl: Callable[..., Answer],
     [word] = shlex.split(told[1])
     [read] = read_words([word])
     assert (read.key, read.value) == ("out", name)
-
-
-def test_a_comma_in_text_is_told(fkl: Callable[..., Answer]) -> None:
-    assert "text '\"a,b\"'" in fkl("run", "dataset=file", "dataset.path=a,b.csv").err
-    [read] = read_words(['dataset.path="a,b.csv"'])
-    assert read.value == "a,b.csv"
-
-
-LONG = "a" * 300
-TOO_LONG = {
-    (f"algo={LONG}",): f"algo={LONG}: no such choice",
-    (f"dataset={'ö' * 130}",): f"dataset={'ö' * 130}: no such choice",
-    ("-m", f"hydra.sweep.dir={LONG}", "seed=1,2"): "hydra.sweep.dir=aaa",
-}
-
-
-@pytest.mark.parametrize("words", TOO_LONG)
-def test_a_name_that_is_too_long_for_a_file_names_its_key(fkl: Callable[..., Answer], words: tuple[str, ...]) -> None:
-    refused = fkl("run", *words)
-    assert refused.code == 2 and TOO_LONG[words] in refused.err and "too long" not in refused.err, refused.err

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 import fkl
-from fkl.basics.errors import FklError
 from fkl.basics.files import read_arrays
 from fkl.data.dealt_rows import in_part
 from fkl.runs.tables import LOSSES
@@ -42,8 +41,3 @@ def test_they_are_kept_in_order_however_many_replicates_run_together(tmp_path: P
     common = ("algo=pof_mkl", *words, "replicates=3", "rows=judge_0", "figures=none")
     one, all_ = (fkl.run(*common, f"chunk={n}", f"out={tmp_path / str(n)}", quiet=True) for n in (1, 3))
     assert (one.folder / LOSSES).read_bytes() == (all_.folder / LOSSES).read_bytes()
-
-
-def test_an_engine_that_only_sums_up_refuses(tmp_path: Path) -> None:
-    with pytest.raises(FklError, match="rows=judge_0 keeps the loss of each row"):
-        fkl.run("algo=pof_mkl", "engine=jax", "rows=judge_0", f"out={tmp_path / 'run'}", quiet=True)

@@ -1,17 +1,14 @@
 """A search for hyper-parameters proposes what Optuna by itself would, and an extra that is missing is named."""
 
 import math
-import sys
 from types import SimpleNamespace
 
 import optuna
 import pytest
-from conftest import SMALL
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from fkl.basics.errors import install_hint
 from fkl.sweeps import optuna as search
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -75,29 +72,6 @@ def test_a_search_is_optuna_s_own(tmp_path):
     assert best == {"name": "optuna", "best_params": study.best_params, "best_value": study.best_value}
 
 
-@pytest.mark.filterwarnings("ignore:.*is experimental")
-@pytest.mark.parametrize("name", ["TPESampler", "QMCSampler"])
-def test_a_seeded_search_that_goes_on_proposes_other_values(tmp_path, name):
-    """Than those it has, also if it was killed in a trial; its first call proposes what it does without a storage."""
-    storage = f"sqlite:///{tmp_path}/search.db"
-
-    def call(where=storage):
-        return searched(tmp_path, distance, getattr(optuna.samplers, name)(seed=5), n_trials=4, storage=where)[0]
-
-    first = call()
-    assert first == call(None)
-    study = optuna.load_study(study_name="one", storage=storage, sampler=optuna.samplers.RandomSampler(seed=5))
-    study.ask({"x": FloatDistribution(0, 1)})  # and is killed, so that it is under way for ever
-    proposed = [*first, *call(), *call()]
-    assert len({words[0] for words in proposed}) == len(proposed) == 12
-
-
-def test_as_many_are_launched_at_once_as_it_says(tmp_path):
-    launched, _ = searched(tmp_path, distance, optuna.samplers.RandomSampler(seed=5), n_jobs=5)
-    assert len(launched) == 12
-    assert launched == searched(tmp_path, distance, optuna.samplers.RandomSampler(seed=5))[0]
-
-
 @pytest.mark.parametrize(("direction", "expected"), [("minimize", min), ("maximize", max)])
 def test_a_failed_trial_is_never_the_best(tmp_path, direction, expected):
     """A failed job gives infinity, see `fkl.sweeps.job.run_job`, whichever way the search goes."""
@@ -110,34 +84,3 @@ def test_a_failed_trial_is_never_the_best(tmp_path, direction, expected):
     _, best = searched(tmp_path, often_fails, optuna.samplers.RandomSampler(seed=1), direction=direction)
     assert math.inf in seen
     assert best.best_value == expected(value for value in seen if value < math.inf)
-
-
-def test_a_job_that_its_launcher_lost_is_said_and_the_search_goes_on(tmp_path, capsys):
-    class Lost:
-        @property
-        def return_value(self):
-            raise TimeoutError("ended\nby the cluster")
-
-    assert search._value_of_run(Lost(), math.inf) == math.inf
-    assert capsys.readouterr().err == "warning: TimeoutError: ended by the cluster\n"
-
-
-@pytest.mark.parametrize(
-    ("words", "module", "reader", "said"),
-    [
-        (
-            ("run", "-m", *SMALL, "hydra/sweeper=optuna", "objective=mse", "algo.eta=interval(0.1,1)"),
-            "optuna",
-            None,
-            f"hydra/sweeper=optuna: needs optuna, which comes with {install_hint('sweeps')}",
-        ),
-        (("report",), "jinja2", "fkl.report.html", f"report: needs jinja2, which comes with {install_hint('report')}"),
-    ],
-)
-def test_an_extra_that_is_missing_is_named(fkl, tmp_path, monkeypatch, words, module, reader, said):
-    for name in ("fkl.report.page", "fkl.report.run_rows", reader):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.setitem(sys.modules, module, None)
-    answer = fkl(*words)
-    assert (answer.code, answer.err) == (2, f"error: {said}\n")
-    assert list(tmp_path.iterdir()) == []

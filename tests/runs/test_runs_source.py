@@ -86,31 +86,6 @@ def test_a_changed_import_is_seen_wherever_it_is_imported(folder: Path, layout: 
     assert digest() != before
 
 
-def test_neither_folder_nor_line_ends_change_a_digest(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (folder / "own.py").write_text("import own_helper, own_tools.deep.part\n")
-    before = digest()
-    monkeypatch.undo()
-    other = laid_out(tmp_path / "elsewhere", monkeypatch)
-    for name in ("own_helper.py", "own_second.py"):
-        (other / name).write_bytes(FILES[name].replace("\n", "\r\n").encode())
-    (other / "own.py").write_text("import own_helper, own_tools.deep.part\n")
-    assert digest() == before
-
-
-def test_of_an_installed_package_only_the_package_itself_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = laid_out(tmp_path / "site-packages", monkeypatch)
-    (folder / "own_tools" / "__init__.py").write_text("import own_helper\nfrom . import beside\n")
-    before = digest("own_tools")
-    (folder / "own_helper.py").write_text("x = 'changed'\n")
-    assert digest("own_tools") == before
-    (folder / "own_tools" / "beside.py").write_text("z = 'changed'\n")
-    assert digest("own_tools") != before
-
-
 def test_one_process_runs_a_method_as_it_is_now(fkl: Callable[..., Answer], tmp_path: Path) -> None:
     """Twice, with a helper edited in between: two runs with different numbers; edited back: the first again."""
     (tmp_path / "own_rate.py").write_text("FACTOR = 1.0\n")

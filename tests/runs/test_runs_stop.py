@@ -1,6 +1,5 @@
 """stop_when: a run ends after the first round at which a condition holds, and is the run without it, cut there."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +8,7 @@ import pytest
 
 import fkl
 from fkl.basics.errors import FklError
-from fkl.conformance import scenario
-from fkl.engines.checkpoint import Checkpoint
-from fkl.engines.rounds import simulate
-from fkl.runs.prepare import prepare
-from fkl.runs.tables import TIMING_COLUMNS, make_records
+from fkl.runs.tables import TIMING_COLUMNS
 
 STREAM = ("dataset=diabetes", "partition=iid", "partition.clients=4", "partition.rounds=50", "kernels.D=8")
 PARTIES = ("dataset=ellipses", "dataset.rows=90", "scaling=none", "partition=vertical", "partition.parties=2")
@@ -62,51 +57,6 @@ def test_it_is_the_run_without_it_cut_at_the_first_such_round(words: tuple[str, 
             weighted = cut.clients[name] * cut.clients["rounds"]
             sums = weighted.groupby(cut.clients["replicate"]).sum()
             np.testing.assert_allclose(sums / by_replicate["rounds"].sum(), last[name], rtol=1e-7)
-
-
-def test_a_condition_that_never_holds_changes_nothing(tmp_path: Path) -> None:
-    words = ONE_OF_EACH_JUDGE["a stream"]
-    whole, other = played(tmp_path / "whole", *words), played(tmp_path / "other", *words, "stop_when=mse<0")
-    assert (other.folder / "rounds.csv").read_bytes() == (whole.folder / "rounds.csv").read_bytes()
-    assert (other.folder / "clients.csv").read_bytes() == (whole.folder / "clients.csv").read_bytes()
-    assert other.summary["stopped_at"].isna().all()
-    assert other.digest != whole.digest
-
-
-def test_losses_and_the_model_are_those_of_the_last_round_played(tmp_path: Path) -> None:
-    words = (*ONE_OF_EACH_JUDGE["a stream"], "rows=judge_3", "partition.rounds=40", "stop_when=uplink_messages>60")
-    one = played(tmp_path / "one", *words, "save_model=true")
-    with np.load(one.folder / "losses.npz") as kept:
-        found = pd.DataFrame({name: kept[name] for name in ("replicate", "loss")}).groupby("replicate").loss
-    assert set(found.size()) == {16 * 4}
-    np.testing.assert_allclose(found.mean(), one.summary["mse"], rtol=1e-9)
-    later = played(tmp_path / "later", *words)
-    later = played(tmp_path / "later", *words, "save_model=true")  # is played again for it
-    assert (later.folder / "model.npz").read_bytes() == (one.folder / "model.npz").read_bytes()
-
-
-@pytest.mark.parametrize(("judge", "killed_after"), [("a stream", 4), ("a batch", 16)])
-def test_a_run_that_goes_on_from_a_checkpoint_ends_at_the_same_round(
-    judge: str, killed_after: int, tmp_path: Path
-) -> None:
-    column = "uplink_messages" if judge == "a stream" else "transmissions"
-    given = prepare(scenario(*ONE_OF_EACH_JUDGE[judge], f"stop_when={column}>60"))
-    done: list[int] = []
-
-    def kill(_: int) -> None:
-        done.append(1)
-        if len(done) == killed_after + 1:
-            raise KeyboardInterrupt
-
-    def records(advance: Callable[[int], object], kept: Checkpoint | None) -> dict[str, str]:
-        tables = vars(make_records(given, simulate(given, None, 3, advance, kept)))
-        return {name: without_time(table).to_csv() for name, table in tables.items()}
-
-    expected = records(lambda _: None, None)
-    with pytest.raises(KeyboardInterrupt):
-        records(kill, Checkpoint(tmp_path / "file", 0, "mine"))
-        raise KeyboardInterrupt  # where the run was over by then
-    assert records(lambda _: None, Checkpoint(tmp_path / "file", 0, "mine")) == expected
 
 
 @pytest.mark.parametrize(

@@ -3,42 +3,17 @@
 import json
 import os
 import signal
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import BinaryIO
 
-import pandas as pd
 import pytest
 from conftest import SMALL, Answer
 from processes import Command
 
 from fkl.basics.files import whole_file
+from fkl.engines import rounds as rounds_module
 from fkl.runs import folder as results_folder
-from fkl.runs.folder import damage, write_failed
-
-RUN = ("run", *SMALL, "kernels.N=5", "chunk=1", "out=here")
-HELD = """
-import time, pathlib, tqdm
-update = tqdm.tqdm.update
-
-def held(bar, rounds):
-    while bar.n and not pathlib.Path({!r}).exists():
-        time.sleep(0.01)
-    return update(bar, rounds)
-
-tqdm.tqdm.update = held
-"""
-"""A run that comes to its second round and waits there until there is this file."""
-
-
-def wait_for_output(run: Command, words: str) -> None:
-    """Wait until the run has said this."""
-    deadline = time.monotonic() + 120
-    while words not in run.err and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert words in run.err and run.running, "the run ended too early"
+from fkl.runs.folder import damage
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -46,85 +21,17 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-@pytest.mark.slow
-def test_kill_9_in_the_middle_leaves_nothing_and_the_same_command_completes(tmp_path: Path) -> None:
-    """Killed while the bar moves, there is no folder that one sees; run again, there is one, and no leftovers."""
-    run = Command(tmp_path, *RUN, before=HELD.format("/never"))
-    wait_for_output(run, "round/s")
-    run.kill()
-    assert run.wait().code == -signal.SIGKILL
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".here.lock", ".here.partial"]
-    again = Command(tmp_path, *RUN).wait()
-    assert again.code == 0, again.err
-    assert [path.name for path in tmp_path.iterdir()] == ["here"]
-    assert len(pd.read_csv(tmp_path / "here" / "summary.csv")) == 2
-    assert damage(tmp_path / "here") is None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("killed", [False, True], ids=["ends", "is killed"])
-def test_of_two_processes_with_the_same_run_one_waits(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, killed: bool
-) -> None:
-    """And takes the finished result, or takes over when the first one has died; both end well."""
-    go = tmp_path_factory.mktemp("signal") / "go"
-    first = Command(tmp_path, *RUN, before=HELD.format(str(go)))
-    wait_for_output(first, "round/s")
-    second = Command(tmp_path, *RUN)
-    wait_for_output(second, "another process works on it")
-    if killed:
-        first.kill()
-    else:
-        go.touch()
-    assert first.wait().code == (-signal.SIGKILL if killed else 0)
-    ended = second.wait()
-    assert ended.code == 0, ended.err
-    assert ("finished already" in ended.out) is not killed
-    assert [path.name for path in tmp_path.iterdir()] == ["here"]
-    assert damage(tmp_path / "here") is None
-
-
-@pytest.mark.parametrize("moment", ["_move_to_place", "sha256_of"])
-def test_killed_while_writing_the_files_the_same_command_completes(tmp_path: Path, moment: str) -> None:
-    """At the folder's mark, and on both sides of the last one: nothing looks finished, and then all is there."""
-    deadly = f"import os; from fkl.runs import folder; folder.{moment} = lambda *_: os.kill(os.getpid(), 9)"
+def test_killed_before_the_last_step_only_that_is_done_again(tmp_path: Path) -> None:
+    deadly = "import os; from fkl.runs import folder; folder._move_to_place = lambda *_: os.kill(os.getpid(), 9)"
     words = ("run", *SMALL, "kernels.N=5", "out=here")
     dead = Command(tmp_path, *words, before=deadly).wait()
     assert dead.code == -signal.SIGKILL, dead.err
     assert not (tmp_path / "here").exists()
     again = Command(tmp_path, *words).wait()
     assert again.code == 0, again.err
-    assert ("finished already" in again.out) == (moment == "_move_to_place")  # it only had to be moved
+    assert "finished already" in again.out  # it only had to be moved
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
     assert damage(tmp_path / "here") is None
-
-
-def test_what_is_left_next_to_a_finished_run_goes(fkl: Callable[..., Answer], tmp_path: Path) -> None:
-    """The lock of a process that was killed after its last step, and an earlier failure."""
-    words = ("run", *SMALL, "kernels.N=5")
-    assert fkl(*words).code == 0
-    (run,) = (tmp_path / "outputs" / "runs").iterdir()
-    (run.parent / f".{run.name}.lock").touch()
-    failed = write_failed(tmp_path / "outputs" / "failed" / run.name, {}, "a full disk", run.name.rpartition("-")[2])
-    assert failed.exists()
-    assert "finished already" in fkl(*words).out
-    assert [*run.parent.iterdir()] == [run] and [*(tmp_path / "outputs").iterdir()] == [run.parent]
-
-
-def test_a_folder_that_another_made_meanwhile_is_kept(
-    fkl: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As on a file system without locks: the slower run leaves what the faster one made; a user's folder stays too."""
-    words = ("run", *SMALL, "kernels.N=5", "out=here")
-    assert fkl(*words).code == 0
-    before = contents(Path("here"))
-    monkeypatch.setattr("fkl.runs.play.finished", lambda run: False)  # as it was when it began
-    assert fkl(*words).code == 0
-    assert contents(Path("here")) == before
-    answer = fkl(*words, "seed=1")
-    assert answer.code == 2 and "here: holds something that was not there" in answer.err
-    assert contents(Path("here")) == before
-    assert [path.name for path in Path().glob(".*")] == []
 
 
 @pytest.mark.parametrize(
@@ -150,34 +57,13 @@ def test_what_lies_beside_a_run_stays(fkl: Callable[..., Answer], where: str, ou
         assert contents(Path()) == before
 
 
-def test_a_failure_is_forgotten_by_the_same_run_only(
-    fkl: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Once it succeeds; what the user has put beside its error stays."""
-    words = ("run", *SMALL, "kernels.N=5", "out=a")
-
-    def breaks(*_: object) -> None:
-        raise RuntimeError("a bug")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("fkl.runs.tables._tables_of_chunk", breaks)
-        for seed in ("seed=1", "seed=2"):
-            assert "RuntimeError: a bug" in fkl(*words, seed).err
-    assert sorted(path.name for path in Path().iterdir()) == ["a.failed", "a.failed-1"]
-    Path("a.failed-1/mine.txt").write_text("mine")
-    assert fkl(*words, "seed=1").code == 0
-    assert sorted(path.name for path in Path().iterdir()) == ["a", "a.failed-1"]
-    assert Path("a.failed-1/mine.txt").read_text() == "mine"
-
-
-@pytest.mark.parametrize("name", ["summary.csv", "provenance.json"])
-def test_a_damaged_run_is_set_aside_and_made_again(fkl: Callable[..., Answer], tmp_path: Path, name: str) -> None:
+def test_a_damaged_run_is_set_aside_and_made_again(fkl: Callable[..., Answer], tmp_path: Path) -> None:
     """The same command tells what is wrong, keeps what there is, and leaves the files that it left before."""
     words = ("run", *SMALL, "kernels.N=5")
     assert fkl(*words).code == 0
     (run,) = (tmp_path / "outputs" / "runs").iterdir()
     whole = contents(run)
-    os.truncate(run / name, 30)
+    os.truncate(run / "summary.csv", 30)
     broken = contents(run)
     answer = fkl(*words)
     assert answer.code == 0 and "moved to outputs/broken/" in answer.err
@@ -202,12 +88,11 @@ def full(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(Path, "open", refuse)
 
 
-@pytest.mark.parametrize("name", ["rounds.csv", "provenance.json"])
 def test_a_full_disk_is_one_line_with_the_path(
-    fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exit code 2, and nothing is left that takes room."""
-    full(monkeypatch, name)
+    full(monkeypatch, "rounds.csv")
     answer = fkl("run", *SMALL, "kernels.N=5", "out=here")
     told = [line for line in answer.err.splitlines() if line.startswith("error: ")]
     assert answer.code == 2 and len(told) == 1 and "cannot be written" in told[0] and "here" in told[0]
@@ -224,17 +109,27 @@ def test_a_checkpoint_that_cannot_be_written_only_warns(
 
 
 @pytest.mark.drawn
-def test_a_full_disk_keeps_the_checkpoint(
+def test_a_run_goes_on_from_its_checkpoint_to_the_same_files(
     fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once there is room again, the run goes on from it."""
+    """After an error in its second replicate, as at a cluster's time limit, and on a disk that is full at the end."""
     words = ("run", *SMALL, "kernels.N=5", "out=here", "checkpoint_s=0", "chunk=1")
+    saved, rounds = rounds_module._save_if_due, list[object]()
+
+    def save(*about: object) -> None:
+        saved(*about)
+        rounds.append(about)
+        if len(rounds) == 150:
+            raise RuntimeError
+
+    monkeypatch.setattr(rounds_module, "_save_if_due", save)
+    assert fkl(*words).code == 1
     with monkeypatch.context() as patch:
-        full(patch, "clients.csv")
+        full(patch, "config.yaml")
         assert fkl(*words).code == 2
     assert (tmp_path / ".here.partial" / results_folder.CHECKPOINT).exists()
     assert fkl(*words).code == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["here"]
+    assert len(rounds) < 210 and [path.name for path in tmp_path.glob("here*")] == ["here"]
     assert fkl(*words, "out=whole").code == 0
     for name in ("rounds.csv", "clients.csv", "mse.png"):
         assert Path("here", name).read_bytes() == Path("whole", name).read_bytes()
@@ -278,35 +173,3 @@ def test_only_abandoned_temporary_files_are_deleted(tmp_path: Path) -> None:
             other.write(b"other")
         assert held.exists()
     assert {*tmp_path.iterdir()} == {link, folder, pipe, *kept, path}
-
-
-def test_a_temporary_file_that_another_process_deletes_is_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It takes the file for an abandoned one between its creation and its lock, and has not deleted it yet."""
-    locked: list[str] = []
-
-    def lock(stream: BinaryIO) -> None:
-        locked.append(stream.name)
-        if len(locked) == 1:
-            raise BlockingIOError
-
-    monkeypatch.setattr("fkl.basics.files._lock", lock)
-    with whole_file(tmp_path / "file") as stream:
-        Path(locked[0]).unlink()
-        stream.write(b"content")
-    assert len(locked) == 2
-    assert (tmp_path / "file").read_bytes() == b"content"
-
-
-def test_processes_that_write_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
-    """None takes the temporary file of another for an abandoned one. Threads have locks of their own, as processes."""
-
-    def write(number: int) -> None:
-        with whole_file(tmp_path / "file", durable=False) as stream:
-            stream.write(str(number).encode())
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(write, range(1000)))
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
-    assert 0 <= int((tmp_path / "file").read_text()) < 1000

@@ -1,19 +1,13 @@
 """Sweeps: wherever their jobs run, whatever fails in between, and what they leave to read."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from conftest import SMALL, small
-from hydra.core.config_store import ConfigStore
-from hydra.core.plugins import Plugins
-from omegaconf import OmegaConf
 
-from fkl.basics.errors import FklError
 from fkl.runs import tables as records
 from fkl.runs.tables import TIMING_COLUMNS
-from fkl.sweeps.launcher_keys import require_allowed
 
 SWEEP = ("run", "-m", *SMALL, "algo=pof_mkl,vm_kofl", "kernels.N=5")
 THREE = ("run", "-m", *SMALL, "kernels.N=5", "algo.eta=0.1,-1,0.2")
@@ -34,25 +28,12 @@ def contents(folder: Path) -> dict[str, str]:
     return tables
 
 
-def _without_workers_of_another_test(launcher: tuple[str, str]) -> None:
-    """Ray keeps its workers, in the folder of the test that started them."""
-    if launcher[0].endswith("ray"):
-        pytest.importorskip("hydra_plugins.hydra_ray_launcher", reason="needs hydra-ray-launcher")
-        pytest.importorskip("ray").shutdown()
+JOBLIB = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "launcher",
-    [
-        ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2"),
-        ("hydra/launcher=submitit_local", "hydra.launcher.timeout_min=10"),
-        ("hydra/launcher=ray", "+hydra.launcher.ray.init.num_cpus=2"),
-    ],
-    ids=["joblib", "submitit_local", "ray"],
-)
+@pytest.mark.parametrize("launcher", [JOBLIB, ("hydra/launcher=submitit_local", "hydra.launcher.timeout_min=10")])
 def test_results_do_not_depend_on_who_runs_the_jobs(fkl, tmp_path, launcher):
-    _without_workers_of_another_test(launcher)
     assert fkl(*SWEEP, "paths.outputs=serial").code == 0
     answer = fkl(*SWEEP, "paths.outputs=workers", *launcher)
     assert answer.code == 0, answer.err
@@ -76,56 +57,19 @@ class Killer:
 """
 """A logger that takes the process of one job away, as the kernel does where memory is short."""
 KILLED = "its process was killed (signal 9; out of memory?)"
-SUBMITIT = ("hydra/launcher=submitit_local", "hydra.launcher.timeout_min=10")
-RAY = ("hydra/launcher=ray", "+hydra.launcher.ray.init.num_cpus=2")
 
 
-@pytest.mark.parametrize(
-    ("launcher", "said"),
-    [
-        pytest.param(("hydra/launcher=joblib", "hydra.launcher.n_jobs=2"), KILLED, id="joblib"),
-        pytest.param(SUBMITIT, "its process ended without a result (state: ", id="submitit", marks=pytest.mark.slow),
-        pytest.param(RAY, "its process ended without a result (", id="ray", marks=pytest.mark.slow),
-    ],
-)
-def test_a_job_whose_process_is_killed_fails_alone(fkl, tmp_path, launcher, said):
+def test_a_job_whose_process_is_killed_fails_alone(fkl, tmp_path):
     """Each time, here as two jobs of the same run; the sweep plays the others, names what failed, and ends with 2."""
-    _without_workers_of_another_test(launcher)
     (tmp_path / "killer.py").write_text(KILLER)
-    sweep = ("run", "-m", *SMALL, "kernels.N=5", "seed=0,1,1,2", "figures=none", *launcher)
+    sweep = ("run", "-m", *SMALL, "kernels.N=5", "seed=0,1,1,2", "figures=none", *JOBLIB)
     answer = fkl(*sweep, "+logger.killer._target_=killer.Killer")
     assert "4 runs: 2 finished, 2 failed" in answer.out and answer.code == 2, answer.err
     table = jobs(tmp_path)
     assert table["state"].tolist() == ["finished", "failed", "failed", "finished"]
-    assert table["message"][1].startswith(said)
-    assert f"2 failed, for example: seed=1, 2 of 2: {said}" in answer.err
-    assert f"FklError: {said}" in (tmp_path / table["folder"][1] / "error.txt").read_text()
-
-
-@pytest.mark.parametrize(
-    ("ray", "refused"),
-    [
-        ({"init": {"address": "ray://head:10001", "num_cpus": 2}, "remote": {"num_cpus": 1}}, None),
-        ({"init": {"address": "rm -r"}}, "hydra.launcher.ray.init.address=rm -r: must be auto"),
-        ({"init": {"runtime_env": {"worker_process_setup_hook": "own.hook"}}}, "ray.init.runtime_env: no such key"),
-        ({"remote": {"num_cpus": 0}}, "hydra.launcher.ray.remote.num_cpus=0: must be an integer >= 1"),
-        ("local", "hydra.launcher.ray: no such key"),
-    ],
-)
-def test_of_ray_s_keys_only_those_that_run_nothing_are_passed_on(monkeypatch, ray, refused):
-    """Hydra's launcher leaves both mappings open; the launcher itself is not needed for this."""
-    target = "hydra_plugins.hydra_ray_launcher.ray_launcher.RayLauncher"
-    schema = OmegaConf.create({"_target_": target, "ray": {"init": {}, "remote": {}}})
-    Plugins.instance()  # which registers launchers
-    registered = ConfigStore.instance().repo["hydra"]["launcher"]
-    monkeypatch.setitem(registered, "ray.yaml", SimpleNamespace(node=schema))
-    basic = {"_target_": "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"}
-    node = OmegaConf.create({"launcher": {"_target_": target, "ray": ray}, "sweeper": basic})
-    if refused is None:
-        return require_allowed(node)
-    with pytest.raises(FklError) as error:
-        require_allowed(node)
-    assert refused in str(error.value)
+    assert table["message"][1].startswith(KILLED)
+    assert f"2 failed, for example: seed=1, 2 of 2: {KILLED}" in answer.err
+    assert f"FklError: {KILLED}" in (tmp_path / table["folder"][1] / "error.txt").read_text()
 
 
 def test_a_search_is_not_judged_by_test_samples(fkl):
@@ -151,31 +95,6 @@ def test_a_sweep_goes_on_past_failures_and_lists_them(fkl, tmp_path):
     assert "1 finished already, 1 failed, 1 not run" in fkl(*THREE, "--fail-fast").out
 
 
-def test_a_failed_job_lies_in_the_outputs_that_an_interpolation_names(fkl, tmp_path, monkeypatch):
-    """Or, where it names none, in the sweep's own folder; never in one named after the interpolation's text."""
-    monkeypatch.setenv("HERE", "here")
-    small = ("dataset=diabetes", "replicates=1", "kernels.D=4", "kernels.N=3")
-    fkl("run", "-m", "algo.M=0,1", *small, "paths.outputs=${oc.env:HERE}")
-    fkl("run", "-m", *small, "paths.outputs=there,${oc.env:NOWHERE}")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "there"]
-    assert (
-        len([*tmp_path.glob("here/failed/*-0/error.txt"), *tmp_path.glob("there/sweeps/*/failed/*-1/error.txt")]) == 2
-    )
-
-
-def test_a_sweep_shows_what_diverged(fkl, tmp_path):
-    """Two of four runs diverge: rows of their own say so, no mean is over the others, and the exit code is 2."""
-    answer = fkl("run", "-m", *SMALL, "algo=vm_kofl", "kernels.N=5", "algo.eta=0.1,1e30", "seed=0,1")
-    closing = answer.out[answer.out.index("\nmse ") :].splitlines()
-    assert answer.code == 2
-    assert "4 runs: 2 finished, 2 diverged" in closing
-    assert [line.split("  ")[0] for line in closing if "eta=" in line] == ["vM-KOFL (eta=0.1)", "vM-KOFL (eta=1e+30)"]
-    assert next(line for line in closing if "eta=1e+30" in line).endswith("2 of 2 diverged")
-    assert "2 of 4 runs diverged." in closing
-    [told] = [line for line in answer.err.splitlines() if line.startswith("warning: ")]
-    assert told.startswith("warning: 2 diverged, for example: algo.eta=1e+30, 2 of 2: ")
-
-
 def test_an_unexpected_error_leaves_its_traceback_and_is_retried(fkl, tmp_path, monkeypatch):
     def breaks(*_):
         raise RuntimeError("a bug\nof two lines")
@@ -191,34 +110,6 @@ def test_an_unexpected_error_leaves_its_traceback_and_is_retried(fkl, tmp_path, 
     assert again.code == 0
     assert list(tmp_path.glob("outputs/failed/*")) == []
     assert "1 finished already" in fkl(*SWEEP, "algo=pof_mkl").out
-
-
-def test_a_divergence_keeps_the_rows_before_it(fkl, tmp_path):
-    words = ("run", *SMALL, "kernels.N=5", "algo.eta=1e30", "chunk=1")
-    answer = fkl(*words)
-    assert answer.code == 2
-    lines = [line for line in answer.err.splitlines() if line.startswith("error: ")]
-    [failed] = tmp_path.glob("outputs/failed/*")
-    rounds = pd.read_csv(failed / "rounds.csv")
-    t = len(rounds)
-    told = f"error: POF-MKL diverged in round {t + 1} with algo.eta=1e+30: lower it"
-    assert lines == [f"{told}; the rounds before it are in {failed.relative_to(tmp_path)}"]
-    assert rounds["round"].tolist() == list(range(1, t + 1))
-    assert rounds["mse"].notna().all()
-    assert list(tmp_path.glob("outputs/runs/*")) == []
-    assert fkl(*words[:-1], "chunk=2").code == 2
-    together = pd.read_csv(failed / "rounds.csv")
-    assert set(together["replicate"]) == {0, 1}
-    first = together[together["replicate"] == 0]
-    assert first["mse"].tolist() == rounds["mse"].tolist()[: len(first)]
-
-
-@pytest.mark.parametrize("name", ["luck", "replicate"])
-def test_an_objective_is_a_column_which_is_known_before_the_run(fkl, tmp_path, name):
-    answer = fkl("run", *SMALL, f"objective='{name}'")
-    assert answer.code == 2
-    assert f"objective={name}: must be one of mse, " in answer.err
-    assert list(tmp_path.iterdir()) == []
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -241,18 +132,6 @@ def test_a_mistaken_sweep_leaves_every_folder_as_it_was(fkl, tmp_path, sweep):
     assert answer.code == 2 and "vmkofl: no such choice" in answer.err
     assert files_of(tmp_path) == before
     assert not (tmp_path / "new").exists()
-
-
-def test_a_sweep_deletes_none_of_the_user_s_files(fkl, tmp_path):
-    """Files with the names that a sweep's notes have had."""
-    names = ("job-0.json", "job-1.json", "plan.json", ".fkl-sweep.lock")
-    for name in names:
-        (tmp_path / name).write_text("mine")
-    assert fkl(*SWEEP, "hydra.sweep.dir=.").code == 0
-    assert [(tmp_path / name).read_text() for name in names] == ["mine"] * len(names)
-    assert not (tmp_path / ".fkl-sweep").exists()
-    assert len(pd.read_csv(tmp_path / "jobs.csv")) == 2
-    assert "2 finished already" in fkl(*SWEEP, "hydra.sweep.dir=.").out  # its own list may be written anew
 
 
 def test_two_sweeps_do_not_share_a_folder(fkl, tmp_path):
