@@ -22,7 +22,7 @@ import fkl as package
 from fkl.report.colours import look_of
 from fkl.report.compare import Comparison, compare
 from fkl.report.compare.cells import Cell
-from fkl.report.compare.labels import flat, key_values, varying
+from fkl.report.compare.labels import key_values, varying
 from fkl.report.compare.pivot import Pivot
 from fkl.report.figures import styled
 
@@ -47,15 +47,6 @@ def test_labels_tell_apart_what_differs_and_nothing_else(configs: list[dict]) ->
     labels = [key_values(one, keys) for one in configs]
     same = [repr(sorted(one.items(), key=str)) for one in configs]
     assert len(set(labels)) == len(set(same)), "one label for each configuration"
-
-
-def test_a_label_is_short() -> None:
-    classes = [{"kernels._target_": "a.Rbf", "kernels.D": 1}, {"kernels._target_": "a.Poly", "kernels.degree": 2}]
-    alike = [{"algo.D": 1, "kernels.D": 1}, {"algo.D": 2, "kernels.D": 2}]
-    steps = [flat({"algo": {"M": M, "eta": 0.1}, "out": out}) for M, out in ((1, "a"), (25, "b"))]
-    for configs, labels in ((classes, ["Rbf", "Poly"]), (steps, ["M=1", "M=25"])):
-        assert [key_values(config, varying(configs)) for config in configs] == labels
-    assert key_values(alike[0], varying(alike)) == "algo.D=1 kernels.D=1"
 
 
 def test_rows_are_methods_and_columns_data(runs: Callable, fkl: Callable) -> None:

@@ -152,17 +152,6 @@ def test_what_the_caller_can_mend_is_an_error_of_one_line(words: tuple[str, ...]
             fkl.load(name)
 
 
-def test_a_method_of_one_s_own_is_found_by_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fkl import run
-
-    example = Path(__file__).resolve().parents[2] / "examples" / "own_method"
-    monkeypatch.syspath_prepend(str(example))
-    words = ("algo=quiet", "dataset=diabetes", "kernels.D=4", "replicates=1")
-    assert run(*words, quiet=True, config_dir=example / "my_conf").config["algo"]["_target_"] == "my_methods.Quiet"
-    with pytest.raises(FklError, match="config_dir="):
-        run(*words, config_dir=tmp_path / "nowhere")
-
-
 def test_a_notebook_shows_a_comparison_and_figures() -> None:
     """Tables as HTML and text, never the objects behind them; pictures as PNG."""
     results = [fkl.run(*WORDS, f"seed={seed}", quiet=True) for seed in (1, 2)]

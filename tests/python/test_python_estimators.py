@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.datasets import make_friedman1
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import check_estimator
 
 from fkl.basics.errors import FklError
@@ -110,17 +109,6 @@ def fresh(name: str) -> object:
     return model.set_params(horizon=60) if name == "omkl_gf" else model
 
 
-def test_numbers_beyond_the_horizon_are_those_that_follow() -> None:
-    """The nodes of samples within it are those of a stream that ends there, and later ones are no copies of them."""
-    x, y = make_friedman1(100, random_state=0)
-    longer = fresh("omkl_gf").partial_fit(x, y / 30)._state.node_draws[0]
-    within = fresh("omkl_gf").partial_fit(x[:60], y[:60] / 30)._state.node_draws[0]
-    assert longer.size == 121
-    assert within.size == 61
-    assert (longer[:61] == within).all()
-    assert len(np.unique(longer)) == 121
-
-
 def test_ridge_is_scikit_learn_s_on_the_same_features() -> None:
     x, y = make_friedman1(80, random_state=0)
     model = SMALL["ridge"].fit(x, y)
@@ -132,13 +120,6 @@ def test_ridge_is_scikit_learn_s_on_the_same_features() -> None:
 @pytest.mark.parametrize("name", SMALL)
 def test_scikit_learn_s_own_checks(name: str) -> None:
     check_estimator(SMALL[name])
-
-
-def test_a_search_goes_over_its_parameters() -> None:
-    x, y = make_friedman1(80, random_state=0)
-    choices = {"eta": [0.01, 0.5], "kernels": [FEW, replace(FEW, D=8)]}
-    search = GridSearchCV(SMALL["raker"], choices, cv=2).fit(x, y / 30)
-    assert search.best_params_["eta"] == 0.5
 
 
 def test_river_learns_with_it(name: str = "raker") -> None:
