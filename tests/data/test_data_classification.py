@@ -5,22 +5,20 @@ import hashlib
 import numpy as np
 import pytest
 from hydra.utils import instantiate
-from published_files import STORE, need, need_data, real
+from published_files import STORE, need, real
 from scipy.sparse import csr_array
 from without_hashes import put, small
 
-from fkl.basics.errors import BadValue, FklError
+from fkl.basics.errors import FklError
 from fkl.config.compose import compose
 from fkl.data import libsvm
 from fkl.data.registry import dataset
-from fkl.data.store import Store
 from fkl.data.vertical import FeatureGroups
 
 LIBSVM = {
     "phishing": 68, "a9a": 123, "w8a": 300, "ijcnn1": 22, "cod_rna": 8, "gisette": 5000, "real_sim": 20958,
     "epsilon": 2000,
 }  # fmt: skip
-ALL = (*LIBSVM, "default_credit", "give_me_credit")
 
 
 def load(one, store):
@@ -54,13 +52,11 @@ def test_libsvm_text_keeps_its_indices_and_gets_the_published_number_of_features
     assert instantiate(compose(f"dataset={name}")["partition"]) == FeatureGroups()  # parties that share the features
 
 
-@pytest.mark.parametrize("name", ["phishing", "real_sim", "epsilon"])
+@pytest.mark.parametrize("name", ["phishing", "epsilon"])
 @pytest.mark.parametrize(
     ("line", "words"),
     [
         (b"1 1:1 2", r"line 2: '1 1:1 2' is not a label and index:value pairs of ascending indices from 1 to"),
-        (b"1 2:1 1:1", "line 2: '1 2:1 1:1' is not"),
-        (b"1 0:1", "line 2: '1 0:1' is not"),
         (b"1 99999999999999999999:1", "line 2: '1 9+:1' is not"),
         (b"", "line 2: '' is not"),
         (b"\xff\x00\xfe" * 99, r"line 2: '\S+\.\.\.' is not"),
@@ -76,21 +72,6 @@ def test_damaged_lines_are_named(tmp_path, name, line, words):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["phishing", "real_sim", "epsilon"])
-def test_one_class_or_none_is_refused(tmp_path, name):
-    for text in (b"", samples(b"1 1:1", b"1 1:1")):
-        with pytest.raises(FklError, match=r"no sample has the label (0|-1), where two classes|0 rows where 2 are"):
-            load(of_two_rows(name), put(tmp_path, name, [text]))
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_missing_files_say_where_they_are_published(tmp_path, name):
-    with pytest.raises(FklError, match=rf"{name}: {dataset(name).files[0].name} is not in [^\n]*$") as caught:
-        load(dataset(name), Store(tmp_path, offline=True))
-    address = "kaggle.com" if name in ("default_credit", "give_me_credit") else "csie.ntu.edu.tw/~cjlin/libsvmtools"
-    assert address in str(caught.value)
-
-
 @pytest.mark.parametrize(("name", "rows"), [("gisette", 6000), ("real_sim", 72309), ("epsilon", 400000)])
 def test_files_without_a_hash_must_have_the_published_number_of_rows(tmp_path, name, rows):
     store = put(tmp_path, name, [samples(b"-1 1:1", b"1 1:1")])
@@ -104,11 +85,9 @@ def test_epsilon_takes_its_first_rows(monkeypatch, tmp_path):
     monkeypatch.setattr(libsvm, "BLOCK", 15)
     table = load(small("epsilon", rows=3), store)
     assert table.x.shape == (3, 2000) and np.argwhere(table.x).tolist() == [[0, 0], [1, 1], [2, 1999]]
-    with pytest.raises(BadValue, match="rows=400001: must be an integer from 2 to 400000"):
-        dataset("epsilon", rows=400001)
 
 
-@pytest.mark.parametrize("block", [1, 7, 1 << 20])
+@pytest.mark.parametrize("block", [7, 1 << 20])
 def test_text_in_pieces_is_read_as_in_one(monkeypatch, block):
     rng = np.random.default_rng(0)
     expected = rng.normal(size=(50, 6)) * (rng.random((50, 6)) < 0.5)
@@ -144,24 +123,9 @@ def test_cod_rna_reads_either_file(tmp_path):
     (tmp_path / "cod-rna.train").write_bytes(copy)
     table = load(small("cod_rna"), store)
     assert np.array_equal(np.c_[table.y, table.x], np.loadtxt(copy.splitlines()))
-    (tmp_path / "cod-rna.train").write_bytes(copy.replace(b"1 -485", b"3 -485"))
-    with pytest.raises(FklError, match=r"^cod-rna.train, line 2: label 3 is neither -1 nor 1"):
-        load(small("cod_rna"), store)
     (tmp_path / "cod-rna").write_bytes(with_indices(copy))
     again = load(small("cod_rna"), store)
     assert np.array_equal(again.x, table.x) and np.array_equal(again.y, table.y)
-
-
-def test_default_credit_leaves_out_the_number_and_keeps_codes(tmp_path):
-    header = ",".join(f'"{name}"' for name in dataset("default_credit").layout.all_columns) + "\n"
-    rows = [[1, 1e5, *range(22), 1], [2, 2e4, *range(-2, 20), 0]]
-    text = header + f"1,1e+05,{','.join(map(str, rows[0][2:]))}\n" + ",".join(map(str, rows[1])) + "\n"
-    store = put(tmp_path, "default_credit", [text.encode()])
-    table = load(small("default_credit"), store)
-    assert table.x.tolist() == [row[1:-1] for row in rows] and table.y.tolist() == [1, -1]
-    (tmp_path / "UCI_Credit_Card.csv").write_text(text + text.splitlines()[2][:-1] + "7\n")
-    with pytest.raises(FklError, match=r"^UCI_Credit_Card.csv, line 4: label 7 is neither 0 nor 1"):
-        load(small("default_credit"), store)
 
 
 def test_give_me_credit_fills_or_drops_what_is_missing(tmp_path):
@@ -175,8 +139,6 @@ def test_give_me_credit_fills_or_drops_what_is_missing(tmp_path):
     assert table.x.tolist() == [row[1:] for row in rows] and table.y.tolist() == [-1, 1, -1, -1]
     dropped = load(small("give_me_credit", missing="drop"), store)
     assert np.array_equal(dropped.x, table.x[[0, 2]]) and dropped.y.tolist() == [-1, -1]
-    with pytest.raises(BadValue, match="missing=mean: must be median or drop"):
-        dataset("give_me_credit", missing="mean")
 
 
 @pytest.mark.parametrize(
@@ -222,10 +184,3 @@ def test_cod_rna_with_indices_is_libsvm_s_file():
     need((copy,))
     text = with_indices(STORE.read(copy))
     assert (len(text), hashlib.sha256(text).hexdigest()) == (official.size, official.sha256)
-
-
-@pytest.mark.parametrize("name", ["a9a", "w8a", "ijcnn1", "phishing", "default_credit", "give_me_credit"])
-def test_files_at_hand_have_their_hash(name):
-    for file in need_data(name).files:
-        assert file.sha256 and file.size
-        STORE.check(file)

@@ -2,17 +2,14 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hydra.utils import get_class, instantiate
 from omegaconf import OmegaConf
-from published_files import DATA, need_data
 
 from fkl.config.choices import comments
 from fkl.config.compose import compose, keys_of
-from fkl.config.loading import load, resolved
+from fkl.config.loading import resolved
 from fkl.data.table_layout import options
-from fkl.tasks import task as samples
 
 CONF = Path(__file__).parents[2] / "conf"
 NODES = sorted(path for group in ("dataset", "partition") for path in (CONF / group).glob("*.yaml"))
@@ -37,19 +34,6 @@ STREAM = {"clients": 1, "rounds": None, "order": "consecutive"}
 )
 def test_partition_that_comes_with_a_data_set(overrides, expected):
     assert vars(instantiate(resolved(compose(*overrides.split()))["partition"])) == expected
-
-
-@pytest.mark.parametrize("dataset", ["air", "diabetes", "naval"])
-def test_half_of_the_rows_fit_the_partition_that_a_data_set_brings(dataset):
-    """As many clients as on all rows, and half of the rounds."""
-    of = []
-    for rows in ("all", "odd"):
-        run = load(compose(f"dataset={dataset}", f"paths.data={DATA}", f"rows={rows}"))
-        need_data(run.dataset)
-        generator = np.random.default_rng(0)
-        of.append(samples.split_table(run, samples.read_table(run, generator), generator))
-    assert (of[1].clients, of[1].rounds) == (of[0].clients, of[0].rounds // 2)
-    assert of[1].rows_left_out < 50
 
 
 def test_a_run_says_that_half_of_the_rows_bring_half_of_the_rounds(fkl):

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fkl.basics.errors import BadValue
 from fkl.data.ellipses import BOX, Ellipses, labels
 from fkl.data.store import Store
 
@@ -58,10 +57,3 @@ def test_test_samples_are_of_the_whole_box():
     assert np.allclose([table.x[9:].min(axis=0), table.x[9:].max(axis=0)], BOX, atol=0.1)
     # Areas of the ellipses, pi r_i / sqrt(0.25).
     assert (table.y[9:] == 1).mean() == pytest.approx(np.pi * (9 + 30) * 2 / 28**2, abs=0.02)
-
-
-@pytest.mark.parametrize("keys", [{"rows": 8}, {"per_side": 0}, {"overlap": 1.1}, {"noise_variance": -1.0}])
-def test_values_that_cannot_be_are_refused(keys):
-    with pytest.raises(BadValue) as caught:
-        Ellipses(**keys)
-    assert caught.value.key in keys

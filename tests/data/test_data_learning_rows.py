@@ -21,10 +21,8 @@ JUDGED = {"id": 900.0, "size": 1e6, "drug": "zzz", "stay": 5e5}
 """What the cells of rows that are only judged become."""
 CALLS = {
     "one split": ("algo=one_shot_ridge",),
-    "the last": ("algo=one_shot_ridge", "algo.test_on=last"),
     "a fold": ("algo=one_shot_ridge", "algo.fold=1"),
     "a part": ("algo=one_shot_ridge", "rows=judge_0"),
-    "a split for each replicate": ("algo=dkla", "algo.redraw=true", "topology=ring"),
     "parties": ("algo=fdskl", "algo.loss=square", "partition=vertical", "partition.parties=2"),
     "classes": ("algo=pooled_svm", "dataset.labels=code", "dataset.target=kind", "dataset.drop=[stay]"),
 }

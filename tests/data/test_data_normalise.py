@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,26 +83,3 @@ def test_every_kind_of_problem_has_its_scale_and_its_encoder():
         assert problem.scale.y([2.0, 5.0]).tolist() == [-1.0, 1.0]
         assert problem.scale.y_back(np.array([-1.0, 1.0])).tolist() == [2.0, 5.0]
         assert np.array_equal(problem.scale.x(X), scaled.x) and problem.encoder == raw.encoder
-
-
-WORDS = Encoder(("wind", "a"), {"wind": ("N", "S")}, one_hot=True, fill={"a": 2.5})
-
-
-def test_rows_that_come_later_are_encoded_as_those_before():
-    rows = pd.DataFrame({"a": [1, None, 3], "more": [0, 0, 0], "wind": ["S", " N ", "S"]})
-    assert WORDS.x(rows).tolist() == [[0, 1, 1], [1, 0, 2.5], [0, 1, 3]]
-    assert replace(WORDS, one_hot=False).x(rows).tolist() == [[1, 1], [0, 2.5], [1, 3]]
-    assert Encoder.of_json(WORDS.as_json()) == WORDS
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ({"a": [1.0]}, "no column wind; needed are wind, a"),
-        ({"a": [1.0, 2.0], "wind": ["N", "W"]}, "row 2, column wind: W must be one of N, S"),
-        ({"a": [np.inf], "wind": ["N"]}, "row 1, column a: inf must be a finite number"),
-    ],
-)
-def test_rows_that_cannot_be_encoded_are_refused(rows, said):
-    with pytest.raises(FklError, match=f"^{said}$"):
-        WORDS.x(pd.DataFrame(rows))

@@ -89,10 +89,6 @@ def test_quantity_skew_alpha_sets_how_unequal_clients_are():
         QuantitySkew(20, 100, alpha).split(table(5000), RNG(0)).present.sum(axis=0) for alpha in (1e6, 0.5)
     )
     assert equal.min() >= 98 and unequal.min() < 10
-    with pytest.raises(BadValue, match="rounds") as caught:
-        QuantitySkew(10, 100, 5.0).split(table(100), RNG(3))
-    most = int(caught.value.allowed.split()[2])  # a number of rounds that is enough
-    assert QuantitySkew(10, most, 5.0).split(table(100), RNG(3)).rounds == most > 1
 
 
 @given(
@@ -119,22 +115,8 @@ def test_by_site_shuffles_over_the_rounds_and_knows_the_home():
     assert len(set((problem.x[:20, 0, 0] - 1) // 120)) > 1
     with pytest.raises(FklError, match="one site only; use partition=iid"):
         BySite().split(table(10000), RNG(0))
-
-
-@pytest.mark.parametrize(
-    ("partition", "key", "allowed"),
-    [
-        (Iid(3, 10), "clients", "at most 2 "),
-        (Iid(1, 30), "rounds", "at most 29"),
-        (Dirichlet(2, 10, quantiles=30), "quantiles", "at most 29"),
-        (QuantitySkew(30, 1), "clients", "at most 29"),
-        (BySite(3, own=3, other=3), "clients_per_site", "at most 2 "),
-    ],
-)
-def test_more_than_the_data_set_has_is_refused(partition, key, allowed):
-    with pytest.raises(BadValue, match=allowed) as caught:
-        partition.split(table(29, sites=2 if isinstance(partition, BySite) else 1), RNG(0))
-    assert caught.value.key == key
+    with pytest.raises(BadValue, match="at most 2 "):
+        Iid(3, 10).split(table(29), RNG(0))
 
 
 def test_even_and_odd_rows_are_all_rows() -> None:
@@ -147,8 +129,6 @@ def test_even_and_odd_rows_are_all_rows() -> None:
     for part in (even, odd):
         assert (part.x == table.x[part.y.astype(int)]).all()
         assert (part.expected == 2 * part.y).all() and (part.tested == (part.y > 7)).all()
-    with pytest.raises(BadValue, match="rows=odd: must be all or even"):
-        even.part("even").part("even").part("odd")
 
 
 @pytest.mark.parametrize("share", [0.3, 0.0])

@@ -12,12 +12,6 @@ from fkl.data.reading import first_rows, read_cells, read_mat, read_table
 ABC = ("a", "b", "c")
 
 
-def test_numbers_are_read_exactly():
-    values = np.random.default_rng(0).standard_normal((200, 3)) * 10.0 ** np.arange(-3, 6, 3)
-    raw = "\n".join(",".join(repr(float(cell)) for cell in row) for row in values).encode()
-    assert np.array_equal(read_table(raw, "f", ABC).to_numpy(), values)
-
-
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_blanks_header_words_and_missing_values(end):
     assert read_table(f"   1.5e+00   2   3{end}   4   5   6{end}".encode(), "f", ABC, separator=None).shape == (2, 3)
@@ -32,12 +26,9 @@ def test_blanks_header_words_and_missing_values(end):
     ("raw", "keys", "words"),
     [
         (b"1,2,3\n4,5\n", {}, "f.csv, line 2: 2 columns where 3 are expected"),
-        (b"1,2,3\n4,5,6,7\n", {}, "f.csv, line 2: 4 columns where 3 are expected"),
-        (b"1,2\n3,4\n", {}, "f.csv, line 1: 2 columns where 3 are expected"),
         (b"", {}, "f.csv, line 1: 0 columns where 3 are expected"),
         (b"1,2,3\n4,x,6\n", {}, "f.csv, line 2, column b: 'x' is not a finite number"),
         (b"1,2,3\n\n4,5,-inf\n", {}, "f.csv, line 3, column c: '-inf' is not a finite number"),
-        (b"1,2,3\n4,\xff,6\n", {}, "f.csv, line 2, column b"),
         (b'1,2,3\n"4,5,6\n', {}, "f.csv, line 2"),
         (b"a,x,c\n1,2,3\n", {"header": True}, "f.csv, line 1: column 2 is 'x' where 'b' is expected"),
         (b"a,b,c\nNA,2,3\nN/A,2,3\n", {"header": True, "missing": "NA"}, "f.csv, line 3, column a: 'N/A'"),
@@ -63,7 +54,6 @@ def cells(*arrays):
 
 X, Y = np.arange(6.0).reshape(3, 2) / 8, np.array([[0.5], [1.5]])
 HOLE = np.where(X == 0.25, np.nan, X)
-TWO = cells(np.ones((2, 2)), np.ones((3, 2)))
 
 
 def test_mat_with_cells_has_a_site_in_each():
@@ -71,19 +61,10 @@ def test_mat_with_cells_has_a_site_in_each():
     raw = mat(samples=cells(x[:2], x[2:]), label=cells(y[:2], y[2:]))
     first, second = read_cells(raw, "f.mat", ("a", "b"), x="samples", y="label")
     assert (first[0] == x[:2]).all() and (second[0] == x[2:]).all() and second[1].tolist() == [2, 3, 4]
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "words"),
-    [
-        (np.ones((2, 2)), np.ones((2, 1)), "variables X and Y are not equally many cells"),
-        (TWO, cells(np.ones((2, 1)), np.ones((2, 1))), "f.mat, cell 2: X is 3 x 2"),
-        (TWO, cells(np.ones((2, 1)), np.full((3, 1), np.nan)), "cell 2, sample 1"),
-    ],
-)
-def test_mat_with_other_cells_is_refused(x, y, words):
-    with pytest.raises(FklError, match=words):
-        read_cells(mat(X=x, Y=y), "f.mat", ("a", "b"), x="X", y="Y")
+    with pytest.raises(FklError, match="f.mat, cell 2: samples is 3 x 2"):
+        read_cells(
+            mat(samples=cells(x[:2], x[2:]), label=cells(y[:2], y[4:])), "f.mat", ("a", "b"), x="samples", y="label"
+        )
 
 
 def test_mat_with_samples_in_columns_or_in_rows():
@@ -98,9 +79,7 @@ def test_mat_with_samples_in_columns_or_in_rows():
     [
         ({"X": X}, "f.mat: there is no variable y in it"),
         ({"X": X.T, "y": Y}, "f.mat: X is 2 x 3 and y is 2 x 1 where 3 x n and n x 1 are expected"),
-        ({"X": X, "y": np.ones((2, 2))}, "f.mat: X is 3 x 2 and y is 2 x 2 where"),
         ({"X": X + 1j, "y": Y}, "f.mat: variable X is not a matrix of numbers"),
-        ({"X": X, "y": {"a": 1.0}}, "f.mat: variable y is not a matrix of numbers"),
         ({"X": HOLE, "y": Y}, "f.mat, sample 1, column b: nan is not a finite number"),
         ({"X": X, "y": Y * np.inf}, "f.mat, sample 1, column of the target: inf is not a finite number"),
     ],

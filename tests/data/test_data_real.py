@@ -12,7 +12,6 @@ from fkl.data.normalise import normalise
 from fkl.data.partition import BySite, Iid
 from fkl.data.registry import dataset
 from fkl.data.store import DataFile, Store
-from fkl.data.table_file import TableFile
 from fkl.data.wave_farm import WaveFarm
 
 
@@ -24,8 +23,6 @@ def test_naval():
     assert sorted(set(table.y))[::8] == [1.138, 9.3]  # nine lever positions
     problem = Iid(clients=23).split(normalise(table), np.random.default_rng(0))  # the paper's
     assert problem.x.shape == (500, 23, 15) and problem.rows_left_out == 0
-    whole = real(dataset("naval", rows=11934, decay=True))
-    assert np.array_equal(whole.x[:11500, :15], x) and whole.x[:, 15:].min(axis=0).tolist() == [0.95, 0.975]
 
 
 def test_airfoil():
@@ -97,22 +94,6 @@ def test_twitter():
     assert (table.x.min(), table.x.max(), table.y.min(), table.y.max()) == (0, 1, 0, 1)
     discussions = table.x[:, table.feature_names.index("NAD_6")]
     assert np.corrcoef(discussions, table.y)[0, 1] > 0.9  # the target is this number, later
-
-
-@pytest.mark.parametrize(
-    ("published", "target"),
-    [(dataset("airfoil"), "6"), (dataset("bias", summary_rows=False, missing="drop"), "Next_Tmin")],
-    ids=["airfoil", "bias"],
-)
-def test_published_files_as_tables_of_one_s_own(published, target):
-    expected = real(published)
-    path = STORE.find(published.files[0])
-    if path.suffix == ".zip":
-        pytest.skip(f"{path} is an archive")
-    table = TableFile(path=str(path), target=target, missing="drop", text="drop").load(STORE, np.random.default_rng(0))
-    assert np.array_equal(table.y, expected.y)
-    same = [table.feature_names.index(name) for name in expected.feature_names if name in table.feature_names]
-    assert np.array_equal(table.x[:, same] if same else table.x, expected.x)
 
 
 def test_uji():

@@ -72,17 +72,6 @@ def test_what_is_damaged_or_another_is_refused_by_name(tmp_path, zipped, kind):
     assert str(path) in str(caught.value)
 
 
-def test_offline_without_the_file_is_one_line_that_says_all(tmp_path, web, zipped):
-    web.pages["toy+data.zip"] = zip_of(zipped)
-    with pytest.raises(FklError) as caught:
-        Store(tmp_path, offline=True, mirror=web.address).read(FILE)
-    assert web.requests == []
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in ("offline", FILE.url, str(tmp_path), "toy/numbers.csv", ".xz", "toy+data.zip", "dataset=wave_farm"):
-        assert part in message
-
-
 @pytest.mark.parametrize("offline", [True, False])
 def test_a_file_without_an_address_is_found_in_the_folder_or_not_at_all(tmp_path, web, offline):
     unserved = DataFile("toy", "numbers.mat", None, SHA, len(CONTENT), instead="dataset.input=raw")
@@ -103,11 +92,9 @@ def test_fetch_keeps_the_archive_and_fetches_once(tmp_path, web, zipped):
     assert store.fetch(FILE) == tmp_path / "toy" / "toy+data.zip"
     assert store.read(FILE) == CONTENT and web.requests == ["/toy+data.zip"]
     assert [path.name for path in (tmp_path / "toy").iterdir()] == ["toy+data.zip"]
-    for suffix, pack in {"": bytes, ".bz2": bz2.compress}.items():  # served as it is, or packed
-        file = DataFile("toy", "other.csv", f"https://nowhere.invalid/other.csv{suffix}", SHA, len(CONTENT))
-        web.pages = {f"other.csv{suffix}": pack(CONTENT)}
-        assert store.read(file) == CONTENT
-        (tmp_path / "toy" / f"other.csv{suffix}").unlink()
+    file = DataFile("toy", "other.csv", "https://nowhere.invalid/other.csv.bz2", SHA, len(CONTENT))
+    web.pages = {"other.csv.bz2": bz2.compress(CONTENT)}  # served packed
+    assert store.read(file) == CONTENT
 
 
 @pytest.mark.parametrize("fault", ["content", "cut", "nowhere", "escape", "folder"])
@@ -126,7 +113,7 @@ def test_a_failed_download_leaves_nothing_behind(tmp_path, web, zipped, fault):
     assert web.requests == ["/toy+data.zip"] * {"nowhere": 2, "folder": 0}.get(fault, 1) or fault == "folder"
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".xz"])
+@pytest.mark.parametrize("suffix", [".xz"])
 def test_a_bomb_in_place_of_a_file_of_unknown_size_is_not_unpacked_whole(tmp_path, suffix, monkeypatch):
     put(tmp_path, f"FILE.csv{suffix}", PACK[suffix](bytes(20 << 20)))
     store, file = Store(tmp_path, offline=True), DataFile("own", "FILE.csv", None)

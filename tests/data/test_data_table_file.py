@@ -1,7 +1,6 @@
 """Tables of the user's own in every format: sites, order, words, labels, files to be tested on, and several files."""
 
 import gzip
-import io
 import json
 import re
 import sys
@@ -13,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pyarrow
 import pytest
-import yaml
 from pyarrow import feather
 from sklearn.preprocessing import LabelEncoder, OneHotEncoder, OrdinalEncoder
 
@@ -122,18 +120,6 @@ def test_dates_and_booleans_are_the_same_numbers_in_every_format(tmp_path, suffi
         assert np.array_equal(Encoder.of_json(table.encoder.as_json()).x(in_berlin.drop(index=2)), table.x)
 
 
-def test_numbers_that_parquet_has_as_text_are_numbers(tmp_path):
-    frame = pd.DataFrame({"a": ["12.5", "30.1", None, " 8.25"], "stay": [1, 2, 3, 4]})
-    keys = {"missing": "drop", "text": "code"}
-    assert load(tmp_path / "own.parquet", frame, **keys).x[:, 0].tolist() == [12.5, 30.1, 8.25]
-    frame = frame.assign(a=["12.5", "N/A", "3", "NA"])
-    with pytest.raises(FklError, match=r"row 2, column a: 'N/A' is not a finite number; dataset\.hole=\[N/A\]"):
-        load(tmp_path / "own.parquet", frame, **keys)
-    assert load(tmp_path / "own.parquet", frame, **keys, hole=["N/A", "NA"]).x[:, 0].tolist() == [12.5, 3]
-    frame = frame.assign(a=[-200, 1, 2, -200.0])
-    assert load(tmp_path / "own.parquet", frame, **keys, hole=[-200]).x[:, 0].tolist() == [1, 2]
-
-
 def test_a_workbook_is_read_as_its_cells_are_typed(tmp_path):
     """Also with an empty column without a name, an empty row at the end, and an hour beside its day."""
     openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed: make test installs it")
@@ -169,11 +155,9 @@ def test_damaged_typed_files_are_refused_in_one_line(tmp_path, suffix):
     ("arrays", "said"),
     [
         ({"y": [1, 2], "a": [1, 2, 3]}, "a has 3 rows where y has 2"),
-        ({"y": [1, 2], "a": np.zeros((2, 2, 2))}, "a has 3 axes"),
         ({"y": [1, 2], "a": np.array([1j, 2j])}, "column a: holds values of type complex; must be numbers or text"),
         ({"y": [1, 2], "a": np.array([{}, []], object)}, "is no npz file, or is damaged: Object arrays"),
         ({"y": [1, 2], "a": [1, np.inf]}, "row 2, column a: 'inf' is not a finite number"),
-        ({}, "0 rows where at least 2"),
     ],
 )  # fmt: skip
 def test_arrays_that_are_no_columns_are_refused(tmp_path, arrays, said):
@@ -195,8 +179,8 @@ def test_typed_files_that_take_more_than_memory_holds_are_refused(tmp_path, monk
     monkeypatch.setattr("fkl.basics.memory.available_bytes", lambda: 10_000_000)
     with pytest.raises(FklError, match=r"out of memory: .*its arrays would take at least 15\.3 MiB"):
         read(tmp_path / "own.npz", target="y")
-    write(tmp_path / "own.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "own.parquet").touch()
     with pytest.raises(FklError, match=r"own\.parquet: needs pyarrow, which comes with pip install -e '\.\[files\]'"):
         read(tmp_path / "own.parquet")
 
@@ -210,15 +194,11 @@ def test_a_file_to_be_tested_on_comes_behind_and_is_marked(tmp_path):
     write(tmp_path / "other.parquet", numbers.rename(columns={"age": "years"}))
     with pytest.raises(FklError, match=r"other\.parquet: has no column age, which .*own\.csv has"):
         read(tmp_path / "own.csv", test_path=other)
-    write(tmp_path / "other.parquet", numbers.assign(age=np.inf))
-    with pytest.raises(FklError, match=r"other\.parquet, row 1, column age: 'inf' is not a finite number"):
-        read(tmp_path / "own.csv", test_path=other)
 
 
 TIMES = {
     "formats of both": ("10/03/2004;18.00;0\n10/03/2004;02.00;1\n09/04/2004;00.00;2\n", {
         "date_format": {"d": "%d/%m/%Y", "t": "%H.%M"}}),
-    "one format": ("10/03/2004;18.00;0\n10/03/2004;02.00;1\n09/04/2004;00.00;2\n", {"date_format": "%d/%m/%Y %H.%M"}),
     "no format": ("2004-03-10;18:00;0\n2004-03-10;02:00;1\n2004-04-09;00:00;2\n", {}),
     "numbers": ("20040310;18;0\n20040310;2;1\n20040409;0;2\n", {"date_format": {"d": "%Y%m%d", "t": "%H"}}),
 }  # fmt: skip
@@ -232,13 +212,6 @@ def test_several_columns_say_when_a_row_comes(tmp_path, text, keys):
     node = {"path": str(tmp_path / "own.csv"), "target": "y", "time": ["d", "t"], **keys}
     table = build(TableFile, node, "dataset")[0].load(Store(Path()), None)
     assert (table.feature_names, table.x[:, 0].tolist(), table.y.tolist()) == (("a",), [1, 0, 2], [6, 5, 7])
-
-
-def test_dates_are_ordered_across_time_zones(tmp_path):
-    cells = ["02.01.1970 06:00 +0000", "01.01.1970 00:00 -1200", "31.12.1969 12:00 +0000"]
-    (tmp_path / "own.csv").write_text("a,b,y\n" + "".join(f"{one},{one},{i}\n" for i, one in enumerate(cells)))
-    table = read(tmp_path / "own.csv", target="y", time="b", date_format="%d.%m.%Y %H:%M %z")
-    assert (table.x[:, 0].tolist(), table.y.tolist()) == ([-0.5, 0.5, 1.25], [2, 1, 0])
 
 
 FILES = {
@@ -290,21 +263,18 @@ def test_files_of_sites_are_the_table_that_a_person_would_make_of_them(tmp_path)
 
 
 EAST = FILES["east.csv"]
-NO_TARGET = "age;ward;admitted;crp;stay\n1;icu;01.02.2024;1;\n2;icu;02.02.2024;2;\n"
 
 
 @pytest.mark.parametrize(
     ("changed", "keys", "said"),
     [
         ({}, {"site": "crp", "fill": None}, "site=crp: must be null: each file of dataset.path="),
-        ({}, {"test_path": "t.csv"}, "test_path=t.csv: must be null: each file of dataset.path="),
         ({}, {"drop": ["id", "name"]}, r"drop=name: must be a column of .*\*, which has age, ward, .*, id$"),
         ({}, {"drop": None}, r"east.csv: has no column id, which .*north.csv has"),
         ({"west": "age;stay\n1;2\n3;4\n"}, {}, r"west.csv: has no column ward, which .*east.csv has"),
         ({"south": "a;b\n1;2\n3;4\n"}, {}, r"one file a site: .*south.csv and .*south.csv.gz are both south"),
         ({"east": EAST.replace("1,5", "1.5")}, {}, r"east.csv, line 2, column crp: '1.5' .*; dataset.decimal=point"),
         ({}, {"fill": {"age": 1, "ward": "other"}}, r"north.csv, line 3, column crp: '' is missing; .*dataset.fill"),
-        ({"west": NO_TARGET}, {"missing": "drop"}, "west.csv: 0 rows without"),
         ({"west": "stay;id\n"}, {}, r"west.csv: 0 rows where at least 1 is needed"),
     ],
 )  # fmt: skip
@@ -323,9 +293,6 @@ def test_a_name_that_looks_like_a_pattern_is_a_file_s_and_one_row_is_a_site(tmp_
         read(tmp_path / "b.csv")
     with pytest.raises(BadValue, match="must be a pattern of files that are there"):
         read(tmp_path / "none*.csv")
-    pd.DataFrame({"a": [1.5, 2], "stay": [1, 2]}).to_parquet(tmp_path / "own.parquet")
-    with pytest.raises(BadValue, match=r"decimal=comma: must be point for .*own\.parquet"):
-        read(tmp_path / "own.parquet", decimal="comma")
 
 
 def test_how_a_file_is_read_survives_json():
@@ -357,24 +324,7 @@ def test_new_rows_with_ids_are_predicted_as_training_rows_were_read(fkl, tmp_pat
     assert found["prediction"][0] == pytest.approx(expected[0], rel=1e-6) and found["prediction"][1:].isna().all()
 
 
-@pytest.mark.parametrize(
-    ("content", "keys"),
-    [
-        ("-1 1:0.5 3:2\n1 2:1e-3 3:4\n-1 1:7\n1 3:1\n", ()),
-        ("n1^1e3^1\nn2^2^3\nn3^5^4\n", ("target=3", "header=false", "delimiter=^", "drop=[1]")),
-        ("größe;y\n1,5;1\n2.000;3\n5;4\n", ("target=y", "encoding=cp1252", "decimal=comma", "thousands=point")),
-    ],
-)
-def test_a_model_reads_rows_as_it_read_those_that_it_learned_from(fkl, tmp_path, content, keys):
-    Path("own.csv").write_bytes(content.encode("cp1252" if "encoding=cp1252" in keys else "utf-8"))
-    call = ("run", "algo=one_shot_ridge", "dataset=file", "dataset.path=own.csv", "replicates=1", "kernels.D=5")
-    answer = fkl(*call, *(f"dataset.{key}" for key in keys), "save_model=true", "figures=none", "out=here")
-    assert answer.code == 0, answer.err
-    answer = fkl("predict", "here", "own.csv")
-    assert len(pd.read_csv(io.StringIO(answer.out))) == content.count("\n") - ("target=y" in keys), answer.err
-
-
-CLASSES = {"fed3r": ("algo=fed3r",), "machines": ("algo=pooled_svm",), "a ridge": ("algo=one_shot_ridge",)}
+CLASSES = {"fed3r": ("algo=fed3r",), "a ridge": ("algo=one_shot_ridge",)}
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -389,8 +339,6 @@ def test_words_are_classes_where_their_numbers_are_and_nothing_else(fkl, tmp_pat
         assert answer.code == 2
         assert "dataset.target=kind: must be numbers or two classes for" in answer.err
         assert "algo=fed3r, or algo.loss=softmax, learns the 3 classes mild, severe, worst" in answer.err
-        told = fkl("data", "describe", "file", "dataset.path=own.csv", "dataset.target=kind", "dataset.labels=code")
-        assert "target's classes: mild: " in told.out, told.err
         return
     assert answer.code == 0, answer.err
     assert fkl(*words, "dataset.path=numbers.csv", "out=numbers").code == 0
@@ -403,7 +351,6 @@ LEFT_OUT = {
     "a,deck,y\n1,,1\n2,,2\n3,5,3\n4,6,4\n5,7,5\n": ((), "2 of 5 rows left out, all for deck"),
     "a,deck,y\n1,,1\n,,2\n3,5,3\n,6,4\n,7,5\n4,8,6\n5,1,7\n6,1,8\n": ((), "4 of 8 rows left out, most for a"),
     "a,y\n,1\n,2\n3,3\n4,4\n5,?\n": (("dataset.missing=mean",), "1 of 5 rows left out, all for y"),
-    "a,y\n1,1\n2,2\n3,3\n4,4\n": ((), ""),
 }
 
 
@@ -414,9 +361,8 @@ def test_rows_that_are_left_out_are_counted_with_the_column_to_blame(fkl, text):
     words = ("dataset=file", "dataset.path=own.csv", "dataset.target=y", "dataset.missing=drop", *keys)
     answer = fkl("run", "algo=one_shot_ridge", *words, "replicates=1", "figures=none", "out=there")
     assert answer.code == 0, answer.err
-    assert (f", {said}," in answer.out) if said else ("left out" not in answer.out)
     told = json.loads(Path("there/provenance.json").read_text())
-    assert told["rows_left_out"] == int(said.split(" ")[0] or 0 if said else 0)
+    assert f", {said}," in answer.out and told["rows_left_out"] == int(said.split(" ")[0])
     assert said in told["sizes"] and said in fkl("data", "describe", *words).out
 
 
@@ -424,10 +370,6 @@ IDS = [f"p{number:03}" for number in range(12)]
 HINTS = [
     ("id", IDS, (), "'p000' is not a number; each row has another word: dataset.drop=[id] leaves ids out; "),
     ("pat (id)", IDS, (), r'dataset.drop=["pat (id)"] leaves ids out; '),
-    ("id", [2**53 + 1 + n for n in range(12)], (), "subtract a constant, or dataset.drop=[id] leaves"),
-    ("ward", ["n", "s", "e"] * 4, (), "dataset.site=ward makes a client of each of its 3 words; dataset.text="),
-    ("kind", ["n", "s", "e"] * 4, ("dataset.site=a",), "not a number; dataset.text=drop"),
-    ("id", IDS, ("dataset.text=one_hot",), "each row has another word, so nothing can be learned; "),
     ("CO(GT)", ["n", "s", "e"] * 4, ("dataset.fill={CO(GT):3}",), """double quotes, as 'dataset.fill={"CO(GT)":3}'"""),
     ("a b", [1, 2] * 6, ('dataset.fill={"a b":two}',), "fill.a b=two: must be a number"),
 ]
@@ -451,8 +393,6 @@ def test_a_run_on_an_own_file_has_its_name_its_units_first_and_its_scaling(fkl):
     assert "\n  scaling   unit_box, from training rows\n" in answer.out and "hides the others" not in answer.err
     answer = fkl(*words, "replicates=1", "figures=none", "kernels.D=8", "scaling=unit_ball")
     assert "warning: b is 100.0% of the features' norm and hides the others; scaling=unit_box" in answer.err
-    fkl("run", "dataset=diabetes", "kernels.D=8", "replicates=1", "figures=none", "partition.rounds=20", "out=it")
-    assert yaml.safe_load(Path("it/config.yaml").read_text())["scaling"] == "unit_ball"  # as published
     answer = fkl("run", "dataset=wards.csv")
     assert "a file of your own: dataset=file dataset.path=wards.csv dataset.target=COLUMN" in answer.err
 

@@ -1,7 +1,5 @@
 """WISDM's raw accelerometer files: windows by time, lines that are broken, participants who lack an activity."""
 
-import lzma
-
 import numpy as np
 import pytest
 from hydra.utils import instantiate
@@ -44,8 +42,7 @@ def test_windows_are_means_of_each_axis_of_each_activity(folder, capsys):
     folder(1604, lines(1604, "B", value=-2.5) + lines(1604, "C") + lines(1604, "A", seconds=12, value=4.0))
     folder(1600, lines(1600, "A") + lines(1600, "B"))
     table = Wisdm().load(folder.store, np.random.default_rng(0))
-    assert table.site_names == ("1600", "1604")
-    assert table.site.tolist() == [0] * 8 + [1] * 6
+    assert (table.site_names, table.site.tolist()) == (("1600", "1604"), [0] * 8 + [1] * 6)
     assert table.y.tolist() == [1] * 4 + [-1] * 4 + [1] * 2 + [-1] * 4
     assert table.x[8:, 1].tolist() == [4.0] * 2 + [-2.5] * 4
     assert table.x[:4, 0].tolist() == [49.5, 149.5, 249.5, 349.5]
@@ -53,15 +50,10 @@ def test_windows_are_means_of_each_axis_of_each_activity(folder, capsys):
     assert capsys.readouterr().out == told
 
 
-@pytest.mark.parametrize("rate", [20, 19.86])
-def test_windows_go_by_time_whatever_the_rate(rate):
-    time = (np.arange(int(180 * rate) - 1) / rate * SECOND).astype(np.int64)
+def test_windows_go_by_time_and_do_not_reach_over_a_pause_or_a_step_back():
+    time = (np.arange(int(180 * 19.86) - 1) / 19.86 * SECOND).astype(np.int64)
     values = np.stack([time // (5 * SECOND)] * 3, axis=1).astype(np.float64)
     assert window_means(time, values, 5.0)[:, 0].tolist() == list(range(36))
-    assert len(window_means(time, values, 2.5)) == 72
-
-
-def test_windows_do_not_reach_over_a_pause_or_a_step_back():
     time, values = (np.arange(0, 10, 0.05) * SECOND).astype(np.int64), np.ones((200, 3))
     for second in (time + 13 * SECOND, time - 20 * SECOND):  # 13 s later by the clock; before
         both = window_means(np.concatenate([time, second]), np.concatenate([values, 2 * values]), 5.0)
@@ -92,14 +84,6 @@ def test_broken_lines_are_skipped_and_counted(folder):
     assert np.allclose(after.table.x[1:], before.table.x[1:])
 
 
-@pytest.mark.parametrize(("old", "new"), [(b"\n", b"\r\n"), (b";\n", b"\n"), (b"\n", b"\n\n"), (b".0,", b"e0,")])
-def test_other_ends_of_lines_and_numbers_are_the_same_readings(old, new):
-    raw = lines(1600, "A")
-    expected, found = (read_accelerometer(text, "file", "1600") for text in (raw, raw.replace(old, new)))
-    assert found.broken == 0
-    assert np.array_equal(found.values, expected.values) and np.array_equal(found.time, expected.time)
-
-
 def test_a_participant_without_an_activity_has_one_class_and_is_named(folder):
     folder(1600, lines(1600, "A") + lines(1600, "B") + lines(1600, "F") + lines(1600, "Q", value=3.0))
     folder(1607, lines(1607, "B"))
@@ -126,38 +110,26 @@ def test_participants_are_drawn_from_those_at_hand(folder):
         read(Wisdm(participants=7), folder.store)
 
 
-def test_files_are_found_packed_or_in_the_archive_as_uci_serves_it(folder, zipped):
+def test_files_are_found_in_the_archive_as_uci_serves_it(folder, zipped):
     store = folder.store
     with pytest.raises(FklError, match=r"wisdm: data_1600_accel_phone.txt is not in [^\n]* or try dataset=ellipses"):
         read(Wisdm(), store)
-    text = {number: lines(number, "A", 10) + lines(number, "B", 10) for number in (1600, 1650)}
-    (store.folder / "wisdm").mkdir()
-    (store.folder / "wisdm" / "data_1650_accel_phone.txt.xz").write_bytes(lzma.compress(text[1650]))
-    assert read(Wisdm(), store).table.site_names == ("1650",)
     members = {
-        f"wisdm-dataset/raw/phone/accel/data_{number}_accel_phone.txt": text[1600].replace(b"1600,", b"%d," % number)
+        f"wisdm-dataset/raw/phone/accel/data_{number}_accel_phone.txt": lines(number, "A", 10) + lines(number, "B", 10)
         for number in range(1600, 1651)
     }
+    (store.folder / "wisdm").mkdir()
     inner = zipped({"wisdm-dataset/raw/watch/accel/data_1600_accel_watch.txt": b"", **members})
     (store.folder / "wisdm" / Wisdm.files[0].archive).write_bytes(zipped({"wisdm-dataset.zip": inner}))
     assert read(Wisdm(), store).used == 51
-    folder(1600, b"@relation something\n\n@data\n")
-    expected = "^data_1600_accel_phone.txt: none of its 2 lines is '1600,letter,timestamp,x,y,z;'$"
-    with pytest.raises(FklError, match=expected):
-        read(Wisdm(), store)
 
 
 def test_keys_and_their_limits():
     node = compose("dataset=wisdm", "dataset.activity=typing", "dataset.against=writing")["dataset"]
     assert instantiate(node) == Wisdm("typing", "writing")
-    for key, value, words in (
-        ("activity", "running", "must be one of all, walking, jogging, stairs"),
-        ("against", "walking", "must be one of jogging, stairs"),
-        ("seconds", 0.1, "must be a number from 0.5 to 60"),
-        ("participants", 52, "must be an integer from 1 to 51, or null"),
-    ):
-        with pytest.raises(BadValue, match=f"{key}={value}: {words}"):
-            Wisdm(**{key: value})
+    for keys in ({"activity": "running"}, {"against": "walking"}, {"seconds": 0.1}, {"participants": 52}):
+        with pytest.raises(BadValue, match=next(iter(keys))):
+            Wisdm(**keys)
     assert len(Wisdm.files) == 51 and len({file.url for file in Wisdm.files}) == 1
     assert sum(file.sha256 is not None for file in Wisdm.files) == len(wisdm.KNOWN) == 22
 

@@ -10,13 +10,11 @@ from fkl.algorithms.parsimonious.dual import Dual, solve
 from fkl.algorithms.parsimonious.parsimonious import Parsimonious
 from fkl.algorithms.parsimonious.solver import Quadrature
 from fkl.algorithms.vertical.fdskl import Fdskl
-from fkl.algorithms.vertical.secureboost import LEAF, UNIT, SecureBoost, best_split
 from fkl.basics.keys import Keys, declarations
 from fkl.basics.random_streams import Streams
 from fkl.data.ellipses import BOX, Ellipses
 from fkl.data.store import Store
 from fkl.papers import differences
-from fkl.papers.jobs import jobs
 
 
 def words(text: str | None) -> str:
@@ -52,16 +50,6 @@ def test_fdskl_draws_rows_without_replacement_unless_told_otherwise() -> None:
     assert "No cell of the paper can be counted" in told("fdskl")
 
 
-@pytest.mark.parametrize(("gamma", "splits"), [(0.49, True), (0.51, False)])
-def test_secureboost_s_gamma_is_half_of_xgboost_s(gamma: float, splits: bool) -> None:
-    """Of a split whose gain is 1 without the factor 1/2, as xgboost counts."""
-    one = round(1 / UNIT)
-    histogram = np.array([[one, one], [-one, one]])  # g and h of two bins: 1 / (1 + 1) on either side, 0 before
-    feature, _ = best_split(histogram, np.array([0, 2]), histogram.sum(axis=0), 1.0, gamma, 0.0)
-    assert (feature != LEAF) == splits
-    assert "half of xgboost's gamma" in said(SecureBoost) and "half of xgboost's gamma" in told("fdskl")
-
-
 def test_a_parsimonious_model_that_is_sent_breaks_its_constraints_more_than_the_gap() -> None:
     table = Ellipses(rows=90, test_rows=0).load(Store(Path()), np.random.default_rng(0))
     problem = Dual.single(Quadrature.over_box(BOX, 24**2, (1.0, 2.0, 4.0)), table.x, table.y, 25.0, 0.01)
@@ -69,14 +57,3 @@ def test_a_parsimonious_model_that_is_sent_breaks_its_constraints_more_than_the_
     assert float(solution.gap[0]) <= 1e-7
     assert 1e-5 < float(solution.violation[0]) <= 1.1e-2
     assert "may violate them" in said(Parsimonious) and "1e-4 to 1.1e-2 (of 0.99)" in told("parsimonious")
-
-
-def test_coke_s_page_has_the_replicates_of_its_experiments() -> None:
-    found = {
-        (job.config["dataset"].get("table", {}).get("name"), job.config["replicates"])
-        for name in ("coke/uncensored", "coke/censored_published", "coke/half_rho")
-        for job in jobs(name)
-    }
-    assert {("energy", 20), ("toms_hardware", 20), ("airquality", 100)} <= found
-    assert not {("energy", 10), ("toms_hardware", 10)} & found
-    assert "20 replicates on energy and Tom's hardware and 100 on air quality" in told("coke")

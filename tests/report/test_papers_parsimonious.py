@@ -93,7 +93,6 @@ def test_machines_stand_beside_the_learners(runs: list[FinishedRun]) -> None:
 @pytest.mark.parametrize(
     ("number", "panels", "x", "title", "printed"),
     [
-        ("2", 1, {90, 180}, "9 agents", []),
         ("3", 1, {5, 10}, "10 of the 51 participants are available", [(51, 75.29), (51, 77.35)]),
         ("5", 3, {0, 40, 100}, "10 of the 51 participants", [(0, 40)]),
     ],

@@ -130,13 +130,6 @@ def test_points_of_one_run_are_one_cell() -> None:
         assert [cell.answers[0].verdict for cell in cells] == 3 * [word]
 
 
-def test_fewer_replicates_than_the_papers_are_a_preview() -> None:
-    values = pd.Series([1.0, 2.0, 3.0])
-    few, many, of = ({"replicates": 3}, {"replicates": 4}, {"replicates": 3, "of": 2})
-    found = [Answer.from_values("", values, AS_STATED, **one).preview for one in (few, many, of)]
-    assert found == [False, True, True]  # the last are three clients of two replicates
-
-
 @pytest.fixture
 def paper(monkeypatch: pytest.MonkeyPatch) -> Evidence:
     """A paper of three methods on two data sets, with one variant that most cells need."""
@@ -227,24 +220,3 @@ def test_sheets_and_wide_tables_hold_every_published_cell_once(paper: str) -> No
         if (side := layout(paper, number)) is not None:
             numbers = wide(mine, side).drop(columns=[*side[0], "reading"], errors="ignore")
             assert numbers.notna().to_numpy().sum() == len(mine)
-
-
-def test_a_wide_table_has_the_printed_layout() -> None:
-    """Rows and columns as asked, published first, then each reading that was run; nothing without a name."""
-    cells = [
-        Cell("mine", "1", dataset, algorithm, "", "mse", "1e-3", value)
-        for algorithm, dataset, value in (("CTA", "air", 1.0), ("CTA", "sea", ">900"), ("COKE", "air", 3.0))
-    ]
-
-    def answers(cell: Cell) -> list[Answer]:
-        ours = [Answer("", 0.002, n=1, reading=AS_STATED), Answer("", 0.5, n=1), Answer("", 0.6, n=1, reading="b")]
-        return ours if (cell.algorithm, cell.dataset) == ("CTA", "air") else []
-
-    made = wide(answered(cells, answers), (("algorithm",), ("dataset",)))
-    assert list(made) == ["algorithm", "reading", "air (1e-3)", "sea (1e-3)"]
-    assert made.fillna("").to_numpy().tolist() == [
-        ["CTA", "published", 1.0, ">900"],
-        ["CTA", AS_STATED, 2.0, ""],
-        ["CTA", "b", 600.0, ""],
-        ["COKE", "published", 3.0, ""],
-    ]

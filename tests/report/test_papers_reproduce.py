@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fkl.basics.errors import FklError
-from fkl.config.experiments import experiments, not_needed
+from fkl.config.experiments import experiments
 from fkl.papers import PAPERS, reproduce
 
 
@@ -54,17 +53,6 @@ def test_every_experiment_is_asked_for_once_and_the_page_last(called: Callable) 
     assert sorted(call[:3] for call in calls[:-1]) == sorted(["run", "-m", sweep] for sweep in sweeps)
 
 
-def test_the_longest_sweeps_begin_first() -> None:
-    """In the order that they are named in; each is an experiment. A paper's others come as they did."""
-    names = [sweep.name for sweep in reproduce.in_turn(list(PAPERS), ())]
-    longest = reproduce.LONGEST
-    assert tuple(names[: len(longest)]) == longest
-    assert len(names) == len({*names}) == sum(len(_names(paper)) for paper in PAPERS)
-    of_one = [sweep for sweep in reproduce.in_turn(["fdskl"], ()) if sweep.name not in longest]
-    assert [sweep.runs for sweep in of_one] == sorted((sweep.runs for sweep in of_one), reverse=True)
-    assert not {*longest} & {sweep.name for sweep in reproduce.in_turn(["coke"], ())}
-
-
 def test_it_goes_on_past_a_failure_and_lists_it(called: Callable, capsys: pytest.CaptureFixture[str]) -> None:
     """The exit code says so; time for each sweep with its tables, for the paper, in all; progress over the whole."""
     sweep = "+experiment=coke/censored"
@@ -82,13 +70,6 @@ def test_it_goes_on_past_a_failure_and_lists_it(called: Callable, capsys: pytest
     assert "== 1 of 13: fkl run -m +experiment=coke/" in out and "runs left after 0 min" in out
 
 
-def test_fail_fast_ends_at_the_first_failure(called: Callable) -> None:
-    """And sweeps are told, so that they do too; what runs beside it may still begin."""
-    failed, calls = called("coke", failing=("--fail-fast",), fail_fast=True)
-    assert failed and 1 <= len(calls) <= 2
-    assert all("--fail-fast" in call for call in calls)
-
-
 def test_readings_are_left_out_and_named(called: Callable, capsys: pytest.CaptureFixture[str]) -> None:
     """Unless they are asked for; each is an experiment."""
     sweeps = [call[2] for call in called("coke", "pof_mkl")[1][:-1]]
@@ -98,9 +79,6 @@ def test_readings_are_left_out_and_named(called: Callable, capsys: pytest.Captur
     assert left_out == ["coke/bandwidth", "coke/bandwidth_rows", "pof_mkl/switches"]
     all_of_them = _names("coke") | _names("pof_mkl")
     assert sorted(sweeps) == sorted(f"+experiment={name}" for name in all_of_them - {*left_out})
-    for paper in PAPERS:
-        published = (Path(reproduce.__file__).parent / paper / "published.csv").exists()
-        assert {*not_needed(paper)} < _names(paper) if published else {*not_needed(paper)} <= _names(paper)
 
 
 def test_missing_data_are_named_with_how_to_get_them(
@@ -112,10 +90,3 @@ def test_missing_data_are_named_with_how_to_get_them(
     assert out.count("missing: coke: twitter_large: its samples are not among the published files") == 2
     assert out.count("missing: pof_mkl: naval: fkl data fetch naval, or put data.txt into ") == 2
     assert str(tmp_path) in out
-
-
-def test_an_unknown_paper_is_refused_before_anything_is_run() -> None:
-    """With the ones that may be meant."""
-    with pytest.raises(FklError, match="cook: no such paper") as refused:
-        reproduce.reproduce(["cook"])
-    assert refused.value.help[0].startswith("did you mean coke? papers: pof_mkl, graph_omkl, coke")

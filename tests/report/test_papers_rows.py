@@ -47,10 +47,3 @@ def test_every_command_of_a_row_exists(paper: str) -> None:
             if name == "run" and "-m" not in words:
                 run = load(compose(*words))
                 assert "bound" not in command or run.algo.label in THEORIES
-
-
-def test_a_gap_of_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = {**papers.declared("coke"), "gaps": {"Table 9": "lost"}}
-    monkeypatch.setattr(papers, "declared", lambda _: told)
-    with pytest.raises(papers.FklError, match="Table 9"):
-        list(papers.rows("coke"))

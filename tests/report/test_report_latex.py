@@ -71,18 +71,6 @@ def test_what_does_not_fit_loses_columns_by_priority_and_stays_one_table() -> No
     assert escaped("≤ 10⁻³") == r"$\le$ 10$^{-3}$"
 
 
-def test_a_sheet_says_the_same_in_every_language() -> None:
-    rows = [[Shown("A|B"), Shown("1e-05", "best", "▲", "2")], [Shown("C"), Shown("3")]]
-    sheet = Sheet([Column("method"), Column("error", True)], rows, "Title", "Means.", groups={0: "air & sea"})
-    assert "| **air & sea** |" in sheet.markdown and r"| A\|B " in sheet.markdown
-    assert "**1e-05** ± 2 ▲" in sheet.markdown
-    assert "<b>10⁻⁵</b>" in sheet.html
-    assert 'colspan="2">air &amp; sea</th>' in sheet.html and "<small>± 2</small> ▲" in sheet.html
-    assert sheet.csv == "method,error\nA|B,*1e-05* ± 2 ▲\nC,3\n"
-    assert r"\textbf{1e-05} {\scriptsize$\pm$ 2} $\triangle$" in sheet.latex()
-    assert sheet.html_caption == "Means. <b>Best</b>."
-
-
 def test_latex_compiles_all_and_finds_nothing_too_wide(tmp_path: Path) -> None:
     """All in one document, since the engine takes seconds to begin; its log says which table it is at."""
     engine = next(filter(None, map(shutil.which, ("pdflatex", "tectonic"))), None)

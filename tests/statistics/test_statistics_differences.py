@@ -7,17 +7,12 @@ from scipy.signal import lfilter
 from scipy.stats import ttest_1samp, ttest_rel
 
 from fkl.basics.errors import FklError
-from fkl.statistics.differences import OF_TRAINING, from_clients, from_data_sets, from_rows, from_seeds, from_time
+from fkl.statistics.differences import from_clients, from_data_sets, from_rows, from_seeds, from_time
 from fkl.statistics.intervals import signed_ranks
 
 Array = NDArray[np.float64]
 RHO = 0.67
 """Correlation of the seeds of one data set, of streams of 500 rows."""
-
-
-def allowed(rate: float, times: int) -> float:
-    """Three standard errors of a rate that is found by simulation."""
-    return float(3 * np.sqrt(rate * (1 - rate) / times))
 
 
 def seeds_of_data_sets(times: int, S: int = 10) -> tuple[Array, Array]:
@@ -28,13 +23,15 @@ def seeds_of_data_sets(times: int, S: int = 10) -> tuple[Array, Array]:
 
 
 def test_the_interval_over_seeds_covers_the_difference_on_these_rows() -> None:
-    """Row 1; and the p value is that of the same interval."""
+    """Row 1; and the p value is that of the same interval. Wrong about other rows: the warning is needed (row 2)."""
     d, u = seeds_of_data_sets(5000)
     found = [from_seeds(np.exp(one / 10), np.ones(10)) for one in d]
     ends = 10 * np.array([one.interval() for one in found])
     covered = (ends[:, 0] <= u) & (u <= ends[:, 1])
     assert covered.mean() == pytest.approx(0.95, abs=0.01)
-    assert [one.p < 0.05 for one in found] == ((ends[:, 0] > 0) | (ends[:, 1] < 0)).tolist()
+    alarms = [one.p < 0.05 for one in found]
+    assert alarms == ((ends[:, 0] > 0) | (ends[:, 1] < 0)).tolist()
+    assert np.mean(alarms) == pytest.approx(0.634, abs=0.02)
 
 
 def test_units_of_equal_weight_have_students_t_as_scipy_has_it() -> None:
@@ -49,16 +46,9 @@ def test_units_of_equal_weight_have_students_t_as_scipy_has_it() -> None:
     assert ttest_rel(np.log(a), np.log(b)).pvalue == pytest.approx(seeds.p, rel=1e-9)
 
 
-def test_it_is_wrong_about_other_rows() -> None:
-    """Row 2: the warning is needed."""
-    d, _ = seeds_of_data_sets(5000)
-    alarms = [from_seeds(np.exp(one / 10), np.ones(10)).p < 0.05 for one in d]
-    assert np.mean(alarms) == pytest.approx(0.634, abs=0.02)
-
-
 def test_blocks_of_rounds_know_that_rounds_hang_together() -> None:
     """Row 7: AR(1) of 0.9, 2000 rounds with heavy-tailed shocks; some streams are refused."""
-    times = 2000
+    times = 1000
     shocks = np.random.default_rng(2).standard_t(3, (times, 2200))
     difference = 1e-4 * lfilter([1], [1, -0.9], shocks, axis=1)[:, 200:]
     alarms = refused = 0
@@ -86,17 +76,6 @@ def test_natural_clients_are_the_unit() -> None:
     variance = 3**2 + 1.0**2  # of a row, where rows are taken for the unit
     naive = abs(pooled) > 1.96 * np.sqrt(variance / rows.sum(axis=1))
     assert naive.mean() == pytest.approx(0.60, abs=0.06)
-
-
-def test_signed_ranks_of_failures_hold_their_level() -> None:
-    """Row 13: both methods fail in 30 % of twelve seeds."""
-    random = np.random.default_rng(4)
-    times = 4000
-    errors = np.exp(random.normal(0, 0.05, (2, times, 12)))
-    errors[random.random(errors.shape) < 0.3] = np.inf
-    found = [from_seeds(a, b) for a, b in zip(*errors, strict=True)]
-    assert np.mean([one.failed for one in found]) > 0.99
-    assert 0.02 <= np.mean([one.p < 0.05 for one in found]) <= 0.06  # 0.041
 
 
 def test_runs_that_failed_where_they_were_bad_are_not_dropped() -> None:
@@ -162,13 +141,12 @@ def test_variances_of_rows_and_seeds_are_the_sums_that_are_printed() -> None:
     assert found.factor == pytest.approx(V_rows / independent)
 
 
-@pytest.mark.parametrize("correlation", [0, 0.5, 0.9])
-def test_the_interval_over_rows_covers_where_the_errors_of_neighbours_are_alike(correlation: float) -> None:
+def test_the_interval_over_rows_covers_where_the_errors_of_neighbours_are_alike() -> None:
     """Ten seeds judge halves of 1000 rows, by blocks of 50; the difference of two equal methods is an AR(1) process.
 
     With 1.5 times the variance over independent rows, 62 % were covered where the correlation is 0.9.
     """
-    random, times = np.random.default_rng(13), 400
+    random, times, correlation = np.random.default_rng(13), 400, 0.9
     covered, factors = [], []
     for _ in range(times):
         shocks = random.normal(size=(11, 1100))
@@ -196,23 +174,6 @@ def test_rows_are_known_by_their_numbers() -> None:
     assert (narrow.V, narrow.V_rows, narrow.nu) == pytest.approx((wide.V, wide.V_rows, wide.nu))
 
 
-def test_swapped_methods_swap_the_sign() -> None:
-    a, b = crossed(np.random.default_rng(8))
-    there, back = from_rows(a, b, np.arange(40)), from_rows(b, a, np.arange(40))
-    assert (there.m, there.V, there.p) == pytest.approx((-back.m, back.V, back.p))
-    low, high = there.interval()
-    assert back.interval() == pytest.approx((-high, -low))
-
-
-def test_rows_with_a_failed_seed_are_ranked_by_seeds() -> None:
-    a, b = crossed(np.random.default_rng(9), S=8)
-    a[2], b[3] = np.nan, np.inf
-    found = from_rows(a, b, np.arange(40))
-    assert (found.failed_a, found.failed_b, found.n) == (1, 1, 8)
-    assert (found.d[2], found.d[3]) == (np.inf, -np.inf)
-    assert found.d[0] == pytest.approx(np.log(np.nanmean(a[0]) / np.nanmean(b[0])))
-
-
 def test_one_failed_run_is_not_one_for_each_client() -> None:
     random = np.random.default_rng(10)
     a, b = np.exp(random.normal(0, 0.1, (2, 10, 8)))
@@ -234,19 +195,6 @@ def test_clients_are_averaged_over_seeds_first() -> None:
     assert found.nu == pytest.approx(sum(V) ** 2 / (V[0] ** 2 / 5 + V[1] ** 2 / 2))
 
 
-def test_clients_of_one_method_under_two_names_hold_their_level_where_seeds_shift_all_of_them() -> None:
-    """With the variance over clients alone, nearly every such pair would differ."""
-    random = np.random.default_rng(12)
-    alarms, naive = [], []
-    for _ in range(1000):
-        a, b = np.exp(random.normal(0, 0.3, (2, 5, 1)) + random.normal(0, 0.05, (2, 5, 12)))
-        found = from_clients(a, b)
-        alarms.append(found.p < 0.05)
-        naive.append(abs(found.m) > 2.2 * found.d.std(ddof=1) / np.sqrt(12))
-    assert np.mean(alarms) < 0.08
-    assert np.mean(naive) > 0.5
-
-
 def test_data_sets_with_failures_are_ranked() -> None:
     lost = from_seeds([1.0] * 6, [np.inf] * 6)
     kept = [from_seeds([1.0, 1.0], [factor, 1.1 * factor]) for factor in (1.1, 1.2, 1.3, 1.15, 1.25)]
@@ -254,13 +202,9 @@ def test_data_sets_with_failures_are_ranked() -> None:
     assert (found.p, found.side, found.failed_b, found.seeds) == (2 / 2**6, -1, 6, 16)
     assert from_data_sets(kept).nu == 4
     assert from_data_sets(kept).m == pytest.approx(np.mean([one.m for one in kept]))
-
-
-def test_data_sets_of_one_generator_count_once() -> None:
     ones = [from_seeds([factor, factor], [1.0, 1.1]) for factor in (1.1, 1.2, 1.5)]
-    found = from_data_sets(ones, ["mine", "its", "its"])
+    found = from_data_sets(ones, ["mine", "its", "its"])  # data sets of one generator count once
     assert found.d.tolist() == pytest.approx([ones[0].m, (ones[1].m + ones[2].m) / 2])
-    lost = from_seeds([1.0] * 6, [np.inf] * 6)
     assert from_data_sets([*ones, lost], ["mine", "its", "its", "its"]).d[1] == 0  # one for B and one for A
 
 
@@ -280,7 +224,3 @@ def test_data_sets_of_one_generator_count_once() -> None:
 def test_refusals_say_what_is_wanting(make, words: str) -> None:
     with pytest.raises(FklError, match=words):
         make()
-
-
-def test_the_factor_is_the_one_that_was_calibrated() -> None:
-    assert OF_TRAINING == 1.5

@@ -7,16 +7,11 @@ from numpy.typing import NDArray
 from fkl.statistics.equivalence import AGREES, CANNOT_TELL, DIFFERS, Equivalence, curve, largest_deviation
 
 Array = NDArray[np.float64]
-TIMES = 5000
+TIMES = 4000
 
 
 def beside(printed: float, ours: Array, n: int = 1, J: int = 1, h: float = 0.0) -> Equivalence:
     return Equivalence(printed, h, n, np.nan, float(ours.mean()), float(ours.std(ddof=1)), len(ours), J)
-
-
-def allowed(rate: float, times: int = TIMES) -> float:
-    """Three standard errors of a rate that is found by simulation."""
-    return float(3 * np.sqrt(rate * (1 - rate) / times))
 
 
 def outcomes(sd: float, R: int, off: float) -> dict[str, float]:
@@ -28,8 +23,7 @@ def outcomes(sd: float, R: int, off: float) -> dict[str, float]:
     return {outcome: found.count(outcome) / TIMES for outcome in (AGREES, DIFFERS, CANNOT_TELL)}
 
 
-@pytest.mark.parametrize("R", [5, 10, 20])
-@pytest.mark.parametrize("sd", [0.01, 0.03, 0.05, 0.10, 0.20])
+@pytest.mark.parametrize(("sd", "R"), [(0.01, 5), (0.05, 10), (0.20, 20)])
 def test_few_numbers_that_are_off_by_the_margin_agree(sd: float, R: int) -> None:
     """Whatever the spread and the replicates; and few that are right differ."""
     assert outcomes(sd, R, 0.10)[AGREES] <= 0.07
@@ -65,7 +59,7 @@ def curve_outcome(printed: Array, ours: Array) -> str:
 
 def test_a_curve_is_one_verdict() -> None:
     """One point that is 10 % off is enough for it not to agree; one that is right hardly ever differs."""
-    random, times = np.random.default_rng(1), 2000
+    random, times = np.random.default_rng(1), 1000
     agree = differ = 0
     for _ in range(times):
         printed, ours = curves(random, 10).mean(axis=0), curves(random, 10)
@@ -104,14 +98,6 @@ def test_mean_and_spread() -> None:
     assert (best.outcome, f"{best.within:.0f}") == (CANNOT_TELL, "15")
 
 
-def test_spreads_that_differ_are_told_and_decide_nothing() -> None:
-    """Those of POF-MKL's OFSKL on naval, 1.04 and 3.95 of twenty runs each, are too unlike; 1.04 and 1.5 are not."""
-    unlike, alike = (Equivalence(77.77, 0.005, 20, 1.04, 77.5, s, 20) for s in (3.95, 1.5))
-    assert (unlike.outcome, alike.outcome) == (AGREES, AGREES)
-    assert unlike.why.endswith("; spreads differ, theirs 1.04, ours 3.95")
-    assert "spreads" not in alike.why
-
-
 def test_a_curve() -> None:
     """The specification's third example: deviations and standard errors as printed there."""
     m, h, R = np.array([120.0, 81, 64, 55, 50]), 0.5, 10
@@ -124,14 +110,10 @@ def test_a_curve() -> None:
         abs=0.05 + 1.833 * 0.05,  # D and SE are printed to a tenth
     )
     assert curve(points, np.random.default_rng(0).standard_normal((R, 5))) == AGREES
-
-
-def test_curves_of_one_piece_are_allowed_less_than_loose_ones() -> None:
-    """Points that all move together are one; the quantile is Student's for two sides."""
+    # Points that all move together are one; the quantile is Student's for two sides
     together = np.random.default_rng(0).standard_normal((10, 1)) + np.zeros((1, 10))
-    loose = np.random.default_rng(0).standard_normal((200, 10))
     assert largest_deviation(together) == pytest.approx(2.262, abs=0.15)
-    assert 2.6 < largest_deviation(loose) < 3.0
+    assert 2.6 < largest_deviation(np.random.default_rng(0).standard_normal((200, 10))) < 3.0
 
 
 def test_what_would_help_is_told() -> None:
@@ -148,10 +130,6 @@ def test_nothing_is_drawn_and_nothing_is_unsure() -> None:
     exact = 100.0, 0.5, 1, np.nan
     assert [Equivalence(*exact, x, 0.0, 1).outcome for x in (100.0, 109.0, 110.0)] == [AGREES, AGREES, DIFFERS]
     assert Equivalence(0.0, 0.5, 1, np.nan, 3.0, 0.0, 1).outcome == DIFFERS
-
-
-def test_replicates_that_never_get_so_far_agree_with_nothing() -> None:
-    """Their lower bounds tell a difference only above the printed number."""
-    sure = 100.0, 0.05, 1, np.nan
+    sure = 100.0, 0.05, 1, np.nan  # replicates that never get so far: their lower bounds tell a difference only above
     found = [Equivalence(*sure, x, 0.1, 20, failed=1).outcome for x in (100.0, 150.0, 50.0)]
     assert found == [CANNOT_TELL, DIFFERS, CANNOT_TELL]

@@ -38,8 +38,6 @@ def test_so_many_seeds_have_the_power() -> None:
     assert 0.8 - 0.02 <= power <= 0.83 + 0.02
     less = ttest_1samp(np.random.default_rng(2).normal(np.log(1.05), 0.05, (50_000, 10)), 0, axis=1).pvalue < 0.05
     assert less.mean() < 0.8
-    three = ttest_1samp(np.random.default_rng(7).normal(np.log(1.05), 0.01, (50_000, 3)), 0, axis=1).pvalue < 0.05
-    assert three.mean() == pytest.approx(0.971, abs=0.003)
 
 
 def test_four_looks_hold_the_level_by_their_levels_alone() -> None:

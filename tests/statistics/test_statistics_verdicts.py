@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from fkl.statistics.differences import Difference, from_seeds
-from fkl.statistics.intervals import holm
 from fkl.statistics.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict, about_best, of_data_set, over_data_sets
 
 Array = NDArray[np.float64]
@@ -25,9 +24,9 @@ def one(m: float, half: float, **others: float) -> Verdict:
     return of_data_set({("A", "B"): difference(m, half, **others)})[0]
 
 
-@pytest.mark.parametrize(("N", "times"), [(6, 2000), (10, 1000)])
-def test_equal_methods_are_seldom_called_better_over_data_sets(N: int, times: int) -> None:
-    """Row 10, of five methods; ten data sets half as often as there, so that the tolerance is wider."""
+def test_equal_methods_are_seldom_called_better_over_data_sets() -> None:
+    """Row 10, of five methods."""
+    N, times = 6, 1000
     random, d = np.random.default_rng(N), np.zeros(10)
     alarms, bare = 0, 0
     for _ in range(times):
@@ -45,19 +44,6 @@ def test_equal_methods_are_seldom_called_better_over_data_sets(N: int, times: in
         bare += any(verdict.difference.p < 0.05 for verdict in verdicts)
     assert alarms / times <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / times)
     assert bare / times > 0.2  # without Holm
-
-
-def test_ranks_of_eight_data_sets_reject_nothing_among_ten_pairs() -> None:
-    """Row 11: where even all signs are alike; nine data sets are enough."""
-    for N, rejects in ((8, False), (9, True)):
-        sets = {
-            str(j): {(str(a), str(b)): difference(-(b - a) * (1 + j / 9), 0.1) for a, b in combinations(range(5), 2)}
-            for j in range(N)
-        }
-        verdicts = over_data_sets(sets)
-        p = holm(np.array([verdict.difference.ranks[1] for verdict in verdicts]))
-        assert (p < 0.05).all() == (p < 0.05).any() == rejects
-        assert np.isnan([verdict.wilcoxon for verdict in verdicts]).any() == (not rejects)
 
 
 @pytest.mark.parametrize("sd", [0.01, 0.05])
@@ -104,11 +90,8 @@ def test_words_say_what_could_have_been_seen_and_what_would_help() -> None:
     assert "with any number of seeds" in shared.words
     # A large difference that more seeds would show, in a study of few: no such advice
     assert not one(0.52, 1.2, n=3, V_rows=0.015).words.endswith("would")
-    assert one(-0.008, 0.032).words.endswith("with 20 seeds 3.0 %")
-    assert one(-0.008, 0.032, n=20, V_rows=0.6).words.count("with") == 1  # twenty share rows at most
     units = {"portion": "with 20 portions as large", "client": "with 20 clients", "block": "with twice as many rounds"}
-    for unit, words in units.items():
-        assert words in one(-0.008, 0.032, unit=unit).words
+    assert all(words in one(-0.008, 0.032, unit=unit).words for unit, words in units.items())
 
 
 def test_holms_p_decides_and_is_said_where_the_interval_alone_would_mislead() -> None:
@@ -177,13 +160,6 @@ def test_fewer_than_five_data_sets_are_not_tested() -> None:
     assert alike == []
 
 
-def test_data_sets_with_failures_need_six() -> None:
-    lost = {("A", "B"): from_seeds([np.inf] * 5, [1.0] * 5)}
-    assert over_data_sets({**sets_of(np.linspace(0.03, 0.05, 4)), "lost": lost}) == []
-    verdict = over_data_sets({**sets_of(np.linspace(0.03, 0.05, 5)), "lost": lost})[0]
-    assert (verdict.outcome, verdict.better, verdict.p) == (BETTER, "B", 2 / 2**6)
-
-
 def test_a_verdict_that_one_data_set_decides_is_flagged() -> None:
     sign = np.array([1, -1, 1, -1, 1, -1, 1, -1, 1, -1])
     steady = over_data_sets(sets_of(0.02 + 0.01 * sign))[0]
@@ -192,11 +168,6 @@ def test_a_verdict_that_one_data_set_decides_is_flagged() -> None:
     flagged = Verdict("A", "B", Difference(0.05, 0.0001, 9.0, np.append(0.01 * sign[:9], 0.5), "data set"), 0.001)
     assert flagged.decided_by_one_data_set
     assert "; one data set decides this: of the signed ranks alone, p is" in flagged.words
-
-
-def test_verdicts_after_one_search_are_about_its_settings() -> None:
-    pair = {("A", "B"): difference(0.05, 0.01)}
-    assert of_data_set(pair, once=True)[0].words == of_data_set(pair)[0].words + "; with the settings found"
 
 
 def test_the_best_method_is_told_with_what_it_is_tied_with_and_what_it_beats() -> None:
@@ -210,7 +181,5 @@ def test_the_best_method_is_told_with_what_it_is_tied_with_and_what_it_beats() -
         "A is the best of 4 methods, tied with B (practically equal) and C, but worse than A (alone) by"
         " 6.2 % [5.1, 7.3]; better than D by 10.5 % [9.4, 11.6]"
     )
-    many = {(a, b): difference((ord(a) - ord(b)) / 10, 0.01) for a, b in combinations("ABCDE", 2)}
-    assert about_best(of_data_set(many)) == "A is best; better than 4 others by 10.5 to 49.2 %"
     fails = of_data_set({("A", "B"): from_seeds([1.0, 1.1, np.inf], [2.0, 2.1, 2.3])})
     assert about_best(fails) == "B is best; no verdict against A, which failed in 1 of 3 seeds"

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from fkl.basics.errors import FklError
 from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
 
@@ -25,8 +24,6 @@ class Mirrored:
         Whether it is the other pair.
     blur : float
         Standard deviation of noise on the features, which makes a learner worse.
-    fails : float
-        Share of seeds in which there are no rows at all.
     """
 
     name: ClassVar[str] = "mirrored"
@@ -37,12 +34,9 @@ class Mirrored:
     apart: float = 2.5
     mirror: bool = False
     blur: float = 0.0
-    fails: float = 0.0
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:
-        """The same rows for every seed; `rng` decides whether there are any."""
-        if rng.random(2)[int(self.mirror)] < self.fails:
-            raise FklError("no rows today")
+        """The same rows for every seed; `rng` is not used."""
         own = np.random.default_rng([1, self.number])
         x = own.standard_normal((self.rows, 4))
         noise = own.standard_normal(self.rows)

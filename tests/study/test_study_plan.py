@@ -45,6 +45,9 @@ def test_names_are_short_and_tell_data_sets_apart(tmp_path: Path) -> None:
     plan = read(tmp_path, f"methods: [pof_mkl, vm_kofl]\ndatasets: [{data}, {files}]\n")
     names = ["naval", "energy", "air (clients=5)", "air (clients=9)", "wards", "sites"]
     assert [one.name for one in plan.datasets] == names
+    kinds = "{dataset: drift, kind: gradual}, {dataset: drift, kind: sudden}"
+    plan = read(tmp_path, f"methods: [pof_mkl, vm_kofl]\ndatasets: [{kinds}, {files}]\n")
+    assert len({part.source for part in plan.datasets}) == 3, "two of one source are no two data sets"
 
 
 def test_beside_adds_each_method_alone_and_pooled_and_compares_it_with_itself(tmp_path: Path) -> None:
@@ -60,32 +63,18 @@ def test_beside_adds_each_method_alone_and_pooled_and_compares_it_with_itself(tm
     assert len(plan.pairs) == 4
 
 
-def test_data_sets_of_one_source_are_no_two_data_sets(tmp_path: Path) -> None:
-    kinds = "{dataset: drift, kind: gradual}, {dataset: drift, kind: sudden}"
-    files = "{dataset: file, name: a, path: a.csv}, {dataset: file, name: b, path: b.csv}"
-    plan = read(tmp_path, f"methods: [pof_mkl, vm_kofl]\ndatasets: [{kinds}, {files}]\n")
-    assert len({part.source for part in plan.datasets}) == 3
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("methods: [pof_mkl]\ndatasets: [diabetes]", "methods"),
         ("methods: [pof_mkl, pof_mkl]\ndatasets: [diabetes]", "each once"),
-        ("methods: [pof_mkl, vm_kofl]", "datasets"),
         (GOOD + "claims: rows", "no such key of a study"),
-        (GOOD + "claim: truth", "claim=truth"),
-        (GOOD + "tune: {trails: 3}", "tune"),
         (GOOD + "tune: {space: {algo.eta: 1 to 3}}", "tune.space.algo.eta"),
         (GOOD + "tune: {space: {algo.eta: log 3..1}}", "the smaller end first"),
-        (GOOD + "judge: {seeds: 40}", "at most 20"),
         (GOOD + "judge: {seeds: 10, looks: [10, 5]}", "judge.looks"),
-        (GOOD + "judge: {seeds: 10, looks: [5]}", "of which the last is judge.seeds=10"),
         (GOOD + "pairs: [[POF-MKL, RF-GP]]", "POF-MKL, vM-KOFL"),
-        (GOOD + "judge: {margin: 2}", "judge.margin"),
         (GOOD + "budget: {uplink_bytes: much}", "budget.uplink_bytes"),
         (GOOD + "set: [seed=3]", "which the study sets"),
-        (GOOD + "beside: [together]", "beside"),
         ("methods: [pof_mlk, vm_kofl]\ndatasets: [diabetes]", "pof_mlk"),
     ],
 )

@@ -270,6 +270,8 @@ def _chosen(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> Collec
 def compare_runs(found: Collected, metric: str | None = None, by: Sequence[str] = ()) -> Comparison:
     """Compare runs that are already read; parameters and errors as for `compare`."""
     runs = found.runs
+    if not runs:
+        raise FklError(f"compare: no finished run is among them; {len(found.lost)} diverged; lower the step size")
     notes = [f"{found.older} older runs have the configuration of a newer one, which counts."] if found.older else []
     if metric is None:
         named = [main_metric(run.summary) for run in runs]
