@@ -31,7 +31,7 @@ from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Batch, Problem
 from fkl.engines.base import Experiment, make_world
 from fkl.kernels import Dictionary
-from fkl.kernels.losses import LOSSES, Ridge, Rows
+from fkl.kernels.losses import LOSSES, Rows
 from fkl.network import Network
 from fkl.network.topology import connected
 from fkl.runs.prepare import prepare
@@ -219,17 +219,6 @@ def test_compressed_rows_lose_nothing_of_a_squared_error(size: int, seed: int) -
     assert square.gradient(less, theta[..., 0]) == pytest.approx(square.gradient(full, theta[..., 0]), abs=1e-9)
 
 
-@given(st.integers(1, 30), st.floats(1e-3, 10), st.integers(0, 2**32 - 1))
-def test_ridge_inverts_its_matrix(size: int, c: float, seed: int) -> None:
-    """Both forms, the inverse and Woodbury's."""
-    random = np.random.default_rng(seed)
-    phi, v = random.standard_normal((2, 1, size, 12)), random.standard_normal((2, 1, 12))
-    rows = Rows(phi, np.zeros((2, 1, size)), np.zeros((2, 1)), np.array([float(size)]))
-    solved = Ridge.from_rows(rows, 2.0, np.array([c])).solve(v)
-    back = 2 / size * np.einsum("rktp,rktq,rkq->rkp", phi, phi, solved) + 2 * c * solved
-    assert back == pytest.approx(v, abs=1e-7)
-
-
 @given(st.integers(0, 2**32 - 1), st.floats(0, 0.9))
 def test_every_client_keeps_its_share_to_be_tested_on(seed: int, share: float) -> None:
     """Samples are disjoint, all are there, and cross-validation never touches what is to be tested on."""
@@ -328,24 +317,6 @@ def test_duals_sum_to_zero_and_silence_costs_no_more_than_the_threshold() -> Non
                 assert np.linalg.norm(own.theta_hat - own.theta, axis=-1).max() <= 0.3 * 0.97 ** (t + 1)
     found = on_streams(Odkla(ETA, RHO, OF_SAMPLE), make_problem(STREAM, 0, absent=0.3))
     assert max(np.abs(state.own.gamma.sum(axis=1)).max() for state in found.states) < 1e-12
-
-
-def test_many_passes_over_one_sample_each_come_to_the_pooled_ridge() -> None:
-    """Streams that repeat themselves are batches: all agents agree on the minimiser of the sum of their losses."""
-    size = replace(STREAM, T=6000)
-    one = make_problem(replace(size, T=12), 3)
-    many = replace(
-        one,
-        x=np.tile(one.x[:1], (size.T, 1, 1)),
-        y=np.tile(one.y[:1], (size.T, 1)),
-        present=np.ones((size.T, size.K), np.bool_),
-    )
-    found = on_streams(Odkla(0.5, 0.3, OF_SAMPLE), many, size)
-    theta = found.states[-1].own.theta[:, :, 0]
-    for r in (0, 1):
-        z = features(found.world, r)[0, :, 0]
-        ridge = np.linalg.solve(z.T @ z + size.K * OF_SAMPLE * np.eye(z.shape[1]), z.T @ many.y[0])
-        assert_close(theta[r], np.tile(ridge, (size.K, 1)), 1e-8, "theta")
 
 
 def centred(log_w: Array) -> Array:

@@ -277,19 +277,8 @@ def repeated(problem: Problem, times: int) -> Problem:
     return Problem(x, y, present, problem.site)
 
 
-@pytest.mark.parametrize("feature_map", ["pairs", "cosine"])
-def test_a_lone_client_takes_all_steps(feature_map: str) -> None:
-    """Five local steps are five rounds on the same sample, of which the first predicts."""
-    size = replace(SIZE, R=2, K=1, T=8)
-    problem, dictionary = make_problem(size, 5), make_dictionary(size, map=feature_map)
-    local = run(OfmklAvg(eta=0.2, lam=0.01, local_steps=5), problem, dictionary)
-    rounds = run(OfmklAvg(eta=0.2, lam=0.01), repeated(problem, 5), dictionary)
-    np.testing.assert_allclose(local.y_hat, rounds.y_hat[:, ::5], rtol=0, atol=1e-12)
-    np.testing.assert_allclose(local.state.server.theta, rounds.state.server.theta, rtol=0, atol=1e-12)
-
-
 def test_a_lone_client_of_perfedavg_takes_all_steps() -> None:
-    """As above; and of several clients, the server steps by the mean of what each would have come to by itself."""
+    """Five are five rounds on the same sample; of several clients, the server steps by the mean of theirs."""
     size, method = replace(SIZE, R=2, K=1, T=8), PerFedAvg(eta=0.05, alpha=0.02, parameters=40)
     problem, dictionary = make_problem(size, 5), make_dictionary(size)
     local = run(replace(method, local_steps=5), problem, dictionary)

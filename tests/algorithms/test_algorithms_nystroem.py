@@ -72,18 +72,6 @@ def test_one_client_is_nystroem_s_closed_form(algo: str, iterations: int) -> Non
     assert_close(f, exact[None], 1e-8, "f")
 
 
-def test_with_all_samples_for_centres_it_is_kernel_ridge() -> None:
-    """The span of all samples holds the minimiser over all functions: (K + lam n / K I)^-1 y, of equal clients."""
-    world, _, centres, f = learned("falkon", 40, "algo.centres=1000", "partition.rounds=12")
-    x, y = (np.concatenate(part) for part in parts(world))
-    assert sorted(map(tuple, centres)) == sorted(map(tuple, x))
-    gram = np.array([[kernel(a, b) for b in x] for a in x])
-    clients = world.problem.clients
-    a = np.linalg.solve(gram + LAM * len(x) / clients * np.eye(len(x)), y)
-    exact = np.array([[kernel(point, b) for b in x] for point in POINTS]) @ a
-    assert_close(f, np.broadcast_to(exact, f.shape), 1e-7, "f")
-
-
 def test_centres_are_drawn_without_replacement_and_uniformly() -> None:
     u = np.random.default_rng(0).random((20000, 3))
     drawn = np.array([_without_replacement(one, 5) for one in u])

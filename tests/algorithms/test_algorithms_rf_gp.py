@@ -15,7 +15,6 @@ from literal.worlds import Played, Size, Trace, assert_close, make_dictionary, m
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import DotProduct, WhiteKernel
-from sklearn.linear_model import Ridge
 
 from fkl.algorithms.decentralized.odkla import Domkl
 from fkl.algorithms.decentralized.rf_gp import ConsensusRfGp, DRfGp
@@ -25,7 +24,6 @@ from fkl.algorithms.gaussian_processes import (
     Moments,
     lower_triangle,
     most_evident,
-    sum_of_outer_products,
     symmetric_matrix,
 )
 from fkl.basics.random_streams import Streams
@@ -88,16 +86,6 @@ def pooled(trace: Trace, problem: Problem, rounds: int, i: int = 0) -> tuple[Any
 SIZE = Size(R=1, K=3, N=1, D=5, T=10)
 
 
-@pytest.mark.parametrize(("noise", "absent"), [(1e-4, 0.0), (0.1, 0.4)])
-def test_told_in_every_round_it_is_ridge_regression_on_pooled_samples(noise: float, absent: float) -> None:
-    """Theta is that of scikit-learn, whose penalty is s2."""
-    problem = make_problem(SIZE, seed=1, absent=absent)
-    trace = run(RfGp(noise=noise), problem, make_dictionary(SIZE), replicates=(0,))
-    z, y = pooled(trace, problem, SIZE.T)
-    ridge = Ridge(alpha=noise, fit_intercept=False, solver="svd").fit(z, y)
-    assert_close(trace.state.server.theta[0, 0], ridge.coef_, 1e-8, "theta")
-
-
 @pytest.mark.parametrize("noise", [1e-3, 0.1])
 def test_its_mean_variance_and_evidence_are_a_gaussian_process_s(noise: float) -> None:
     """Those of scikit-learn, with the kernel z'z and white noise."""
@@ -138,24 +126,6 @@ def test_sums_that_noise_has_changed_are_not_believed_beyond_it() -> None:
     assert most_evident(gram, pull, totals)[0, 0] >= 0.05
     assert most_evident(gram - 10 * np.eye(4), pull, totals)[0, 0] >= 20.0
     assert most_evident(gram - 10 * np.eye(4), pull, np.array([[3.0, 1.0]]))[0, 0] >= 20.0  # of few samples, too
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.integers(0, 9), st.integers(1, 12))
-def test_a_summary_is_as_near_as_its_rank_allows(seed: int, rank: int) -> None:
-    """What is left out has the eigenvalues that are left out (Eckart and Young)."""
-    rng = np.random.default_rng(seed)
-    x, y, weight = rng.normal(size=(1, 3, 8, 2)), rng.normal(size=(1, 3, 8)), rng.random((1, 3, 8))
-    bank = Dictionary(N=2, D=3).bank(2, Streams(seed, (0, 1)), "float64")
-    made = Moments(bank, x, y, weight).low_rank_samples(rank).values
-    for k in range(3):
-        z = bank.features(x[0, k])
-        rows = np.sqrt(weight[0, k])[:, None] * np.concatenate([z, np.broadcast_to(y[0, k, :, None], (2, 2, 8, 1))], -1)
-        whole = rows.swapaxes(2, 3) @ rows
-        rest = whole - sum_of_outer_products(made[:, k : k + 1], np.ones(1))
-        left = np.sort(np.linalg.eigvalsh(whole), axis=-1)[..., ::-1][..., rank:]
-        np.testing.assert_allclose(np.sort(np.linalg.eigvalsh(rest))[..., ::-1][..., : left.shape[-1]], left, atol=1e-9)
-        np.testing.assert_allclose(np.trace(rest, axis1=2, axis2=3), left.sum(axis=-1), atol=1e-9)
 
 
 @settings(max_examples=20, deadline=None)

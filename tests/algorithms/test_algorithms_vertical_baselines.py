@@ -208,13 +208,6 @@ def test_blocks_change_no_digit_that_counts(method: Learning, monkeypatch: pytes
     assert blocks.decision(X[:0]).shape == (0,)
 
 
-def test_nystroem_does_not_depend_on_the_partition() -> None:
-    parted, pooled = (
-        Nystroem(landmarks=40, gamma=0.7).fit(X, Y, *split, np.random.default_rng(0)) for split in (FOUR, POOLED)
-    )
-    np.testing.assert_allclose(parted.decision(X), pooled.decision(X), atol=1e-6)
-
-
 def test_what_goes_once_round_the_ring() -> None:
     """N M distances or N D angles a link; and M names of landmarks."""
     ring, of_nystroem, of_ridge, nothing = ((1, 0), (0, 2), (2, 3), (3, 1)), Counts(), Counts(), Counts()
@@ -348,13 +341,6 @@ def test_values_handed_on_are_those_of_all_trees_to_the_bit(forgets: tuple[int, 
             continue
         f, handed_on = method.values(forest, X, rows, None if t in forgets else handed_on)
         assert (f == forest.decision(X[rows])).all()
-
-
-def test_secureboost_stops_where_nothing_gains() -> None:
-    forest = replace(SMALL, gamma=1e6).fit(X, Y, *THREE)
-    assert all(len(tree.feature) == 1 for tree in forest.trees)
-    flat = SMALL.fit(np.zeros((60, 2)), Y, (np.array([0]), np.array([1])), (0,))
-    assert np.ptp(flat.decision(np.zeros((3, 2)))) == 0
 
 
 def test_paillier_without_its_package_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

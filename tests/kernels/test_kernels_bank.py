@@ -84,6 +84,8 @@ PAIRWISE = [
     for j, clients in enumerate(SIZES)
 ]
 """Every pair of a bank, an option and a size is in one case at least."""
+RUNS = [(KERNEL_RUN, True), (2 * KERNEL_RUN + 3, False)]
+PAIRWISE += [(*BANKS[0], {"kernels": kernels, "shared": shared}, 3) for kernels, shared in RUNS]
 
 
 @pytest.mark.parametrize(("engine", "precision", "options", "clients"), PAIRWISE, ids=repr)
@@ -149,20 +151,6 @@ def test_a_share_is_what_the_update_was_multiplied_by(which: str) -> None:
     present = share > 0
     alone = bank.accumulate(pair.x[present], pair.update[:, present], share[present])
     assert_close(together, alone)
-
-
-@pytest.mark.parametrize(("kernels", "shared"), [(1, False), (KERNEL_RUN, True), (2 * KERNEL_RUN + 3, False)])
-def test_kernels_across_a_run(kernels: int, shared: bool) -> None:
-    """Kernels in runs that are full, short and several: every kernel gets its own frequencies and parameters."""
-    options = {"smallest": 1.0, "largest": 1.0} if kernels == 1 else {"smallest": 0.1, "largest": 10.0}
-    bank = Dictionary(N=kernels, D=5, shared=shared, **options).bank(4, Streams(0, (0, 1)), "float32")
-    random = np.random.default_rng(kernels)
-    x, theta = random.standard_normal((3, 4)).astype(np.float32), random.standard_normal((2, kernels, 10))
-    predicted = bank.predict(x, theta)
-    for r in range(2):
-        for i, omega in enumerate(frequencies(bank.rho[r], bank.scale)):
-            expected = [theta[r, i] @ feature_vector(omega, x[k]) for k in range(3)]
-            np.testing.assert_allclose(predicted[r, :, i], expected, atol=3e-6)
 
 
 @pytest.mark.parametrize("which", ["bank", "reference"])

@@ -25,22 +25,22 @@ from fkl.theory.answer import Answer, by_theory
 from fkl.theory.base import Verdict
 
 
-def opposed(method):
-    """The method's class, with a stream that is against it: y = -1 where the first kernel predicts f > 0, else 1."""
+def opposed_to(kind, theta_of):
+    """The class, with the stream y = -1 where the only kernel predicts f > 0, else 1."""
 
-    class Opposed(method):
+    class Opposed(kind):
         def step(self, world, state, t):
-            f = world.bank.predict(world.problem.x[t], state.server.theta)[0, :, 0]
-            world.problem.y[t] = np.where(f > 0, -1.0, 1.0)
+            f = world.bank.predict(world.problem.x[t], theta_of(state))[0, 0, 0]
+            world.problem.y[t] = -1.0 if f > 0 else 1.0
             return super().step(world, state, t)
 
     return Opposed
 
 
-def constant(size, y=1.0):
-    """The stream of one x and one y."""
+def of_one_x(size):
+    """A stream of one x, with y = 1."""
     problem = make_problem(size, 0)
-    return replace(problem, x=np.broadcast_to(problem.x[:1, :1], problem.x.shape), y=np.full(problem.y.shape, y))
+    return replace(problem, x=np.broadcast_to(problem.x[:1, :1], problem.x.shape), y=np.ones(problem.y.shape))
 
 
 def answer(method, problem, dictionary, replicates=1) -> Answer:
@@ -80,8 +80,11 @@ def test_no_stream_exceeds_what_holds_surely(seed, eta_k, scale, absent) -> None
 
 def test_targets_against_the_sign_are_close_to_lemma_3() -> None:
     size = Size(K=1, N=1, D=3, T=2000)
-    told = answer(opposed(PofMkl)(M=1, lam=0.0), constant(size), make_dictionary(size))
-    assert 1 <= found(told, "Lemma 3", "corrected").factor < 1.03
+    against = opposed_to(PofMkl, lambda state: state.server.theta)(M=1, lam=0.0)
+    told = answer(against, of_one_x(size), make_dictionary(size))
+    of_kernel, of_all = (found(told, name, "corrected") for name in ("Lemma 3", "Theorem 2"))
+    assert 1 <= of_kernel.factor < 1.03
+    assert of_all.left == pytest.approx(of_kernel.left), "of one client with one kernel"
 
 
 def test_probabilities_of_kernels_are_those_of_the_drawn_bins() -> None:
@@ -124,24 +127,6 @@ def test_a_run_without_bounds_has_identities(fkl) -> None:
 
 
 # --- Bounds of FOMD-OMS and Fed-POE: no stream exceeds sure ones, and planted faults do.
-
-
-def opposed_to(kind, theta_of):
-    """The class, with the stream y = -1 where the only kernel predicts f > 0, else 1."""
-
-    class Opposed(kind):
-        def step(self, world, state, t):
-            f = world.bank.predict(world.problem.x[t], theta_of(state))[0, 0, 0]
-            world.problem.y[t] = -1.0 if f > 0 else 1.0
-            return super().step(world, state, t)
-
-    return Opposed
-
-
-def of_one_x(size):
-    """A stream of one x, with y = 1."""
-    problem = make_problem(size, 0)
-    return replace(problem, x=np.broadcast_to(problem.x[:1, :1], problem.x.shape), y=np.ones(problem.y.shape))
 
 
 def bounds_of(method, problem, dictionary, replicates=1) -> dict[str, Verdict]:
