@@ -143,14 +143,11 @@ def _fails_without_sigma(eigsh):
 KINDS = [
     (graphs.ErdosRenyi(edges=15, resample=500), 10, 15),
     (graphs.ErdosRenyi(p=0.5, resample=50), 10, None),
-    (graphs.ErdosRenyi(p=0.5), 1, 0),
     (graphs.WattsStrogatz(4, 0.3, resample=50), 20, 40),
     (graphs.Ring(), 2, 1),
-    (graphs.Star(), 1, 0),
     (graphs.Tree(3), 10, 9),
     (graphs.Complete(), 10, 45),
     (graphs.Grid(), 12, 17),
-    (graphs.Grid(6), 12, 16),
     (graphs.Grid(), 7, 6),
 ]
 
