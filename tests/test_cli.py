@@ -161,18 +161,6 @@ def test_an_interruption_while_the_command_is_imported_is_one_line(tmp_path: Pat
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "error: interrupted\n")
 
 
-def test_an_empty_variable_counts_as_unset(fkl: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = ("run", *SMALL)
-    monkeypatch.setenv("FKL_DATA", "")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("FKL_CACHE", "")
-    without = fkl(*command)
-    monkeypatch.delenv("FKL_DATA")
-    monkeypatch.delenv("FKL_CACHE")
-    assert (without.code, without.out.splitlines()[-3:]) == (0, fkl(*command).out.splitlines()[-3:])
-    assert (tmp_path / ".cache" / "fkl").is_dir()
-
-
 def test_a_slip_of_the_pen_is_told_before_a_library_is_loaded() -> None:
     code = "import sys; sys.argv = ['fkl', 'run', 'algo.nope=1']\n"
     code += "from fkl.cli import main\ntry: main()\nexcept SystemExit as stop: assert stop.code == 2\n"

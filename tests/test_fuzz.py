@@ -87,7 +87,6 @@ def _array(shape: str, dtype: str = "<f8") -> bytes:
 FOUND = {
     "an encrypted array": ("npz", lambda: _npz_with(8, 1)),
     "an array of another zip": ("memory", lambda: _npz_with(6, 255, "memory")),
-    "a place before the file": ("model", lambda: fuzz.TARGETS["model"].seeds()[0][20:]),
     **{
         f"{what} of {name}": (name, lambda content=content: content)
         for name in ("npz", "model", "memory")

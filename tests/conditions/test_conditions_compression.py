@@ -180,20 +180,6 @@ def test_bytes_are_those_of_the_definition() -> None:
     assert (scalars.item(), size.item()) == (2 * P + 2, 4 + 2 * 4 + 1)  # 30 bits, 2 scales, 4 bits
 
 
-@pytest.mark.parametrize(
-    ("make", "key"),
-    [
-        (lambda: Uniform(bits=17), "bits"),
-        (lambda: Sign(up=False), "up"),
-        (lambda: wrap(prepare(scenario("algo=dkla")).algorithm, {"compression": Sign()}, 0.1), "network.loss"),
-    ],
-)  # fmt: skip
-def test_bad_values_are_named(make: Any, key: str) -> None:
-    with pytest.raises(BadValue) as error:
-        make()
-    assert error.value.key == key
-
-
 def test_unknown_kinds_are_answered_with_those_that_there_are() -> None:
     with pytest.raises(BadValue, match="null, or some of those that eM-KOFL sends: losses, theta"):
         prepare(scenario("algo=em_kofl", "compression=top_k", "compression.kinds=[x]"))

@@ -261,23 +261,6 @@ def test_links_that_are_down_are_not_paid_for_and_lost_messages_are() -> None:
 # --- agents that are not there
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.label)
-def test_who_is_not_there_stays_as_it_is_and_sends_nothing(method: Consensus) -> None:
-    """Nor does anybody send to it alone; and others do not notice what it has learned from."""
-    given = experiment(method, share=0.4)
-    theta, world, ledger = play(given)
-    present = world.problem.present
-    assert (~present.any(axis=1)).any()
-    still = np.diff(theta, axis=0, prepend=0) == 0
-    assert still.all(axis=-1)[~present[:, None] & np.ones((1, 2, 1), np.bool_)].all()
-    moved = ~still[present.nonzero()[0], :, present.nonzero()[1]].all(axis=(1, 2))
-    assert moved.mean() > 0.5, "all but who is alone with what it has minimised already"
-    both = present[:, world.topology.links].all(axis=2)
-    sent = ledger.tallies["link"].by_round[..., 0]
-    assert (sent <= both.sum(axis=1)[:, None]).all()
-    assert (sent[:, 0] == both.sum(axis=1)).all() or isinstance(method, Coke)
-
-
 @pytest.mark.parametrize(("method", "links"), [(METHODS[1], Failing(p=0.3)), (METHODS[2], Gossip())])
 def test_duals_sum_to_zero_whoever_is_there(method: Consensus, links: Links | None) -> None:
     """After every iteration: both ends of a link move against each other, or neither does."""

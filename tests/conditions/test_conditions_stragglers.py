@@ -1,7 +1,5 @@
 """Clients that take time: a deadline that nobody misses changes nothing, and who misses one counts for nothing."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,35 +50,6 @@ def test_parties_on_their_own_are_late_alike(algo: str) -> None:
     suite = Conformance.from_overrides(f"algo={algo}", *SMALL, *SLOW, *words)
     suite.parties_see_what_they_hold_alone()
     ledger_books_every_message(suite)
-
-
-def rounds_of(given: Experiment) -> Any:
-    """Of each round of replicate 1: who is in time by the times alone, the server before and after, the ledger."""
-    world, ledger = make_world(given, (1,))
-    times = world.channel.times
-    assert times is not None
-    state = given.algorithm.init(world)
-    for t in range(world.problem.rounds):
-        world.channel.open_round(t, world.problem.present[t])
-        before = repr(state.server)
-        state, outcome = given.algorithm.step(world, state, t)
-        answer = times.answer(t, *(np.zeros(world.problem.clients, np.int64),) * 2)
-        yield t, answer <= times.deadline, before, repr(state.server), outcome, ledger, answer
-
-
-def test_who_is_late_sends_for_nothing_and_seconds_are_the_critical_path() -> None:
-    """Without links, times are the computing alone: the slowest of all, and the deadline where somebody is late."""
-    none, some = 0, 0
-    for t, in_time, before, after, outcome, ledger, answer in rounds_of(
-        made("pof_mkl", *SLOW[:-1], "network.deadline_s=0.4")
-    ):
-        assert (before == after) == (not in_time.any()), "all are late: nothing is learned"
-        assert np.isfinite(outcome.y_hat).all(), "and yet all have predicted"
-        assert (ledger.tallies["uplink"].by_round[t, 0, 0], ledger.tallies["downlink"].by_round[t, 0, 0]) == (4, 4)
-        assert ledger.seconds[t, 0] == pytest.approx(min(answer.max(), 0.4), rel=1e-12)
-        none, some = none + (not in_time.any()), some + (0 < in_time.sum() < 4)
-    assert none > 0
-    assert some > 10
 
 
 def test_the_mean_is_over_those_who_answered() -> None:

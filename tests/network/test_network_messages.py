@@ -59,19 +59,15 @@ def some_of(n: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 PAYLOADS: list[Payload] = [
     PerClient(RANDOM.standard_normal((1, K, 7))),
-    PerClient(RANDOM.standard_normal((1, K))),
     PerClient((chosen := some_of(11)) * RANDOM.standard_normal((1, K, 11)), chosen),
     PerClient((silent := some_of(1)) * RANDOM.standard_normal((1, K, 6)), silent),
     RankOne(RANDOM.standard_normal((1, K, 2)), RANDOM.standard_normal((1, K, 3))),
-    gradients(None),
     gradients(some_of(5)),
     *(Quantised.nearest(RANDOM.standard_normal((1, K, 5)), bits) for bits in (2, 3, 8, 11, 16)),
     Quantised.nearest((chosen := some_of(9))[..., None] * RANDOM.standard_normal((1, K, 9, 3)), 5, chosen),
-    Quantised.nearest((silent := some_of(1)) * RANDOM.standard_normal((1, K, 6)), 5, silent),
     Quantised.stochastic(RANDOM.standard_normal((1, K, 2, 3)), 4, RANDOM.random((1, K, 2, 3))),
     Sign().code((chosen := some_of(6))[..., None] * RANDOM.standard_normal((1, K, 6, 3)), chosen, False, list),
     *(TopK(share=share).code(RANDOM.standard_normal((1, K, 6, 5)), None, True, list) for share in (0.04, 0.1, 0.9)),
-    TopK(share=0.3).code((silent := some_of(1)) * RANDOM.standard_normal((1, K, 6)), silent, False, list),
     TopK(share=0.1).code(RANDOM.standard_normal((1, K, 16)), None, True, list),  # two numbers of 4 bits: a byte
 ]
 

@@ -10,8 +10,6 @@ from literal.worlds import assert_close
 from numpy.typing import NDArray
 
 from fkl.algorithms.decentralized.consensus import Cta, Dkla, PushCta
-from fkl.basics.errors import BadValue
-from fkl.conformance import scenario
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Batch, Problem
@@ -20,7 +18,6 @@ from fkl.kernels import Dictionary
 from fkl.network import Network, Topology
 from fkl.network.graphs import Directed
 from fkl.network.topology import Failing, Links
-from fkl.runs.prepare import prepare
 
 K, LAM = 6, 0.5
 STILL = 1e-300
@@ -122,16 +119,3 @@ def test_agents_alone_do_what_all_at_once_do(method: Cta, links: Links | None) -
     """And bytes that travel, the weight's among them, are those that are booked."""
     given = experiment(method, links=links, T=6)
     require_parties_agree(method, lambda: make_world(given, (0,))[0], PartyObject)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("algo=dkla", "topology=directed"), "topology=Directed: must be a graph whose links go both ways for DKLA"),
-        (("algo=push_cta", "links=gossip"), "links=Gossip: must be null, failing or mobility"),
-        (("algo=push_cta", "compression=sign"), "compression=Sign: must be null for CTA, push-sum"),
-    ],
-)
-def test_what_cannot_be_is_refused_by_its_key(words: tuple[str, ...], said: str) -> None:
-    with pytest.raises(BadValue, match=said):
-        prepare(scenario(*words))

@@ -143,14 +143,11 @@ def _fails_without_sigma(eigsh):
 KINDS = [
     (graphs.ErdosRenyi(edges=15, resample=500), 10, 15),
     (graphs.ErdosRenyi(p=0.5, resample=50), 10, None),
-    (graphs.ErdosRenyi(p=0.5), 1, 0),
     (graphs.WattsStrogatz(4, 0.3, resample=50), 20, 40),
     (graphs.Ring(), 2, 1),
-    (graphs.Star(), 1, 0),
     (graphs.Tree(3), 10, 9),
     (graphs.Complete(), 10, 45),
     (graphs.Grid(), 12, 17),
-    (graphs.Grid(6), 12, 16),
     (graphs.Grid(), 7, 6),
 ]
 
@@ -225,12 +222,3 @@ def test_edge_list(tmp_path_factory, graph):
     built = file.build(graph.number_of_nodes(), rng())
     assert np.array_equal(built.links, connected(graph).links)
     assert file.fingerprint == hashlib.sha256((folder / "edges.txt").read_bytes()).hexdigest()
-
-
-def test_edge_list_is_what_its_fingerprint_says(tmp_path):
-    """A file that changes while a run goes on changes neither."""
-    file = edge_list(tmp_path, "0 1\n")
-    before = file.fingerprint
-    other = edge_list(tmp_path, "0 1\n1 2\n")
-    assert other.fingerprint != before == file.fingerprint
-    assert file.build(2, rng()).edges == 1

@@ -26,10 +26,8 @@ from fkl.tasks.stream import StreamTask
 
 STEPS = {
     "pof_mkl": ("algo.eta=1e18",),
-    "raker": ("algo.eta=1e18",),
     "omkl_sfg": ("algo.eta=1e18",),
     "perfedavg": ("algo.eta=1e18",),
-    "fedavg": ("algo.eta=1e18",),
     "fdskl": ("algo.gamma=1e18", "algo.lam=0", "algo.loss=square"),
     "fd_svrg": ("algo.eta=30", "algo.loss=square"),
     "cta": ("algo.eta=10",),

@@ -12,7 +12,16 @@ from conftest import Answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fkl.tasks.intervals import LEVELS, Adaptive, AdaptiveIntervals, best_ranks, expected_coverage, federated_quantiles
+from fkl.basics.random_streams import Streams
+from fkl.tasks.intervals import (
+    LEVELS,
+    Adaptive,
+    AdaptiveIntervals,
+    Split,
+    best_ranks,
+    expected_coverage,
+    federated_quantiles,
+)
 
 ORACLES = Path(__file__).parents[1] / "oracles"
 
@@ -93,6 +102,15 @@ def test_too_few_scores_leave_intervals_unbounded() -> None:
     assert best_ranks((3,), 0.9)[1] == 0
     assert np.isinf(federated_quantiles([np.arange(3.0)])).all()
     assert np.isinf(federated_quantiles([np.zeros(0)])).all()
+
+
+def test_without_a_server_each_client_calibrates_on_its_own_rows() -> None:
+    """Errors of 1 of one client and of 3 of the other: their intervals are twice as long."""
+    intervals = Split(0.5).begin(SimpleNamespace(streams=Streams(0, (0,))), False)  # type: ignore[arg-type]
+    client, y = np.arange(80) % 2, np.linspace(-5, 5, 80)
+    _, own = intervals.columns(0, [y], [y + 1 + 2 * client], [client], 2)
+    assert own["conformal_length_90"].tolist() == [pytest.approx([2, 6])]
+    assert own["conformal_coverage_90"].tolist() == [[1, 1]]
 
 
 BATCH = ("dataset=diabetes", "kernels.D=20", "replicates=3", "precision=float64", "figures=none")

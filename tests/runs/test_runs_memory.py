@@ -24,7 +24,6 @@ MORE = "dataset.rows=12000"
 TOO_LARGE: list[tuple[int, tuple[str, ...], str]] = [
     # Bytes that there are said to be, words, and the keys to lower
     (GIB // 2, (*small("pof_mkl"), "kernels.D=4000000"), "kernels.D=4000000"),
-    (GIB // 2, (*small("raker"), "kernels.D=4000000"), "kernels.D=4000000"),
     (GIB // 2, (*small("coke"), "kernels.D=4000000"), "kernels.D=4000000"),
     (GIB, (*small("pof_mkl"), "kernels.D=5000000", "kernels.draw=orthogonal", "kernels.N=5"), "kernels.D=5000000"),
     (GIB // 2, (*small("pof_mkl"), "kernels.N=10000", "kernels.D=1000"), "kernels.N=10000"),
@@ -33,7 +32,6 @@ TOO_LARGE: list[tuple[int, tuple[str, ...], str]] = [
     (4 * GIB, ("dataset=wave_farm", "dataset.rows_per_site=10000000"), "dataset.rows_per_site"),
     (GIB // 8, ("dataset=synthetic", "dataset.rows=2000", "dataset.centres=10000"), "dataset.centres"),
     (6 * GIB, ("dataset=synthetic", "dataset.rows=50000000", "dataset.sites=50000000"), "dataset.sites"),
-    (GIB // 2, ("dataset=ellipses", "dataset.rows=10000000"), "dataset.rows"),
     (
         GIB // 4,
         (
@@ -48,15 +46,12 @@ TOO_LARGE: list[tuple[int, tuple[str, ...], str]] = [
     (4 * GIB, (*MANY, "partition.rounds=1", "topology=complete"), "partition.clients"),
     (4 * GIB, (*MANY, "partition.rounds=1", "topology=erdos_renyi", "topology.p=0.5"), "topology.p"),
     (GIB, (*small("omkl_gf"), "algo.J=10000", "algo.M=10000"), "algo.M=10000 or algo.J=10000"),
-    (GIB, (*small("dsg"), f"algo.iterations={MOST}"), "algo.iterations"),
     (GIB, (*small("fdskl"), "algo.features=100000000"), "algo.features"),
     (4 * GIB, (*small("fd_svrg"), f"algo.inner={MOST}", "algo.batch=50"), "algo.inner or algo.batch"),
-    (GIB // 16, (*small("secureboost"), "algo.trees=1000000"), "algo.trees"),
     (GIB // 8, (*small("libsvm"), MORE, "algo.cache_mib=1000000"), "algo.cache_mib=1e+06"),
     (GIB // 4, (*small("pp_svmv"), MORE), "the number of samples"),
     (GIB, (*small("vertical_nystroem"), MORE, "algo.landmarks=9000"), "algo.landmarks"),
     (GIB // 32, (*small("perfedavg"), "algo.neurons=3000", "algo.parameters=10000000"), "algo.parameters=10000000"),
-    (GIB // 8, (*small("parsimonious_centralized"), "algo.centres=1000000"), "algo.centres"),
 ]
 
 
