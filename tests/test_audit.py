@@ -122,7 +122,7 @@ DATASETS: dict[str, str] = {
     "diabetes": "test_data_simulated.py::test_diabetes_is_scikit_learn_s",
     "digits": "test_data_simulated.py::test_digits_are_scikit_learn_s",
     "drift": "test_data_drift.py::test_the_best_prediction_has_no_dynamic_regret",
-    "ellipses": "test_data_ellipses.py::test_labels_are_those_of_the_paper_s_ellipses",
+    "ellipses": "test_data_simulated.py::test_labels_are_those_of_the_paper_s_ellipses",
     "energy": "test_data_real.py::test_energy_as_published_is_the_scaled_rows_of_at_most_300_wh",
     "epsilon": "test_data_classification.py::test_epsilon_takes_its_first_rows",
     "naval": "test_data_real.py::test_naval",

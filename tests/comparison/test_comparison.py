@@ -13,8 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import SMALL
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
 from scipy import stats
 
@@ -22,7 +20,6 @@ import fkl as package
 from fkl.report.colours import look_of
 from fkl.report.compare import Comparison, compare
 from fkl.report.compare.cells import Cell
-from fkl.report.compare.labels import key_values, varying
 from fkl.report.compare.pivot import Pivot
 from fkl.report.figures import styled
 
@@ -34,19 +31,6 @@ def shown(what: Pivot | Comparison, *most: int, terminal: bool = False) -> str:
     with redirect_stdout(out):
         what.show(*most)
     return out.getvalue()
-
-
-VALUES = st.one_of(st.integers(0, 2), st.booleans(), st.sampled_from(["a", "b"]), st.none())
-CONFIGS = st.lists(st.dictionaries(st.sampled_from(["algo.M", "algo.eta", "kernels.D", "seed"]), VALUES), min_size=1)
-
-
-@given(CONFIGS)
-def test_labels_tell_apart_what_differs_and_nothing_else(configs: list[dict]) -> None:
-    keys = varying(configs)
-    assert all(len({repr(one.get(key, "absent")) for one in configs}) > 1 for key in keys)
-    labels = [key_values(one, keys) for one in configs]
-    same = [repr(sorted(one.items(), key=str)) for one in configs]
-    assert len(set(labels)) == len(set(same)), "one label for each configuration"
 
 
 def test_rows_are_methods_and_columns_data(runs: Callable, fkl: Callable) -> None:
@@ -298,23 +282,6 @@ def test_seeds_are_the_unit_where_there_are_several(runs: Callable, fkl: Callabl
     assert "over 8 shared seeds" in made.pivot.caption and "One split" not in shown(made)
     # Baselines depend on the data alone: where they differ between replicates, so do the splits
     assert "One split" not in compare("dataset=sea").pivot.caption
-
-
-def test_a_comparison_of_defaults_says_so_and_names_another_kind_of_error(runs: Callable, fkl: Callable) -> None:
-    for algorithm in ("POF-MKL", "Raker"):
-        runs(algorithm, "air", [0.1, 0.2])
-    runs("PF", "air", [0.1], metric="test_mse")
-    other, said = sorted(compare().conclusions)
-    assert other.startswith("1 run of PF left out: another kind of error (test_mse, not mse); compare these with")
-    assert said.startswith("No step size was searched for POF-MKL, Raker") and said.endswith("Sweep algo.eta.")
-    for eta, error in ((0.2, 0.05), (0.4, 0.01)):
-        runs("POF-MKL", "air", [error, error], algo__eta=eta)
-    for name in ("Raker", "RBF-1"):
-        runs(name, "air", [0.01, 0.02], algo__eta=0.4)
-        runs(name, "air", [0.1, 0.2], algo__eta=0.8, diverged=True)  # one step alone is no end of a range
-    assert [line for line in compare().conclusions if "algo.eta" in line] == [
-        "air: the best algo.eta of POF-MKL, 0.4, is the largest that ran: try larger ones."
-    ]
 
 
 @pytest.mark.drawn

@@ -1,11 +1,9 @@
 """The data sets of two classes: LIBSVM's text format on small files, and the published files where they are at hand."""
 
-import hashlib
-
 import numpy as np
 import pytest
 from hydra.utils import instantiate
-from published_files import STORE, need, real
+from published_files import real
 from scipy.sparse import csr_array
 from without_hashes import put, small
 
@@ -128,19 +126,6 @@ def test_cod_rna_reads_either_file(tmp_path):
     assert np.array_equal(again.x, table.x) and np.array_equal(again.y, table.y)
 
 
-def test_give_me_credit_fills_or_drops_what_is_missing(tmp_path):
-    rows = [[label, *range(label + start, label + start + 10)] for label, start in ((0, 0), (1, 2), (0, 7), (0, 30))]
-    rows[1][5] = rows[3][10] = "NA"
-    lines = ["," + ",".join(["SeriousDlqin2yrs", *dataset("give_me_credit").layout.features])]
-    lines += [",".join([str(number), *map(str, row)]) for number, row in enumerate(rows, start=1)]
-    store = put(tmp_path, "give_me_credit", ["\r\n".join([*lines, ""]).encode()])
-    table = load(small("give_me_credit"), store)
-    rows[1][5], rows[3][10] = np.median([4, 11, 34]), np.median([9, 12, 16])
-    assert table.x.tolist() == [row[1:] for row in rows] and table.y.tolist() == [-1, 1, -1, -1]
-    dropped = load(small("give_me_credit", missing="drop"), store)
-    assert np.array_equal(dropped.x, table.x[[0, 2]]) and dropped.y.tolist() == [-1, -1]
-
-
 @pytest.mark.parametrize(
     ("published", "shape", "expected"),
     [
@@ -177,10 +162,3 @@ def test_published_values():
     table = real(dataset("give_me_credit"))
     assert table.x[0].tolist() == [0.766126609, 45, 2, 0.802982129, 9120, 13, 0, 6, 0, 2]
     assert np.median(table.x, axis=0)[[4, 9]].tolist() == [5400, 0]
-
-
-def test_cod_rna_with_indices_is_libsvm_s_file():
-    official, copy = dataset("cod_rna").files
-    need((copy,))
-    text = with_indices(STORE.read(copy))
-    assert (len(text), hashlib.sha256(text).hexdigest()) == (official.size, official.sha256)

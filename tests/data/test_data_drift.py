@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fkl.conformance import Conformance
 from fkl.contract.world import Outcome
 from fkl.data.drift import KINDS, Drift
 from fkl.data.normalise import normalise
@@ -86,10 +85,3 @@ def test_the_best_prediction_has_no_dynamic_regret() -> None:
     regret = judged(problem, problem.expected + c)["regret_dynamic"][-1, 0]
     assert abs(regret - 500 * c**2) < 4 * 2 * c * sigma * np.sqrt(500 / 4)
     assert "regret_dynamic" not in judged(replace(problem, expected=None), problem.y)
-
-
-def test_a_run_has_the_column() -> None:
-    words = "dataset=drift dataset.rounds=30 dataset.clients=3 dataset.every=10 kernels.D=4 kernels.N=3"
-    suite = Conformance.from_overrides("algo=pof_mkl", *words.split(), "replicates=2")
-    assert all("regret_dynamic" in suite.tables[name].splitlines()[0] for name in ("rounds", "clients"))
-    suite.labels_are_not_known_before_they_are_shown()

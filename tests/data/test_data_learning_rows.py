@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 import fkl
-from fkl.basics.errors import FklError
 from fkl.basics.random_streams import Streams
 from fkl.config.compose import compose
 from fkl.config.loading import load
@@ -100,15 +99,3 @@ def test_a_run_is_judged_by_what_its_model_predicts(tmp_path: Path, algo: str) -
         predicted = run.predict(test, replicate=1)
     rmse = np.sqrt(np.mean((predicted - test["stay"]) ** 2))
     assert rmse == pytest.approx(run.summary["rmse_in_units"][1], rel=1e-9)
-
-
-def test_a_code_of_a_word_that_no_training_row_has_is_refused(tmp_path: Path) -> None:
-    table().assign(drug="new").to_csv(tmp_path / "test.csv", index=False)
-    call = words(tmp_path / "own.csv", table(), "algo=one_shot_ridge", f"dataset.test_path={tmp_path / 'test.csv'}")
-    message = (
-        r"own.csv, column drug: no training row has the word 'new'; text=one_hot gives it no feature, dataset.words"
-    )
-    with pytest.raises(FklError, match=message):
-        prepare(load(compose(*call, "dataset.text=code")))
-    listed = ("dataset.text=code", "dataset.words={drug:[a,b,c,other]}")
-    assert prepare(load(compose(*call, *listed))).problem.encoder.words["drug"] == ("a", "b", "c", "other")

@@ -46,13 +46,6 @@ def test_the_scale_is_what_the_table_went_through(scaling, x, y):
     assert scaled.scale.y_back(scaled.y) == pytest.approx(y, rel=1e-12, abs=1e-12 * np.ptp(y))
 
 
-def test_two_scalings_in_turn_are_one():
-    y = RNG.normal(size=24)
-    twice = normalise(normalise(table(X, y), "unit_box"), "unit_ball")
-    assert twice.scale.x(X) == pytest.approx(twice.x, rel=1e-14, abs=1e-14)
-    assert twice.scale.y_back(twice.y) == pytest.approx(y, rel=1e-14)
-
-
 @pytest.mark.parametrize(
     ("x", "y", "scaling", "said"),
     [

@@ -135,7 +135,6 @@ NOTATIONS = [
     ("1,5|2,25|7", {"decimal": "comma"}, [1.5, 2.25, 7], "dataset.decimal=comma reads it as 1.5"),
     ("N/A|3504|3436|2130", {"hole": ["N/A"]}, [3504, 3436, 2130], "'N/A' is not a finite number; dataset.hole=[N/A]"),
     (".|1.5|2|3", {"hole": ["."]}, [1.5, 2, 3], "'.' is not a finite number; dataset.hole=[.]"),
-    ("$6,733|$5|$7", None, None, "take the signs beside numbers out of the file"),
     ("12%|5 %|7%", None, None, "take the signs beside numbers out of the file"),
 ]
 
@@ -205,7 +204,7 @@ REFUSED = [
 """Content, keys, and words of the line."""
 
 
-@pytest.mark.parametrize(("content", "keys", "said"), REFUSED)
+@pytest.mark.parametrize(("content", "keys", "said"), REFUSED, ids=[said for *_, said in REFUSED])
 def test_what_cannot_be_read_is_refused_where_it_is(tmp_path, content, keys, said):
     assert said in refused(tmp_path, content, **keys)
 
@@ -233,13 +232,6 @@ def test_values_that_cannot_be_are_refused_by_their_key(keys):
     with pytest.raises(BadValue) as caught:
         TableFile(path="own.csv", target="y", **keys)
     assert caught.value.key.partition(".")[0] in keys
-
-
-def test_many_columns_and_long_names_make_no_long_message(tmp_path):
-    names = [f"n{number}" for number in range(500)]
-    content = "\n".join(",".join(map(str, row)) for row in (names, range(500), range(500)))
-    assert refused(tmp_path, content).endswith("n38, n39 and 460 more")
-    assert len(refused(tmp_path, "n" * 10000 + ":b\n" + "1:2\n" * 2)) < 300
 
 
 LIBSVM = {

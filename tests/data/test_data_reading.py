@@ -61,7 +61,7 @@ def test_mat_with_cells_has_a_site_in_each():
     raw = mat(samples=cells(x[:2], x[2:]), label=cells(y[:2], y[2:]))
     first, second = read_cells(raw, "f.mat", ("a", "b"), x="samples", y="label")
     assert (first[0] == x[:2]).all() and (second[0] == x[2:]).all() and second[1].tolist() == [2, 3, 4]
-    with pytest.raises(FklError, match="f.mat, cell 2: samples is 3 x 2"):
+    with pytest.raises(FklError, match=r"f.mat, cell 2: samples is 3 x 2"):
         read_cells(
             mat(samples=cells(x[:2], x[2:]), label=cells(y[:2], y[4:])), "f.mat", ("a", "b"), x="samples", y="label"
         )

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_digits
 
-from fkl.data import wave_farm
 from fkl.data.diabetes import Diabetes
 from fkl.data.digits import Digits
+from fkl.data.ellipses import BOX, Ellipses, labels
 from fkl.data.store import Store
 from fkl.data.synthetic import CHUNK_ROWS, Synthetic
 from fkl.data.wave_farm import WaveFarm
@@ -36,25 +36,6 @@ def test_farm_has_the_schema_of_uci_494(farm):
     assert np.diff([site.mean() for site in per_site]).max() < -3 * max(site.std() for site in per_site)
     assert all(site.std() > 0.01 * site.mean() for site in per_site)
     assert not np.array_equal(load(WaveFarm(rows_per_site=500), seed=1).x, farm.x)
-
-
-def passing(positions, angle=0.0):
-    x, y = np.full((2, 16, 1), 1e7, dtype=np.float32)
-    x[:, 0] += np.arange(16) * 1e5  # far apart from one another and from those under test
-    y[:, 0] += np.arange(16) * 2e5
-    for number, (east, north) in enumerate(positions):
-        x[number], y[number] = east, north
-    return wave_farm._share_passing(x, y, angle, wavelength=100.0)[: len(positions), 0]
-
-
-def test_shadow_falls_downstream_fades_with_distance_and_multiplies():
-    near, far = passing([(0, 0), (60, 0)]), passing([(0, 0), (500, 0)])
-    assert near[0] == pytest.approx(1, abs=1e-3)
-    assert near[1] == pytest.approx(1 - wave_farm.SHADOW / np.sqrt(1 + 2 * 60 / 100), abs=1e-3)
-    assert near[1] < far[1] < 1 and near[1] < passing([(0, 0), (60, 60)])[1] < 1
-    assert passing([(0, 0), (60, 0)], np.pi)[0] == pytest.approx(near[1], abs=1e-3)
-    second = passing([(0, 0), (120, 0)])[1]
-    assert passing([(0, 0), (60, 0), (120, 0)])[2] == pytest.approx(near[1] * second, abs=1e-3)
 
 
 def test_synthetic_is_the_kernel_sum():
@@ -87,3 +68,39 @@ def test_digits_are_scikit_learn_s():
     table, expected = load(Digits()), load_digits()
     assert (table.x == expected.data).all() and (table.y == expected.target).all()
     assert table.feature_names == tuple(expected.feature_names)
+
+
+def test_labels_are_those_of_the_paper_s_ellipses():
+    x = np.random.default_rng(0).uniform(*BOX, (2000, 2))
+    a, b = x.T
+    inside = ((a - 3) ** 2 + 0.25 * b**2 <= 9) | ((a + 10) ** 2 + 0.25 * (b - 6) ** 2 <= 30)
+    assert np.array_equal(labels(x), np.where(inside, 1, -1))
+    edges = np.array([[6.0, 0], [6.01, 0], [3, 6], [3, 6.01], [-10, 6 + 2 * 30**0.5 - 0.01]])
+    assert labels(edges).tolist() == [1, -1, 1, -1, 1]
+
+
+def test_sites_are_nine_subspaces_with_their_own_samples():
+    data = Ellipses(rows=9005, test_rows=0, noise_variance=0.0)
+    table = load(data)
+    assert table.x.shape == (9005, 2) and np.array_equal(table.y, labels(table.x)) and table.tested is None
+    counts = np.bincount(table.site)
+    assert len(counts) == len(table.site_names) == 9 and np.ptp(counts) <= 1
+    low, high = data.subspaces()
+    assert (table.x >= low[table.site]).all() and (table.x <= high[table.site]).all()
+    for site in range(9):
+        mine = table.x[table.site == site]
+        assert np.allclose([mine.min(axis=0), mine.max(axis=0)], [low[site], high[site]], atol=0.2)
+
+
+def test_noise_has_the_variance_asked_for_and_comes_after_the_labels():
+    quiet, noisy, other = (load(Ellipses(rows=20000, noise_variance=v), seed) for v, seed in ((0, 0), (0.2, 0), (0, 1)))
+    assert np.array_equal(quiet.y, noisy.y) and not np.array_equal(quiet.x, other.x)
+    assert np.var(noisy.x - quiet.x, axis=0) == pytest.approx(0.2, rel=0.05)
+
+
+def test_test_samples_are_of_the_whole_box():
+    table = load(Ellipses(rows=9, test_rows=5000, overlap=0.0, noise_variance=0.0))
+    assert table.tested.tolist() == [False] * 9 + [True] * 5000
+    assert np.allclose([table.x[9:].min(axis=0), table.x[9:].max(axis=0)], BOX, atol=0.1)
+    # Areas of the ellipses, pi r_i / sqrt(0.25).
+    assert (table.y[9:] == 1).mean() == pytest.approx(np.pi * (9 + 30) * 2 / 28**2, abs=0.02)

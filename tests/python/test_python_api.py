@@ -121,16 +121,6 @@ def test_what_a_run_warns_of_is_a_warning_of_python_s(
     assert {one.filename for one in told} == {__file__} and "warning" not in capsys.readouterr().err
 
 
-def test_a_result_outlives_a_change_of_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    results = [fkl.run(*WORDS, "save_model=true", quiet=True)]
-    results.append(fkl.load(results[0].folder.relative_to(Path.cwd())))
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    for result in results:
-        assert (len(result.summary), len(result.rounds)) == (1, 50)
-        assert result.figures and result.model and "mse" in repr(result)
-
-
 @pytest.mark.parametrize(
     ("words", "line"),
     [

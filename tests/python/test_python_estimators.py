@@ -122,22 +122,6 @@ def test_scikit_learn_s_own_checks(name: str) -> None:
     check_estimator(SMALL[name])
 
 
-def test_river_learns_with_it(name: str = "raker") -> None:
-    """Its compatibility layer gives one sample at a time, features by name."""
-    compat, metrics, preprocessing = (
-        pytest.importorskip(f"river.{part}") for part in ("compat", "metrics", "preprocessing")
-    )
-    x, y = make_friedman1(120, random_state=0)
-    pipeline = preprocessing.StandardScaler() | compat.convert_sklearn_to_river(SMALL[name])
-    late = [metrics.R2(), metrics.R2()]
-    for t, (row, target) in enumerate(zip(x, y / 30, strict=True)):
-        sample = {f"x{number}": value for number, value in enumerate(row)}
-        if t:
-            late[t > 60].update(target, pipeline.predict_one(sample))
-        pipeline.learn_one(sample, target)
-    assert late[0].get() < late[1].get()
-
-
 @pytest.mark.parametrize(
     ("model", "line"),
     [

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 from itertools import pairwise
-from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -26,6 +25,7 @@ from fkl.report.figures import (
     curve,
     rendered,
     share_costs,
+    spread,
     spread_over,
     styled,
 )
@@ -113,6 +113,8 @@ def test_a_band_goes_from_quantile_to_quantile_and_says_over_what() -> None:
     heights = np.asarray(axes.collections[0].get_paths()[0].vertices)[:, 1]
     assert {round(height, 9) for height in heights} == {round(end, 9) for end in np.quantile(values, [0.1, 0.9])}
     assert axes.lines[0].get_ydata() == pytest.approx([values.mean()] * 2)
+    mean, ends = spread(values)
+    assert mean + np.array([-1, 1]) * ends.ravel() == pytest.approx(np.quantile(values, [0.1, 0.9]))
     assert spread_over([20, 20]) == 20
     assert spread_over([3, 10, 5]) == "mean, and from 10 % to 90 % of 3 to 10 replicates"
 
@@ -133,14 +135,3 @@ def test_a_papers_style_has_its_width_its_letters_and_a_caption_beside(panels: i
     assert matplotlib.image.imread(io.BytesIO(made[".png"])).std() > 0.01
     kinds = re.findall(rb"/Subtype /(\w+)", made[".pdf"])
     assert b"Type3" not in kinds and b"CIDFontType2" in kinds
-
-
-def test_a_run_draws_for_a_paper_and_keeps_its_name(fkl: pytest.FixtureRequest) -> None:
-    """The key changes no number, so it is in no digest."""
-    words = "algo=pof_mkl", "dataset=diabetes", "kernels.D=8", "partition.rounds=5", "replicates=2"
-    assert fkl("run", *words, "figures=paper").code == 0  # type: ignore[operator]
-    (folder,) = Path("outputs/runs").iterdir()
-    assert {"mse.png", "mse.pdf", "mse.txt"} <= {file.name for file in folder.iterdir()}
-    assert "POF-MKL on diabetes" in (folder / "mse.txt").read_text()
-    assert fkl("run", *words).code == 0  # type: ignore[operator]
-    assert [*Path("outputs/runs").iterdir()] == [folder]

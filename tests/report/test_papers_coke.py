@@ -117,18 +117,6 @@ def test_a_replicate_that_does_not_reach_an_error_has_sent_more_than_all(runs: l
     assert one.verdict == "cannot tell" and one.why.endswith("; 1 of 2 replicates do not get so far")
 
 
-def test_bandwidths_by_the_errors_on_left_out_samples() -> None:
-    """Means over folds, and the replicates in which a bandwidth has the least of them."""
-    errors = {(0.1, 0): (1.0, 4.0), (0.1, 1): (3.0, 4.0), (1.0, 0): (3.0, 1.0), (1.0, 1): (5.0, 2.0)}
-    keys = [{"kernels.smallest": width, "algo.fold": fold} for width, fold in errors]
-    folds = [
-        of_job("coke/bandwidth", "energy", summary={"test_mse": values}, keys=one)
-        for one, values in zip(keys, errors.values(), strict=True)
-    ]
-    shown: Any = table("bandwidth", folds)
-    assert shown[["bandwidth", "test_mse", "least_in", "n"]].to_numpy().tolist() == [[0.1, 3, 1, 2], [1, 2.75, 1, 2]]
-
-
 def test_a_column_is_one_curve_and_what_follows_from_other_cells_is_counted_apart(runs: list[FinishedRun]) -> None:
     """Seven printed errors of a method have one verdict; ratios, and who transmits in every iteration, have none."""
     made = table("4", runs)

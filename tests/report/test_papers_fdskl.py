@@ -1,6 +1,5 @@
 """Tables and figures of FDSKL, of runs whose errors and times are made up."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,9 +8,8 @@ from made_up import of_job
 
 from fkl.algorithms.vertical.sums import STRUCTURES
 from fkl.papers.cells import COLUMNS, frame, published
-from fkl.papers.fdskl import COMPUTE, WITH_LINKS, claims, figure, table
-from fkl.papers.fdskl.chosen import answering
-from fkl.papers.fdskl.errors import refusal, statement
+from fkl.papers.fdskl import COMPUTE, WITH_LINKS, figure, table
+from fkl.papers.fdskl.errors import statement
 from fkl.runs.finished_runs import FinishedRun
 from fkl.statistics.intervals import student_interval
 
@@ -104,17 +102,3 @@ def test_figures_have_their_curves(runs: list[FinishedRun], number: str, curves:
         np.testing.assert_allclose(lines["FDSKL"], [[67.5, 22], [135, 11]])
     if number == "5":
         np.testing.assert_allclose(lines["FDSKL, compute and links"], [[140, 18], [1050, 135]])
-
-
-def test_a_figure_says_which_data_set_and_which_samples_it_lacks(runs: list[FinishedRun], each_alone: Callable) -> None:
-    """In the caption: LIBSVM and PP-SVMV learned from fewer samples if their run on all is gone."""
-    by_key = {key: one.run for key, one in answering(runs).items()}
-    assert "part of the training samples" not in claims.fastest(by_key)
-    fewer = {key: run for key, run in by_key.items() if key[1] != "PP-SVMV" or key[2] != 0.25}
-    said = "PP-SVMV learned from a part of the training samples of phishing (70 of 1,050)"
-    assert said in claims.fastest(fewer)
-    as_cod_rna = {("cod_rna", *key[1:]): run for key, run in by_key.items()}
-    assert "cod_rna is here instead of the paper's gisette" in claims.lowest_sum(as_cod_rna)
-    assert "FDSKL 1.0 and PP-SVMV" in claims.growth(by_key) or "twice the samples" in claims.growth(by_key)
-    assert refusal(20_000) is None and "45000 x 45000 samples takes 15.1 GiB" in str(refusal(45_000))
-    assert {("table", "4"), ("figure", "6")} <= each_alone("fdskl", runs)

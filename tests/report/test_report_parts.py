@@ -13,7 +13,6 @@ from fkl.config import experiments
 from fkl.papers import PAPERS, differences
 from fkl.report import markdown as prose
 from fkl.report.html import SMALL, picture
-from fkl.report.run_rows import in_words
 from fkl.screen.sheet import Cell as Shown
 from fkl.screen.sheet import Column, Sheet
 from fkl.screen.units import percent, typeset, word
@@ -28,9 +27,6 @@ def test_numbers_for_people() -> None:
     ]  # fmt: skip
     assert [typeset(words) for words in ("-1,234", "3.787e-05", "1e-3", "POF-MKL")] == [
         "−1,234", "3.787 × 10⁻⁵", "10⁻³", "POF-MKL",
-    ]  # fmt: skip
-    assert [in_words(value) for value in ({"a": 1, "b": [2, 3]}, None, list(range(30)))] == [
-        "a 1, b 2, 3", "not known", "30 entries, 0 the first",
     ]  # fmt: skip
 
 

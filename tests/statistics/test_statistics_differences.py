@@ -63,21 +63,6 @@ def test_blocks_of_rounds_know_that_rounds_hang_together() -> None:
     assert naive.mean() == pytest.approx(0.67, abs=0.04)
 
 
-def test_natural_clients_are_the_unit() -> None:
-    """Row 8: five clients of 20 to 200 rows, whose own effects are a third of what a row varies by."""
-    random = np.random.default_rng(3)
-    times, K = 2000, 5
-    rows = random.integers(20, 201, (times, K))
-    effect = random.normal(0, 1.0, (times, K))
-    mean = effect + random.normal(0, 3 / np.sqrt(rows))
-    alarms = [from_clients(np.exp(0.01 * one), np.ones(K)).p < 0.05 for one in mean]
-    assert np.mean(alarms) == pytest.approx(0.05, abs=0.015)
-    pooled = (mean * rows).sum(axis=1) / rows.sum(axis=1)
-    variance = 3**2 + 1.0**2  # of a row, where rows are taken for the unit
-    naive = abs(pooled) > 1.96 * np.sqrt(variance / rows.sum(axis=1))
-    assert naive.mean() == pytest.approx(0.60, abs=0.06)
-
-
 def test_runs_that_failed_where_they_were_bad_are_not_dropped() -> None:
     """Row 14: equal methods, but the worst 20 % of A's runs fail; dropping them calls A better."""
     random = np.random.default_rng(5)
@@ -101,12 +86,6 @@ def test_a_failure_is_the_worst_rank_and_two_of_them_tie() -> None:
     assert np.isnan([both.m, both.V, *both.interval()]).all()
     always = from_seeds([np.inf] * 6, [1.0] * 6)
     assert (always.side, always.p) == (1, 2 / 2**6)
-
-
-def test_what_no_chance_decides_has_no_p() -> None:
-    same = from_seeds([0.1] * 10, [0.3] * 10)
-    assert np.isnan(same.p)
-    assert same.interval() == (same.m, same.m) == (pytest.approx(-np.log(3)),) * 2
 
 
 def crossed(random: np.random.Generator, S: int = 5, n: int = 40) -> tuple[Array, Array]:

@@ -132,12 +132,6 @@ def test_who_is_at_the_end_of_its_range_may_be_better_but_not_worse() -> None:
     assert in_favour.outcome == BEYOND
 
 
-def test_what_no_chance_decides_has_no_verdict() -> None:
-    same = of_data_set({("A", "B"): from_seeds([1.0] * 5, [1.1] * 5)})[0]
-    assert same.words == "A and B: cannot tell, the same difference, −9.1 %, in every seed: no chance had a part in it"
-    assert "the same errors in every seed" in of_data_set({("A", "B"): from_seeds([1.0] * 5, [1.0] * 5)})[0].words
-
-
 def test_a_look_has_its_own_level_and_interval() -> None:
     pair = {("A", "B"): difference(0.03, 0.028), ("A", "C"): difference(0.06, 0.028)}
     first, second = of_data_set(pair, look=10)
@@ -158,16 +152,6 @@ def test_fewer_than_five_data_sets_are_not_tested() -> None:
     assert five[0].words.startswith("B is better than A by 5.1 % [4.2, 6.1], beyond the margin")
     alike = over_data_sets(sets_of(np.full(5, 0.05) + np.arange(5) / 1e3), sources={"0": "g", "1": "g"})
     assert alike == []
-
-
-def test_a_verdict_that_one_data_set_decides_is_flagged() -> None:
-    sign = np.array([1, -1, 1, -1, 1, -1, 1, -1, 1, -1])
-    steady = over_data_sets(sets_of(0.02 + 0.01 * sign))[0]
-    assert not steady.decided_by_one_data_set
-    assert ", Wilcoxon's p " in steady.words
-    flagged = Verdict("A", "B", Difference(0.05, 0.0001, 9.0, np.append(0.01 * sign[:9], 0.5), "data set"), 0.001)
-    assert flagged.decided_by_one_data_set
-    assert "; one data set decides this: of the signed ranks alone, p is" in flagged.words
 
 
 def test_the_best_method_is_told_with_what_it_is_tied_with_and_what_it_beats() -> None:

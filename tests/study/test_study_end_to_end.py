@@ -1,10 +1,8 @@
 """A small study from its file to its page: tuned and judged on rows apart, resumed, registered, failures told."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -257,20 +255,6 @@ def test_a_registered_study_tells_what_was_done_otherwise(done: Plan, tmp_path: 
     plan.file.write_text(SMALL.replace("seeds: 3", "seeds: 4"))
     with pytest.raises(FklError, match="changed since: plan"):
         require_unchanged(Plan.read(plan.file))
-
-
-@pytest.mark.skipif(not shutil.which("pdflatex"), reason="no LaTeX on this machine")
-def test_its_paper_and_its_narrow_tables_compile_without_overfull_boxes(copied: Plan) -> None:
-    narrow = "\n".join(rf"\input{{{one.name}}}" for one in sorted(copied.folder.glob("*-240pt.tex")))
-    head = (
-        r"\documentclass{article}\usepackage{booktabs,graphicx,textcomp}\textwidth=240pt \hsize=240pt \begin{document}"
-    )
-    (copied.folder / "narrow.tex").write_text(head + r"\begin{document}" + narrow + r"\end{document}")
-    for name in ("paper", "narrow"):
-        call = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", name]
-        environment = {**os.environ, "max_print_line": "1000"}
-        ended = subprocess.run(call, cwd=copied.folder, capture_output=True, text=True, env=environment, check=False)
-        assert ended.returncode == 0 and "Overfull" not in ended.stdout, ended.stdout[-2000:]
 
 
 def test_a_pilot_says_how_many_seeds_are_needed_and_is_not_judged(

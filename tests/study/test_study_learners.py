@@ -1,8 +1,8 @@
-"""Claims about other rows, beside learners that are equal by symmetry (rows 3, 4, 5, 9c of section 8 of comparing.md).
+"""Claims about other rows, beside learners that are equal by symmetry (row 3 of section 8 of comparing.md).
 
 x in R^4, y = g(x1, x2) + g(x3, x4) + noise. Methods A and B are learners with random features that differ by exchanging
-(x1, x2) and (x3, x4): their expected errors are the same, exactly and with any number of rows. g, the noise, the step
-and the ridge are not told there, so that rates of wrong ways are bounds here.
+(x1, x2) and (x3, x4): their expected errors are the same, exactly and with any number of rows. g, the noise and the
+step are not told there, so that rates of wrong ways are bounds here.
 """
 
 from collections.abc import Callable
@@ -22,14 +22,8 @@ CLIENTS = 20
 NOISE = 1.0
 STEP = 1.0
 """Close to the best one of these streams."""
-LAMBDA = 0.1
 SEEDS = 10
 pytestmark = pytest.mark.slow
-
-
-def allowed(rate: float, times: int) -> float:
-    """Three standard errors of a rate that is found by simulation."""
-    return float(3 * np.sqrt(rate * (1 - rate) / times))
 
 
 def drawn(random: Random, n: int, noise: float = NOISE) -> tuple[Array, Array]:
@@ -69,18 +63,6 @@ def streamed(random: Random, x: Array, y: Array, ratio: float, runs: int, step: 
     return losses
 
 
-def ridged(x: Array, y: Array, order: Array, frequency: Array) -> Array:
-    """Losses of ridge regression, (runs, n): 70 % of the rows of each order are learned from, NaN for these."""
-    learned, features = int(0.7 * order.shape[1]), mapped(x[order], frequency)
-    seen, transposed = features[:, :learned], features[:, :learned].swapaxes(1, 2)
-    gram = transposed @ seen + LAMBDA * np.eye(features.shape[2])
-    weights = np.linalg.solve(gram, transposed @ y[order[:, :learned], None])
-    error = (features[:, learned:] @ weights)[..., 0] - y[order[:, learned:]]
-    losses = np.full((len(order), len(y)), np.nan)
-    np.put_along_axis(losses, order[:, learned:], error**2, axis=1)
-    return losses
-
-
 def over_seeds(losses: list[Array]) -> Difference:
     """What the naive test makes of them."""
     return from_seeds(*(np.nanmean(one, axis=1) for one in losses))
@@ -106,35 +88,6 @@ def test_streams_that_share_rows(ratio: float, naive_is: float) -> None:
     assert naive >= naive_is
 
 
-def test_splits_that_share_rows(ratio: float = UNLIKE) -> None:
-    """Row 4: ridge, splits of 70/30 anew in each seed, 500 rows."""
-
-    def make(random: Random) -> list[Difference]:
-        x, y = drawn(random, 500)
-        order = np.argsort(random.random((SEEDS, 500)), axis=1)
-        losses = [ridged(x, y, order, frequency) for frequency in frequencies(random, SEEDS, 50, ratio)]
-        return [from_rows(*losses, np.arange(500)), over_seeds(losses)]
-
-    by_rows, naive = rates(make, 640, f"splits, crossed, {ratio}")
-    assert by_rows <= 0.05 + 0.026
-    assert naive >= 0.1
-
-
-def test_streams_of_portions(ratio: float = UNLIKE) -> None:
-    """Row 5; the same rows in full runs, ten of them, have the naive rate."""
-    n, portions, times = 500, 5, 800
-
-    def make(random: Random) -> list[Difference]:
-        x, y = drawn(random, n)
-        parts = np.arange(n).reshape(portions, -1)
-        errors = [[losses.mean() for losses in streamed(random, x[part], y[part], ratio, 1)] for part in parts]
-        return [from_seeds(*np.transpose(errors), unit="portion"), over_seeds(streamed(random, x, y, ratio, SEEDS))]
-
-    by_portions, naive = rates(make, times, f"streams, {portions} portions of {n} rows, {ratio}")
-    assert by_portions == pytest.approx(0.05, abs=allowed(0.05, times))
-    assert naive >= 0.2
-
-
 def test_slow_steps_need_a_larger_factor() -> None:
     """Where the step is far below its best, what was learned from varies more than `OF_TRAINING` allows for.
 
@@ -150,43 +103,3 @@ def test_slow_steps_need_a_larger_factor() -> None:
     by_rows, larger = rates(make, 800, "streams, crossed, a quarter of the step")
     assert 0.06 <= by_rows <= 0.15
     assert larger <= 0.05 + 0.023
-
-
-def test_tuning_and_rows_together() -> None:
-    """Row 9c: ridge of 25 frequencies, 600 rows in blocks of 10, the bandwidth by 12 blind trials."""
-    n, trials = 600, 12
-    block = np.arange(n) // 10
-
-    def tuned(random: Random, x: Array, y: Array, rows: Array) -> list[Array]:
-        """Factor of the frequencies that each method chooses in each search; rows of shape (searches, n/2)."""
-        searches = len(rows)
-        order = random.permuted(rows, axis=1).repeat(trials, axis=0)
-        chosen = []
-        for frequency in frequencies(random, searches, 25, UNLIKE):
-            factor = 5.0 ** random.uniform(-1, 1, (searches, trials))
-            scaled = frequency.repeat(trials, axis=0) * factor.reshape(-1, 1, 1)
-            errors = np.nanmean(ridged(x, y, order, scaled), axis=1).reshape(searches, trials)
-            chosen.append(np.take_along_axis(factor, errors.argmin(axis=1)[:, None], axis=1)[:, :, None])
-        return chosen
-
-    def judge(random: Random, x: Array, y: Array, rows: Array, factors: list[Array]) -> list[Array]:
-        order, both = random.permuted(rows, axis=1), frequencies(random, SEEDS, 25, UNLIKE)
-        return [ridged(x, y, order, one * factor) for one, factor in zip(both, factors, strict=True)]
-
-    def make(random: Random) -> list[Difference]:
-        x, y = drawn(random, n)
-        deals = random.permuted(np.tile(np.arange(n // 10), (SEEDS, 1)), axis=1)
-        dealt = (10 * deals[:, :, None] + np.arange(10)).reshape(SEEDS, n)
-        anew = judge(random, x, y, dealt[:, n // 2 :], tuned(random, x, y, dealt[:, : n // 2]))
-        even, odd = (np.flatnonzero(block % 2 == side)[None] for side in (0, 1))
-        once = judge(random, x, y, odd.repeat(SEEDS, axis=0), tuned(random, x, y, even))
-        return [way(losses) for losses in (anew, once) for way in (crossed, over_seeds)]
-
-    def crossed(losses: list[Array]) -> Difference:
-        return from_rows(*losses, np.arange(n))
-
-    protocol, naive, once, once_naive = rates(make, 1000, "tuning and rows: protocol, naive, once, once and naive")
-    assert protocol <= 0.05 + 0.02
-    assert naive >= 0.07
-    assert once >= 0.07
-    assert once_naive >= 0.3

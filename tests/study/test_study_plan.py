@@ -8,6 +8,7 @@ from fkl.basics.errors import BadValue, FklError
 from fkl.config.choices import files, tuned_keys
 from fkl.config.compose import compose
 from fkl.study.plan import Plan, has_key
+from fkl.study.search import best_of
 from fkl.study.space import Range
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "studies"
@@ -112,3 +113,8 @@ def test_ranges() -> None:
     assert middles == [1.0, 1.0, 4, "b"]
     with pytest.raises(BadValue, match="eta="):
         Range.read("eta", "0..")
+
+
+def test_the_trial_with_the_smallest_error_is_chosen_of_those_that_ended() -> None:
+    trials = [{"error": error, "values": number} for number, error in enumerate((2.0, None, 1.0, 3.0))]
+    assert best_of(trials) == 2 and best_of(trials[1:2]) is None

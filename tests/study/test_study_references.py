@@ -1,12 +1,6 @@
 """References of fkl study: every method and every published data set has one, and BibTeX reads them all."""
 
-import os
 import re
-import shutil
-import subprocess
-from pathlib import Path
-
-import pytest
 
 from fkl import conf_folder
 from fkl.data import registry
@@ -28,21 +22,3 @@ def test_every_method_and_every_published_data_set_has_an_entry_and_no_entry_is_
     assert {key for key, (of, _) in entries.items() if not of} == {*paper.ALWAYS, paper.CLUSTERING}
     keys = re.findall(r"^@\w+\{(.*),$", paper.REFERENCES.read_text(encoding="utf-8"), re.MULTILINE)
     assert keys == [*entries]
-
-
-@pytest.mark.skipif(not (shutil.which("pdflatex") and shutil.which("bibtex")), reason="no LaTeX on this machine")
-def test_a_document_that_cites_all_compiles_without_a_warning_of_bibtex(tmp_path: Path) -> None:
-    shutil.copy(paper.REFERENCES, tmp_path)
-    (tmp_path / "all.tex").write_text(
-        r"\documentclass{article}\usepackage[T1]{fontenc}\usepackage{textcomp}\begin{document}"
-        rf"\cite{{{','.join(paper.entries())}}}"
-        r"\bibliographystyle{plain}\bibliography{references}\end{document}"
-    )
-    latex = ("pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all")
-    for call in (latex, ("bibtex", "all"), latex, latex):
-        environment = {**os.environ, "max_print_line": "1000"}
-        ended = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
-        assert ended.returncode == 0, ended.stdout[-2000:]
-        assert call == latex or not re.search("Warning|error", ended.stdout)
-    assert "undefined" not in ended.stdout
-    assert (tmp_path / "all.bbl").read_text(encoding="utf-8").count(r"\bibitem") == len(paper.entries())
