@@ -8,26 +8,34 @@ to pass without it. The exit code is 1 if a fault was missed.
 
 import argparse
 import os
-import queue
-import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).parents[1]
 FAULTS = Path(__file__).with_suffix(".yaml")
+LONGEST_S = 300
+"""A test that takes longer has found an endless loop."""
 WITHIN_COMPILED = ("fkl/algorithms/", "fkl/basics/", "fkl/kernels/")
 """Folders of all functions and numbers that numba compiles into others; it does not notice that they change."""
+
+
+for library in ("numba", "pandas", "scipy.stats", "matplotlib"):  # which every test would load anew
+    import_module(library)
 
 
 class Fault(NamedTuple):
@@ -96,18 +104,48 @@ def written(file: str, text: str, root: Path) -> Iterator[None]:
             Path(f"{kept}.aside").rename(kept)
 
 
+class First:
+    """A plugin of pytest that writes the name of each test that fails into a pipe."""
+
+    def __init__(self, pipe: int) -> None:
+        self.pipe = pipe
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A part of a test has ended."""
+        if report.failed:
+            os.write(self.pipe, f"{report.nodeid}\n".encode())
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A file has been imported."""
+        if report.failed:
+            os.write(self.pipe, f"{report.nodeid}\n".encode())
+
+
 def failing(words: list[str], root: Path) -> str | None:
-    """The first of these tests that fails, None if all pass."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", *words]
-    # Python recognises old bytecode by size and seconds, which may be the same here.
-    environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
-    ended = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
-    if ended.returncode == 0:
-        return None
-    found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", ended.stdout, re.MULTILINE)
-    if found is None:
-        raise SystemExit(f"pytest ended with {ended.returncode}\n{ended.stdout[-2000:]}{ended.stderr[-2000:]}")
-    return found[1]
+    """The first of these tests that fails, None if all pass; another process takes over the libraries loaded here."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(LONGEST_S)
+        os.close(read)
+        for stream in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+        os.chdir(root)
+        sys.path.insert(0, str(root))
+        # Python recognises old bytecode by size and seconds, which may be the same here.
+        sys.dont_write_bytecode = True
+        os.environ |= {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+        options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
+        os._exit(pytest.main([*options, *words], plugins=[First(write)]))
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        test = pipe.readline().strip()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code == -signal.SIGALRM:
+        return f"no end within {LONGEST_S} s"
+    if code not in (0, 1, 2) or (code and not test):
+        raise SystemExit(f"{' '.join(words)}: pytest ended with {code}")
+    return test or None
 
 
 def caught(fault: Fault, root: Path) -> str | None:
@@ -115,35 +153,35 @@ def caught(fault: Fault, root: Path) -> str | None:
     words = [f"tests/{word}" if (root / "tests" / word).exists() else word for word in shlex.split(fault.tests)]
     with planted(fault, root):
         test = failing(words, root)
-    if test is not None and failing([test], root) is not None:
+    if test is not None and "::" in test and failing([test], root) is not None:
         raise SystemExit(f"{test} fails without any fault")
     return test
+
+
+def caught_in_time(fault: Fault) -> tuple[str, float]:
+    """As `caught` in this process's own copy of the checkout, in words, and the seconds that it took."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy_checkout(root := Path(folder) / "fkl")
+        began = time.monotonic()
+        try:
+            return caught(fault, root) or "MISSED", time.monotonic() - began
+        except SystemExit as error:
+            return f"MISSED, {error}", time.monotonic() - began
 
 
 def main() -> int:
     """Plant all faults; 1 if one was missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", metavar="WORDS", help="faults in whose words or file these are")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="faults at the same time")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="faults at the same time")
     given = parser.parse_args()
     chosen = [fault for fault in faults() if given.only in f"{fault.file}: {fault.fault}"]
-    missed, roots = 0, queue.SimpleQueue[Path]()
-
-    def timed(fault: Fault) -> tuple[str | None, float]:
-        root, began = roots.get(), time.monotonic()
-        try:
-            return caught(fault, root), time.monotonic() - began
-        finally:
-            roots.put(root)
-
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(given.jobs) as pool:
-        for number in range(given.jobs):
-            root = Path(folder) / str(number) / "fkl"
-            copy_checkout(root)
-            roots.put(root)
-        for number, (fault, (test, seconds)) in enumerate(zip(chosen, pool.map(timed, chosen), strict=True), 1):
-            missed += test is None
-            print(f"{number:3} {fault.file}: {fault.fault}: {test or 'MISSED'}, {seconds:.0f} s", flush=True)
+    missed = 0
+    with ProcessPoolExecutor(given.jobs, get_context("fork")) as pool:
+        found = zip(chosen, pool.map(caught_in_time, chosen), strict=True)
+        for number, (fault, (test, seconds)) in enumerate(found, 1):
+            missed += test.startswith("MISSED")
+            print(f"{number:3} {fault.file}: {fault.fault}: {test}, {seconds:.0f} s", flush=True)
     print(f"{len(chosen) - missed} of {len(chosen)} found")
     return int(missed > 0)
 

@@ -70,7 +70,7 @@ MORE = {
 }
 ALWAYS = tuple(MORE)[:8]
 """Those of `make test`: a sparse graph, more than a tile, bins, noise, few bits, lost messages, batches, classes. All
-are `make test-all-methods`.
+are `make test-slow`.
 """
 CASES |= {name: (*CASES[of], *words) for name, (of, *words) in MORE.items()}
 TOLERANCE = 1e-9

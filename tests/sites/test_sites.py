@@ -58,7 +58,7 @@ METHODS = {
 """Every method that sites can play, by a name that begins with its own."""
 
 ALWAYS = ("em_kofl", "em_kofl-copy", "pof_mkl-bins")
-"""Those of `make test`: two that answer twice a round, and one whose sites draw. All are `make test-all-methods`."""
+"""Those of `make test`: two that answer twice a round, and one whose sites draw. All are `make test-slow`."""
 LONE = ("perfedavg", "pof_mkl-bins", "pof_mkl-bits")
 """Some that answer once a round."""
 
