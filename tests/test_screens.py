@@ -69,6 +69,7 @@ EVERY_COMMAND = COMMANDS | {
     "of any name": ("run", *SMALL, "kernels.N=5", "out=größe", "save_model=true"),
     "not there": ("run", "dataset=file", "dataset.path=größe.csv"),
     "report": ("report",),
+    "show": ("show", "coke", "dkla"),
     "replay": ("replay", "größe"),
     "bound": ("bound", "größe"),
     "predict": ("predict", "größe", "größe.csv"),

@@ -1,5 +1,6 @@
 """Number of threads of the compiled kernels."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -103,6 +104,10 @@ def _request_queue() -> SimpleQueue[Any]:
     for _ in range(numba.config.NUMBA_NUM_THREADS):
         Thread(target=_serve_queue, args=(queue,), daemon=True).start()
     return queue
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_request_queue.cache_clear)  # a forked process has none of the threads
 
 
 def _serve_queue(queue: SimpleQueue[Any]) -> None:

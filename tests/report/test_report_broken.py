@@ -133,13 +133,13 @@ def test_what_may_not_be_read_is_named(good: Path, monkeypatch: pytest.MonkeyPat
     """As root reads all files, the system's answer is put in its place."""
 
     def denied(self: Path, *arguments: object, **keys: object) -> object:
-        if self.name == "mse.pdf":
+        if self.name == "mse.png":
             raise PermissionError(13, "Permission denied", str(self))
         return unlocked(self, *arguments, **keys)
 
     unlocked = Path.open
     monkeypatch.setattr(Path, "open", denied)
-    assert collect(Path("outputs")).broken == {good: "mse.pdf cannot be read (Permission denied)"}
+    assert collect(Path("outputs")).broken == {good: "mse.png cannot be read (Permission denied)"}
 
 
 @pytest.mark.parametrize("command", [("table", "parsimonious/learners"), ("figure", "parsimonious/1")])

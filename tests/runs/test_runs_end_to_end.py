@@ -81,11 +81,23 @@ def require_promised_files(fkl: Callable, algo: str) -> pd.DataFrame:
 
 
 @pytest.mark.drawn
+@pytest.mark.drawn
+def test_figures_of_a_finished_run_are_drawn_as_pdf_where_it_is_asked_for(fkl: Callable) -> None:
+    """The run itself stays as it is."""
+    assert fkl("run", *SMALL, "out=here").code == 0
+    before = {file.name: file.read_bytes() for file in Path("here").iterdir()}
+    told = fkl("figure", "here", "--style", "column")
+    assert (told.code, told.out) == (0, "files: outputs/figures/here\n"), told.err
+    drawn = {file.name for file in Path("outputs/figures/here").iterdir()}
+    assert drawn == {f"{name}.{kind}" for name in ("mse", "regret") for kind in ("png", "pdf", "txt")}
+    assert {file.name: file.read_bytes() for file in Path("here").iterdir()} == before
+
+
 @pytest.mark.parametrize("algo", EXPECTED)
 def test_a_run_leaves_exactly_the_promised_files_and_columns(fkl: Callable, algo: str) -> None:
     figures, columns, rounds, clients = EXPECTED[algo]
     summary = require_promised_files(fkl, algo)
-    drawn = {f"{name}.{kind}" for name in figures.split() for kind in ("png", "pdf")}
+    drawn = {f"{name}.png" for name in figures.split()}
     assert {file.name for file in Path("here").iterdir()} == TABLES | drawn
     assert list(summary) == ["replicate", *columns, *TIMES]
     assert len(pd.read_csv("here/rounds.csv")) == 2 * rounds
