@@ -30,8 +30,21 @@ WORDS = dict.fromkeys(("consensus_rf_gp", "d_rf_gp"), ("precision=float64",))
 """More words of a method's small run: an agent's system amplifies float32's rounding to 2 % on some processors."""
 ONE_OF_EACH_CONTRACT = ("pof_mkl", "odkla", "fdskl")
 """Of a star, of a graph, of parties: each in processes of its own. Those of all others take a second each."""
-BATCHES = ("fedavg_batches", "scaffold_batches")
-"""Other methods differ on batches as they do on streams."""
+LIKE_OTHERS = {
+    *("ditto", "fedadagrad", "fedadam", "fedavgm", "fedprox", "fedyogi", "pfedme", "q_fedavg"),
+    *(
+        "link_dkla",
+        "nco_oms",
+        "omkl_sfg_r",
+        "parsimonious_centralized",
+        "poly_2",
+        "pooled_ada_raker",
+        "push_cta",
+        "rbf_1",
+    ),
+    *(name for name in LOCAL_BATCHES if name not in ("fedavg_batches", "scaffold_batches")),
+}
+"""Methods that differ in a line from another one, which `make test` asks."""
 
 
 CLAIMS = {
@@ -49,7 +62,7 @@ CLAIMS = {
 def asked(algo: str, promise: Promise) -> Any:
     """A test's arguments."""
     of_few = promise in (PROCESSES, Conformance.seeded_runs_repeat)  # replicates in another order repeat runs, too
-    slow = (of_few and algo not in ONE_OF_EACH_CONTRACT) or (algo in LOCAL_BATCHES and algo not in BATCHES)
+    slow = (of_few and algo not in ONE_OF_EACH_CONTRACT) or algo in LIKE_OTHERS
     return pytest.param(algo, promise, id=f"{algo}-{promise.__name__}", marks=[pytest.mark.slow] * slow)
 
 
