@@ -15,6 +15,8 @@ SBOM = dist/$(DIST).cdx.json
 # A test session starts hundreds of Pythons: each would compile all that it imports anew, some 5 s of CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
+METHODS = $(addprefix tests/,algorithms conditions docs engines runs/test_runs_end_to_end.py sites/test_sites.py)
+
 .PHONY: run test test-without-data test-slow test-costs test-installed sites lint format docs bench \
 	reproduce-tables lock newest lowest sbom dist clean
 
@@ -30,9 +32,9 @@ test-without-data: $(VENV)/ready
 	&& env -u FKL_DATA PYTHONPATH=$$folder/fkl $(abspath $(BIN))/python -m pytest --numprocesses=auto --dist=loadfile \
 		-m 'not slow' $$(grep -rl published_files --include='test_*.py' tests) && rm -rf $$folder
 
-# What `make test` leaves out: more methods, the site, notebooks; three sites of Flower have a target of their own.
+# What `make test` asks of a few methods, of all others too; and the site. `make test SLOW=yes` runs all slow tests.
 test-slow: $(VENV)/ready
-	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile -m slow --ignore=tests/sites/test_sites_deployed.py
+	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile -m slow $(METHODS)
 
 # What the tests of `make test` cost: the twenty most expensive ones, and each folder.
 test-costs: $(VENV)/ready
