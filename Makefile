@@ -15,7 +15,7 @@ SBOM = dist/$(DIST).cdx.json
 # A test session starts hundreds of Pythons: each would compile all that it imports anew, some 5 s of CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
-METHODS = $(addprefix tests/,algorithms conditions docs engines runs/test_runs_end_to_end.py sites/test_sites.py)
+SLOW_TESTS = $(addprefix tests/,algorithms conditions docs engines runs/test_runs_end_to_end.py sites/test_sites.py)
 
 .PHONY: run test test-without-data test-slow test-costs test-installed sites lint format docs bench \
 	reproduce-tables lock newest lowest sbom dist clean
@@ -34,7 +34,7 @@ test-without-data: $(VENV)/ready
 
 # What `make test` asks of a few methods, of all others too; and the site. `make test SLOW=yes` runs all slow tests.
 test-slow: $(VENV)/ready
-	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile -m slow $(METHODS)
+	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile -m slow $(SLOW_TESTS)
 
 # What the tests of `make test` cost: the twenty most expensive ones, and each folder.
 test-costs: $(VENV)/ready

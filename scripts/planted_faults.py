@@ -29,7 +29,7 @@ import yaml
 ROOT = Path(__file__).parents[1]
 FAULTS = Path(__file__).with_suffix(".yaml")
 LONGEST_S = 300
-"""A test that takes longer has found an endless loop."""
+"""Tests that take longer have found nothing."""
 WITHIN_COMPILED = ("fkl/algorithms/", "fkl/basics/", "fkl/kernels/")
 """Folders of all functions and numbers that numba compiles into others; it does not notice that they change."""
 
@@ -142,7 +142,7 @@ def failing(words: list[str], root: Path) -> str | None:
         test = pipe.readline().strip()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code == -signal.SIGALRM:
-        return f"no end within {LONGEST_S} s"
+        raise SystemExit(f"{' '.join(words)}: no end within {LONGEST_S} s")
     if code not in (0, 1, 2) or (code and not test):
         raise SystemExit(f"{' '.join(words)}: pytest ended with {code}")
     return test or None

@@ -157,12 +157,17 @@ def test_the_bank_is_the_reference_however_much_of_it_is_made_at_once(options: d
     reference = dictionary.bank(4, streams, "float32", "numpy")
     x, update = generator.random((300, 4), np.float32), generator.random((2, 300, 3))
     theta = generator.standard_normal((2, 3, reference.width))
+    own = np.repeat(theta[:, :, None], 300, axis=2).astype(np.float32)
+    step = x, x[:, 0], np.arange(300.0) % 2, own, 0.1, 0.01  # every second client is absent
     with jax.enable_x64(True):
         for at_once in (1, 2**20):
             arrays = (reference.rho, reference.scale, reference.phase)
             bank = JaxBank(*arrays, precision=np.dtype(np.float32), at_once=at_once)
             assert np.asarray(bank.predict(x, theta)) == pytest.approx(reference.predict(x, theta), abs=1e-5)
             assert np.asarray(bank.accumulate(x, update)) == pytest.approx(reference.accumulate(x, update), abs=1e-4)
+            stepped = bank.descend(*step), reference.descend(*step[:3], own.copy(), *step[4:])
+            for ours, expected in zip(*stepped, strict=True):
+                assert np.asarray(ours) == pytest.approx(expected, abs=1e-4)
 
 
 SCANS = (*CASES["pof_mkl-bins"], "engine=jax", "precision=float32")

@@ -93,11 +93,19 @@ def test_means_over_the_draw_of_a_node_are_those_that_are_played(method) -> None
     eta, y = record.rates[last, 0], problem.y[last, 0]
     falls = (before[0] - state.log_w).mean(axis=0) / eta
     np.testing.assert_allclose(falls, record.a[last] * record.loss[last], rtol=2e-2, atol=1e-6)
+    squares = (((before[0] - state.log_w) / eta) ** 2).mean(axis=0) @ record.w[last]  # of the estimates, in Lemma 8
+    apart = (record.used - record.a * record.w)[last] @ record.loss[last] - ((1 - record.a) * record.loss)[last]
+    np.testing.assert_allclose(np.diff(record.of_weights, axis=0)[-1], eta * (eta / 2 * squares + apart), rtol=2e-2)
     mixture = ((outcome.y_hat[:, 0] - y) ** 2 + method.lam * outcome.squared_norm()[:, 0]).mean()
     np.testing.assert_allclose(mixture, record.mixture[last, 0], rtol=2e-2)
     if record.nodes is not None:
         falls = (before[1] - state.log_u).mean(axis=0) / eta
-        np.testing.assert_allclose(falls, (record.nodes.a * record.nodes.loss)[last], rtol=2e-2, atol=1e-6)
+        nodes = record.nodes
+        np.testing.assert_allclose(falls, (nodes.a * nodes.loss)[last], rtol=2e-2, atol=1e-6)
+        squares = (((before[1] - state.log_u) / eta) ** 2).mean(axis=0) @ nodes.u[last]  # the same in Lemma 10
+        apart = (nodes.drawn - nodes.a * nodes.u)[last] @ nodes.loss[last] - ((1 - nodes.a) * nodes.loss)[last]
+        found = np.diff(nodes.of_draw(record), axis=0)[-1]
+        np.testing.assert_allclose(found, eta * (eta / 2 * squares + apart), rtol=2e-2)
 
 
 def test_targets_against_the_sign_are_close_to_lemma_7() -> None:
