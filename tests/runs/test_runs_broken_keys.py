@@ -1,4 +1,4 @@
-"""Every declared key with values that it cannot have, and values at the ends of what it can have."""
+"""Every declared key with values that it cannot have."""
 
 import math
 import re
@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import pytest
 import yaml
-from broken.refusal import give_files, lines, require_refused
+from broken.refusal import give_files, require_refused
 from conftest import SMALL, Answer, small
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
@@ -208,50 +207,15 @@ def test_no_key_takes_what_it_cannot_be(group: str) -> None:
     assert wrong == []
 
 
-def drawn(count: int, among: list[_Key], seed: int) -> list[_Key]:
-    """The same keys each time."""
-    return [among[place] for place in np.random.default_rng(seed).permutation(len(among))[:count]]
-
-
-@pytest.mark.parametrize("number", range(15))
-def test_a_random_broken_configuration_is_refused(
+@pytest.mark.parametrize("number", range(8))
+def test_a_random_value_that_data_rule_out_is_refused(
     fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """By the command, also for a key that is compared with data."""
+    """By the command."""
     give_files(tmp_path)
     monkeypatch.setattr("pooch.HTTPDownloader.__call__", None)
+    random = np.random.default_rng(number)
     late = [key for key in keys() if key.place in AFTER_LOADING]
-    key = (drawn(8, late, 0) + drawn(7, keys(), 1))[number]
-    call = (*key.base, f"{key.name}={np.random.default_rng(number).choice(broken_values(key))}")
+    key = late[random.integers(len(late))]
+    call = (*key.base, f"{key.name}={random.choice(broken_values(key))}")
     require_refused(fkl("run", *call), tmp_path, f"{re.escape(key.name)}=.*: must be ", call)
-
-
-ENDS: dict[Any, tuple[str, ...]] = {
-    int: ("1", "2", "1000000000000", "9223372036854775807"),
-    float: ("0", "5e-324", "1e-300", "1e18", "1e300"),
-    bool: ("true", "false"),
-    list: ("null", "[1.0]", "[[0.0,0.0],[1.0,1.0]]"),
-}
-"""What a key's type allows, if its limits do."""
-LONG = {"iterations", "steps", "passes", "trees", "inner", "features", "centres", "resample", "replicates"}
-"""Keys that say how long a run takes: large numbers are allowed, and take as long."""
-
-
-@pytest.mark.parametrize("number", range(12))
-def test_an_extreme_value_runs_or_is_refused(fkl: Callable[..., Answer], tmp_path: Path, number: int) -> None:
-    """Never a traceback, a warning or a number that is none."""
-    give_files(tmp_path)
-    chosen = [key for key in keys() if key.name.partition(".")[0] not in ("dataset", "paths") and key.field not in LONG]
-    key = drawn(12, chosen, 7)[number]
-    value = np.random.default_rng(number).choice(ENDS.get(kind_of(key.type)[0], ("null",)))
-    answer = fkl("run", *key.base, f"{key.name}={value}")
-    true = "steps ended before| is not below the |: as without it|nothing was sent in any round"
-    said = [line for line in lines(answer.err) if not re.search(true, line)]
-    if answer.code == 0:
-        [summary] = (tmp_path / "outputs" / "runs").glob("*/summary.csv")
-        assert (said, np.isinf(pd.read_csv(summary)).any(axis=None)) == ([], False), (key, value)
-        return
-    assert answer.code == 2 and len(said) == 1 and said[0].startswith("error: "), (key, value, answer)
-    outputs = tmp_path / "outputs"
-    named = re.search(r"diverged in round|is not finite in round", said[0])
-    assert not outputs.exists() or (named and [*outputs.iterdir()] == [outputs / "failed"])

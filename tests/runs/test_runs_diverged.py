@@ -26,11 +26,7 @@ from fkl.tasks.stream import StreamTask
 
 STEPS = {
     "pof_mkl": ("algo.eta=1e18",),
-    "omkl_sfg": ("algo.eta=1e18",),
-    "perfedavg": ("algo.eta=1e18",),
     "fdskl": ("algo.gamma=1e18", "algo.lam=0", "algo.loss=square"),
-    "fd_svrg": ("algo.eta=30", "algo.loss=square"),
-    "cta": ("algo.eta=10",),
     "odkla": ("algo.eta=1e18", "algo.rho=1e-18"),
 }
 """Steps that are far too large, of one method of each kind."""
@@ -103,6 +99,3 @@ def test_errors_beyond_those_of_predicting_0_are_told() -> None:
         zero = np.square(experiment.problem.y).mean()
         assert worse_than_zero(experiment.task.targets, np.array([1.9 * zero])) is None
         assert worse_than_zero(experiment.task.targets, np.array([2.1 * zero])) is not None
-
-
-# Means of the squared target as `normalise` has it, by hand from the data.

@@ -40,19 +40,18 @@ def test_kept_and_not_computed_twice(given: Experiment, tmp_path: Path, monkeypa
     assert [file.suffix for file in tmp_path.rglob("*") if file.is_file()] == [".npz"]
 
 
-@pytest.mark.parametrize("change", ["x", "y", "dictionary", "lam"])
-def test_whatever_changes_the_fit_is_another(given: Experiment, tmp_path: Path, change: str) -> None:
+def test_whatever_changes_the_fit_is_another(given: Experiment, tmp_path: Path) -> None:
     """Data, kernels and lambda are all part of the name."""
-    hindsight_loss(given, tmp_path)
     problem = given.problem
-    other = {
-        "x": replace(given, problem=replace(problem, x=0.9 * problem.x)),
-        "y": replace(given, problem=replace(problem, y=0.9 * problem.y)),
-        "dictionary": replace(given, dictionary=make_dictionary(SIZE, smallest=0.15, largest=3.0)),
-        "lam": replace(given, algorithm=Raker(lam=0.1)),
-    }[change]
-    assert not np.array_equal(hindsight_loss(other, tmp_path), hindsight_loss(given, tmp_path))
-    assert len(list(tmp_path.rglob("*.npz"))) == 2
+    others = [
+        given,
+        replace(given, problem=replace(problem, x=0.9 * problem.x)),
+        replace(given, problem=replace(problem, y=0.9 * problem.y)),
+        replace(given, dictionary=make_dictionary(SIZE, smallest=0.15, largest=3.0)),
+        replace(given, algorithm=Raker(lam=0.1)),
+    ]
+    assert len({hindsight_loss(other, tmp_path).tobytes() for other in others}) == len(others)
+    assert len(list(tmp_path.rglob("*.npz"))) == len(others)
 
 
 def test_nothing_to_compare_with_where_nothing_is_regularised(given: Experiment) -> None:
@@ -60,23 +59,18 @@ def test_nothing_to_compare_with_where_nothing_is_regularised(given: Experiment)
     assert np.isnan(hindsight_loss(replace(given, algorithm=Rfomkr()), None)).all()
 
 
-@pytest.mark.parametrize("damaged", ["a flipped bit", "not a number", "of another shape", "text"])
-def test_what_is_not_as_it_was_kept_is_computed_again(given: Experiment, tmp_path: Path, damaged: str) -> None:
+def test_what_is_not_as_it_was_kept_is_computed_again(given: Experiment, tmp_path: Path) -> None:
     """Whatever lies in the cache, no wrong regret comes of it."""
     right = hindsight_loss(given, tmp_path)
     (file,) = (path for path in tmp_path.rglob("*") if path.is_file())
     whole = file.read_bytes()
-    wrong = {
-        "not a number": np.where(np.arange(40) == 3, np.nan, right[:, 0]),
-        "of another shape": right[:7, 0],
-        "text": np.array(["a"] * 40),
-    }
-    if damaged in wrong:
-        write_sealed(file, {hindsight.LOSSES: wrong[damaged]})
-    else:
-        file.write_bytes(whole[:300] + bytes([whole[300] ^ 4]) + whole[301:])
-    np.testing.assert_array_equal(hindsight_loss(given, tmp_path), right)
-    assert file.read_bytes() == whole
+    for wrong in (np.where(np.arange(40) == 3, np.nan, right[:, 0]), right[:7, 0], np.array(["a"] * 40), None):
+        if wrong is None:
+            file.write_bytes(whole[:300] + bytes([whole[300] ^ 4]) + whole[301:])
+        else:
+            write_sealed(file, {hindsight.LOSSES: wrong})
+        np.testing.assert_array_equal(hindsight_loss(given, tmp_path), right)
+        assert file.read_bytes() == whole
 
 
 def test_a_linear_fit_leaves_what_no_linear_function_explains() -> None:

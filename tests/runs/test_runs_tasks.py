@@ -1,7 +1,6 @@
 """Each kind of data has one home: nobody else asks which kind a run is of, and every home tells what is asked."""
 
 import ast
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -9,23 +8,21 @@ import pytest
 import fkl
 from fkl.basics.errors import FklError
 from fkl.conformance import scenario
-from fkl.engines.base import Experiment
 from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare
-from fkl.runs.tables import Records, make_records
+from fkl.runs.tables import make_records
 from fkl.tasks import Task, task_of
 from fkl.tasks.batch import BatchTask
 from fkl.tasks.repeated import PerReplicateTask
 from fkl.tasks.stream import StreamTask
+from fkl.tasks.task import require_lam
 from fkl.tasks.vertical import VerticalTask
 
 PLAYED: dict[str, tuple[type[Task], tuple[str, ...]]] = {
     "a stream": (StreamTask, ("algo=ofmkl_avg",)),
-    "one learner": (StreamTask, ("algo=raker",)),
     "a batch": (BatchTask, ("algo=cta",)),
     "a batch of two classes": (BatchTask, ("algo=cta", "algo.loss=logistic", "dataset=ellipses", "dataset.rows=90")),
     "a split for each": (PerReplicateTask, ("algo=pooled_svm",)),
-    "parties": (VerticalTask, ("algo=vertical_ridge",)),
     "parties, no classes": (
         VerticalTask,
         ("algo=dsg", "algo.loss=square", "dataset=diabetes", "partition=vertical", "partition.parties=2"),
@@ -37,17 +34,11 @@ KINDS |= {"Federated", "Decentralized", "Consensus", "Learner", "Pooled", "Verti
 KINDS |= {"Batched", "Parsimonious", "Machine", "StreamTask", "BatchTask", "PerReplicateTask", "VerticalTask"}
 
 
-@cache
-def played(name: str) -> tuple[Experiment, Records]:
-    """A small run, whose tables several tests look at."""
-    experiment = prepare(scenario(*PLAYED[name][1], "replicates=2"))
-    return experiment, make_records(experiment, simulate(experiment, None, None, lambda _: None))
-
-
 @pytest.mark.parametrize("name", PLAYED)
 def test_a_task_tells_what_is_asked(name: str) -> None:
     """No figure of a run is empty, the last round is in the summary, and a line tells samples and features."""
-    experiment, records = played(name)
+    experiment = prepare(scenario(*PLAYED[name][1], "replicates=2"))
+    records = make_records(experiment, simulate(experiment, None, None, lambda _: None))
     assert type(experiment.task) is PLAYED[name][0]
     for file, panel in experiment.task.panels().items():
         drawn = [column for column in panel.curves if column in records.rounds and records.rounds[column].notna().any()]
@@ -67,6 +58,11 @@ def test_who_names_no_task_learns_from_a_stream_and_what_is_no_task_is_refused()
     for task in ("clustering", StreamTask(None)):
         with pytest.raises(FklError, match=r"^algo: task of Mine is .*, where a class is named that is a fkl\.tasks"):
             task_of(type("Mine", (), {"label": "Mine", "task": task}))
+
+
+def test_a_method_without_lam_is_told_of_it() -> None:
+    with pytest.raises(FklError, match="Mine has no field lam, the weight of the regulariser"):
+        require_lam(type("Mine", (), {})())
 
 
 def test_nobody_asks_which_kind_of_data_outcome_or_method_it_is() -> None:
