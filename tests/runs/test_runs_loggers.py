@@ -3,8 +3,7 @@
 import json
 import math
 import sys
-from pathlib import Path
-from types import ModuleType
+from unittest.mock import MagicMock, call
 
 import numpy as np
 import pandas as pd
@@ -84,63 +83,37 @@ def test_each_logger_of_an_interrupted_run_has_what_rounds_csv_has(fkl, tmp_path
     assert kept == {file.name for file in folder.iterdir()}
 
 
-class _Theirs:
-    """A run of Weights & Biases or of Trackio that keeps what it is told."""
-
-    def __init__(self, **given):
-        self.given, self.dir = given, str(given.get("dir", ""))
-        self.rounds, self.summary, self.saved, self.ended = [], {}, [], []
-
-    def log(self, metrics, step=None):
-        self.rounds.append(metrics if step is None else {"round": step, **metrics})
-
-    def define_metric(self, *about, **more):
-        assert (about, more) == (("*",), {"step_metric": "round"})
-
-    def save(self, pattern, base_path, policy):
-        self.saved += sorted(file.name for file in Path(base_path).glob(str(Path(pattern).relative_to(base_path))))
-
-    def finish(self, exit_code=0):
-        self.ended.append(exit_code)
-
-
-@pytest.fixture
-def theirs(monkeypatch):
-    """Stand-ins for wandb and trackio, and the runs that were made with them."""
-    made = []
-
-    def init(**given):
-        made.append(_Theirs(**given))
-        return made[-1]
-
-    for name in ("wandb", "trackio"):
-        fake = ModuleType(name)
-        fake.init, fake.Settings, fake.finish = init, dict, lambda: made[-1].finish()
-        monkeypatch.setitem(sys.modules, name, fake)
-    return made
-
-
 @pytest.mark.parametrize("name", ["wandb", "trackio"])
-def test_a_stand_in_for_a_tracker_has_what_rounds_csv_has(fkl, tmp_path, theirs, name):
+def test_a_tracker_is_told_what_rounds_csv_has(fkl, tmp_path, monkeypatch, name):
     """A curve for each part of the replicates, the summary, and files where there is room; or why a run ended."""
+    theirs = MagicMock()
+    run, files = theirs.init.return_value, tmp_path / "theirs" / "fkl"
+    run.dir, run.summary = str(files.parent), {}
+    monkeypatch.setitem(sys.modules, name, theirs)
     assert fkl(*RUN, f"logger={name}").code == 0
-    [folder], [run] = tmp_path.glob("outputs/runs/*"), theirs
-    about = {key: run.given[key] for key in ("project", "name", "group")}
-    assert about == {"project": "fkl", "name": folder.name, "group": folder.name}
-    assert run.given["config"]["algo"]["lam"] == 0.001
+    [folder] = tmp_path.glob("outputs/runs/*")
+    given, told = (
+        theirs.init.call_args.kwargs,
+        [{"round": 0, **one.args[0], **one.kwargs} for one in run.log.mock_calls],
+    )
+    assert [given[key] for key in ("project", "name", "group")] == ["fkl", folder.name, folder.name]
+    assert given["config"]["algo"]["lam"] == 0.001
     for words, table in by_part(folder, *PARTS).items():
-        told = [one for one in run.rounds if f"mse/{words}" in one]
-        assert [one["round"] for one in told] == table.index.tolist()
+        rounds = [one for one in told if f"mse/{words}" in one]
+        assert [one.get("step", one["round"]) for one in rounds] == table.index.tolist()
         for column in table:
-            assert [one[f"{column}/{words}"] for one in told] == pytest.approx(table[column].tolist(), rel=1e-9)
-    summary = run.summary or run.rounds[-1]
+            assert [one[f"{column}/{words}"] for one in rounds] == pytest.approx(table[column].tolist(), rel=1e-9)
+    summary = run.summary or told[-1]
     assert summary["summary/mse"] == pytest.approx(pd.read_csv(folder / "summary.csv")["mse"].mean(), rel=1e-9)
-    assert run.saved == (sorted(file.name for file in folder.iterdir()) if name == "wandb" else [])
-    assert run.ended == [0]
     assert fkl(*RUN, "algo.eta=1e30", "chunk=1", f"logger={name}").code == 2
-    run = theirs[-1]
-    assert (run.summary or run.rounds[-1])["fkl.error"].startswith("POF-MKL diverged in round ")
-    assert run.ended == [1 if name == "wandb" else 0]
+    summary = run.summary or run.log.call_args.args[0]
+    assert summary["fkl.error"].startswith("POF-MKL diverged in round ")
+    if name == "wandb":
+        assert {file.name for file in files.iterdir()} == {file.name for file in folder.iterdir()}
+        run.save.assert_called_once_with(f"{files}/*", base_path=str(files.parent), policy="now")
+        assert run.finish.mock_calls == [call(exit_code=0), call(exit_code=1)]
+    else:
+        assert theirs.finish.mock_calls == [call(), call()]
 
 
 @pytest.mark.parametrize("algo", ["pof_mkl", "coke", "fdskl"])
@@ -230,12 +203,9 @@ def test_a_logger_that_does_not_come_back_holds_up_no_run(fkl, tmp_path, monkeyp
 
 def test_a_divergence_is_told_with_the_rounds_before_it(fkl, tmp_path):
     assert fkl(*RUN, "algo.eta=1e30", "chunk=1", "logger=jsonl").code == 2
-    [file], [folder] = tmp_path.glob("outputs/logs/*.jsonl"), tmp_path.glob("outputs/failed/*")
-    begun, *rounds, failed = lines(file)
-    table = pd.read_csv(folder / "rounds.csv")
-    assert [event["round"] for event in rounds] == table["round"].tolist()
-    assert [event["metrics"]["mse"] for event in rounds] == pytest.approx(table["mse"].tolist(), rel=1e-9)
-    assert begun["event"] == "begin"
+    [file] = tmp_path.glob("outputs/logs/*.jsonl")
+    _, *rounds, failed = lines(file)
+    assert [event["round"] for event in rounds] == [*range(1, len(rounds) + 1)]
     assert failed["why"].startswith(f"POF-MKL diverged in round {len(rounds) + 1} with algo.eta=1e+30")
 
 
@@ -260,21 +230,15 @@ def test_a_file_that_is_not_the_run_s_log_stays_as_it_is(fkl, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "missing", "said"),
+    ("word", "missing", "said"),
     [
-        (("logger=nope",), "", "logger=nope: no such choice"),
-        (("+logger=5",), "", "logger=5: must be"),
-        (("+logger.x._target_=fkl.config.settings.Paths",), "", "must be a class for logger.x: this one has no begin,"),
-        (
-            ("logger=tensorboard",),
-            "tensorboardX",
-            f"logger=tensorboard: needs tensorboardX, which comes with {install_hint('tensorboard')}",
-        ),
-        (("logger=wandb",), "wandb", "logger=wandb: needs wandb\n  help: pip install wandb"),
+        ("+logger.x._target_=fkl.config.settings.Paths", "", "must be a class for logger.x: this one has no begin,"),
+        ("logger=tensorboard", "tensorboardX", f"tensorboardX, which comes with {install_hint('tensorboard')}"),
+        ("logger=wandb", "wandb", "logger=wandb: needs wandb\n  help: pip install wandb"),
     ],
 )
-def test_what_is_no_logger_or_not_installed_is_refused(fkl, tmp_path, monkeypatch, words, missing, said):
+def test_what_is_no_logger_or_not_installed_is_refused(fkl, tmp_path, monkeypatch, word, missing, said):
     monkeypatch.setitem(sys.modules, missing, None)
-    answer = fkl("run", *SMALL, *words)
+    answer = fkl("run", *SMALL, word)
     assert answer.code == 2 and answer.err.startswith("error: ") and said in answer.err
     assert list(tmp_path.iterdir()) == []
