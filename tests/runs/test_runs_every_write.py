@@ -2,12 +2,13 @@
 
 import os
 import random
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from every_write import CASES, FAULTS, Tried, published
+from every_write import CASES, FAULTS, KILLED, SIGNALS, Tried, published
 from faulty_disk import NO_SHIM, FaultyDisk
 
 pytestmark = pytest.mark.skipif(bool(NO_SHIM), reason=NO_SHIM)
@@ -42,3 +43,17 @@ def test_each_change_that_fails_loses_nothing(case: str, fault: str, disk: Fault
         tried = Tried(disk, tmp_path / "it", CASES[case], address)
         found = {n: tried.defects(n, FAULTS[fault]) for n in range(1, tried.undisturbed.changes + 1)}
     assert not {n: said for n, said in found.items() if said}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIGNALS)
+@pytest.mark.parametrize("case", KILLED)
+def test_what_is_killed_loses_nothing(case: str, name: str, disk: FaultyDisk, tmp_path: Path) -> None:
+    """At random changes, and at random moments."""
+    draw, began = random.Random(0), time.monotonic()
+    with published() as address:
+        tried = Tried(disk, tmp_path / "it", KILLED[case], address)
+        seconds = time.monotonic() - began
+        for _ in range(5):
+            assert tried.killed(name, nth=draw.randint(1, tried.undisturbed.changes)) == []
+            assert tried.killed(name, after_s=draw.uniform(0, seconds)) == []

@@ -16,12 +16,6 @@ BLOCKS = [
 ]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Copy the example to where a user would have it."""
-    return copied("own_method", tmp_path)
-
-
 @pytest.fixture(autouse=True)
 def _own_data(monkeypatch: pytest.MonkeyPatch) -> None:
     """The examples' data lie in their own folder."""

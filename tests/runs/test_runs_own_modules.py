@@ -19,38 +19,20 @@ class Mine(PofMkl):
     label = LABEL
 """
 SMALL = ("dataset=diabetes", "kernels.D=8", "kernels.N=5", "replicates=1")
-MINE = (*SMALL, "algo._target_=mine.Mine")
 
 
-def call(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    """`fkl` in a process of its own, without the working directory that `python -m` itself would look in."""
-    package = str(Path(__file__).parents[2])
-    environment = os.environ | {"PYTHONPATH": package, "PYTHONSAFEPATH": ""}
-    command = [sys.executable, "-P", "-m", "fkl", *words]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-
-
-def own(folder: Path) -> None:
-    """Write a method of a user's own that imports another module beside it."""
-    (folder / "mine.py").write_text(OWN)
-    (folder / "helper.py").write_text("LABEL = 'My method'\n")
-
-
-def test_a_module_that_nobody_named_does_not_run(tmp_path: Path) -> None:
-    """Neither as a plugin of Hydra's, nor as a library that is not installed, nor as one that is."""
-    for name in ("hydra_plugins/evil", "hydra_plugins/deep/__init__", "bottleneck", "colorlog", "site"):
+def test_what_nobody_named_does_not_run_and_what_is_installed_goes_before_it(tmp_path: Path) -> None:
+    """Neither as a plugin of Hydra's, nor as a library, installed or not; a method may import its neighbours."""
+    libraries = ("bottleneck", "colorlog", "site", "numpy", "fkl")
+    for name in ("hydra_plugins/evil", "hydra_plugins/deep/__init__", *libraries):
         file = tmp_path / f"{name}.py"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(TELL)
-    answer = call(tmp_path, "run", *SMALL, "algo.nope=1")
-    assert answer.returncode == 2 and "algo.nope: no such key" in answer.stderr
-    assert list(tmp_path.rglob("ran")) == []
-
-
-def test_a_method_may_import_its_neighbours_and_what_is_installed_goes_before_them(tmp_path: Path) -> None:
-    own(tmp_path)
-    (tmp_path / "numpy.py").write_text(TELL)
-    (tmp_path / "fkl.py").write_text(TELL)
-    answer = call(tmp_path, "run", *MINE)
+    (tmp_path / "mine.py").write_text(OWN)
+    (tmp_path / "helper.py").write_text("LABEL = 'My method'\n")
+    # Without the working directory that `python -m` itself would look in
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONSAFEPATH": ""}
+    command = [sys.executable, "-P", "-m", "fkl", "run", *SMALL, "algo._target_=mine.Mine"]
+    answer = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (answer.returncode, "My method on diabetes" in answer.stdout) == (0, True), answer.stderr
     assert list(tmp_path.rglob("ran")) == []
