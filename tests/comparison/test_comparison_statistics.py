@@ -43,9 +43,8 @@ def test_pareto_front_against_brute_force(points: list[tuple[int, int]]) -> None
 def test_pairs_have_a_studys_verdicts() -> None:
     """Student's p of each pair, and Holm's correction over all of them."""
     random = np.random.default_rng(1)
-    values = {
-        (name, "air"): list(np.exp(random.normal(shift, 1, 12))) for name, shift in (("a", 0), ("b", 1), ("c", 3))
-    }
+    shifts = {"a": 0, "b": 1, "c": 3}
+    values = {(name, "air"): list(np.exp(random.normal(shift, 1, 12))) for name, shift in shifts.items()}
     found, notes = verdicts(pivot_of(values))
     assert notes == []
     apart = {pair: np.subtract(*(np.log(values[name, "air"]) for name in pair)) for pair in combinations("abc", 2)}

@@ -8,9 +8,6 @@ import matplotlib.pyplot as plt
 import pytest
 from made_up import of_job, write
 
-from fkl.papers import declared, paper_module
-from fkl.runs.finished_runs import FinishedRun
-
 EXACT = {"OMKR": (0.05, 0.06), "RBF-1": (0.07, 0.08)}
 """Errors of methods of graph-aided OMKL on airfoil, in two replicates."""
 
@@ -40,23 +37,3 @@ def of_airfoil() -> Callable:
         return [write(run, outputs / "runs", **({"mse_png": drawn()} if pictures else {})) for run in made]
 
     return of_airfoil
-
-
-@pytest.fixture
-def each_alone() -> Callable:
-    """Make all tables and figures of a paper of each run alone, where they can be; name what was made."""
-
-    def each_alone(paper: str, runs: list[FinishedRun]) -> set[tuple[str, str]]:
-        module, made = paper_module(paper), set()
-        for run in runs:
-            for make in ("table", "figure"):
-                for number in declared(paper)[f"{make}s"]:
-                    try:
-                        getattr(module, make)(number, [run])
-                        made.add((make, number))
-                    except Exception as error:
-                        if "no finished run belongs to it" not in str(error):
-                            raise
-        return made
-
-    return each_alone

@@ -2,14 +2,13 @@
 
 import io
 import re
-from collections.abc import Iterator
-from importlib import import_module
 from itertools import pairwise
 
 import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from hydra.utils import get_class
 from matplotlib.axes import Axes
 
 from fkl.config.choices import files
@@ -31,15 +30,9 @@ from fkl.report.figures import (
 )
 
 
-def labels() -> Iterator[str]:
-    """Label of each method."""
-    for name in files("algo"):
-        module, _, kind = str(keys_of("algo", name)["_target_"]).rpartition(".")
-        yield getattr(import_module(module), kind).label
-
-
 def test_every_method_has_a_look_of_its_own_and_neighbours_differ_in_colour_and_marker() -> None:
-    for label in labels():
+    for name in files("algo"):
+        label = get_class(str(keys_of("algo", name)["_target_"])).label
         assert label in METHODS, f"fkl/report/colours.py: add {label} at the end of its kind"
     looks = [look_of(method) for method in METHODS]
     assert len({*looks}) == len(looks)

@@ -70,23 +70,16 @@ def test_it_goes_on_past_a_failure_and_lists_it(called: Callable, capsys: pytest
     assert "== 1 of 13: fkl run -m +experiment=coke/" in out and "runs left after 0 min" in out
 
 
-def test_readings_are_left_out_and_named(called: Callable, capsys: pytest.CaptureFixture[str]) -> None:
-    """Unless they are asked for; each is an experiment."""
+def test_readings_and_missing_data_are_named(
+    called: Callable, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Readings are left out unless they are asked for; data are named once before and once after."""
     sweeps = [call[2] for call in called("coke", "pof_mkl")[1][:-1]]
-    left_out = (
-        capsys.readouterr().out.partition("left out: ")[2].splitlines()[0].partition("runs them: ")[2].split(", ")
-    )
+    out = capsys.readouterr().out
+    left_out = out.partition("left out: ")[2].splitlines()[0].partition("runs them: ")[2].split(", ")
     assert left_out == ["coke/bandwidth", "coke/bandwidth_rows", "pof_mkl/switches"]
     all_of_them = _names("coke") | _names("pof_mkl")
     assert sorted(sweeps) == sorted(f"+experiment={name}" for name in all_of_them - {*left_out})
-
-
-def test_missing_data_are_named_with_how_to_get_them(
-    called: Callable, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """Once before and once after."""
-    called("pof_mkl", "coke")
-    out = capsys.readouterr().out
     assert out.count("missing: coke: twitter_large: its samples are not among the published files") == 2
     assert out.count("missing: pof_mkl: naval: fkl data fetch naval, or put data.txt into ") == 2
     assert str(tmp_path) in out

@@ -1,16 +1,10 @@
 """docs/papers.md lists all that the five papers print, each with its command, its verdict, or the reason of a gap."""
 
-import re
-import shlex
 from pathlib import Path
 
 import pytest
 
 from docs.figures import papers
-from fkl.cli.commands import commands
-from fkl.config.compose import compose
-from fkl.config.loading import load
-from fkl.theory import THEORIES
 
 PAGE = Path(papers.PAGE).read_text(encoding="utf-8").partition(papers.BEGIN)[2].partition(papers.END)[0]
 
@@ -31,19 +25,3 @@ def test_every_row_of_a_paper_is_on_the_page_with_its_command_or_reason_and_a_ve
         assert row.command or row.gap, f"{paper}, {row.name}: neither a command nor a reason"
         assert command.strip("`") == row.command.replace("|", r"\|") and gap == row.gap
         assert verdict, f"{paper}, {row.name}: no verdict"
-
-
-@pytest.mark.parametrize("paper", papers.FIVE)
-def test_every_command_of_a_row_exists(paper: str) -> None:
-    gaps = {row.gap for row in papers.rows(paper)}
-    told = [row.command for row in papers.rows(paper)] + re.findall(r"`(fkl [^`]*)`", " ".join(sorted(gaps)))
-    for command in filter(None, told):
-        for one in command.split(" && "):
-            program, name, *words = shlex.split(one)
-            if program == "python":
-                assert Path(name).exists()
-                continue
-            assert name in commands.commands, one
-            if name == "run" and "-m" not in words:
-                run = load(compose(*words))
-                assert "bound" not in command or run.algo.label in THEORIES

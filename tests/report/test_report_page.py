@@ -75,7 +75,9 @@ def by_id(page: Element, name: str) -> Element:
 
 
 def test_an_empty_folder_gives_a_page_that_says_what_to_do(fkl: Callable) -> None:
-    assert fkl("report").code == 0
+    answer = fkl("report")
+    said = "warning: outputs/runs: no such folder, so there is no run to show; fkl run makes it\n"
+    assert (answer.code, answer.err) == (0, said)
     page = parsed(Path("outputs/report.html"))
     assert "Nothing was run yet" in text(by_id(page, "summary"))
     table = by_id(page, "pof_mkl-table-1")

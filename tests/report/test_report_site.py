@@ -1,21 +1,16 @@
-"""`fkl reproduce --site`: each published cell names the runs behind ours, and these come out again."""
+"""`fkl reproduce --site`: each published cell names the runs behind ours."""
 
-import math
-import os
 import re
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
-from published_files import DATA, need_data
 from tinyhtml5.parser import HTMLParser
 
 from fkl import cli
-from fkl.cli.replay import found, replay
+from fkl.cli.replay import found
 from fkl.config.compose import compose
 from fkl.config.digest import identity
 from fkl.config.loading import load
@@ -54,22 +49,3 @@ def test_a_site_of_nothing_is_refused(fkl: Callable) -> None:
     assert answer.err.startswith("error: --site: no run in outputs/runs answers a published cell")
     assert fkl("reproduce", "--site", "x", "--readings").code == 2
     assert "no such paper" in fkl("reproduce", "--site", "x", "cook").err
-
-
-@pytest.mark.slow
-def test_a_random_tenth_of_a_papers_cells_comes_out_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Of DeKRR-DDRF on air quality: all its runs are made, and a tenth of those that cells name are played again."""
-    need_data("airquality")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FKL_DATA", str(DATA))
-    sweeps = [("run", "-m", "-q", f"+experiment=dekrr/airquality{end}", "figures=none") for end in ("", "_dkla")]
-    for words in (*sweeps, ("reproduce", "--site", "site", "dekrr")):
-        monkeypatch.setattr(sys, "argv", ["fkl", *words])
-        cli.main()
-    cells = pd.read_csv("site/cells.csv", keep_default_na=False, dtype=str)
-    digests = sorted({*cells["as_described_run"], *cells["by_one_reading_run"]} - {""})
-    assert len(digests) == 12
-    drawn = np.random.default_rng(0 if "CI" in os.environ else None)
-    for digest in drawn.choice(digests, math.ceil(len(digests) / 10), replace=False):
-        again = replay(found(str(digest), Path("outputs")), progress=False)
-        assert again.same, again.words

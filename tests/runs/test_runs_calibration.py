@@ -1,12 +1,7 @@
 """Whoever says how sure it is, is judged by it."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
-import pandas as pd
 import pytest
-from conftest import Answer, small
 from scipy.stats import norm
 
 from fkl.contract.world import Outcome
@@ -45,16 +40,3 @@ def test_the_score_of_a_mixture_is_its_own() -> None:
     np.testing.assert_allclose(judge.by_round()["log_score"][:, 0], [normal, normal])
     np.testing.assert_allclose(judge.by_round()["log_score_mixture"][:, 0], [normal, (2 * normal - 8) / 4])
     np.testing.assert_allclose(judge.by_client(np.array([2, 2, 0]))["log_score_mixture"][0, 1], (normal - 5) / 2)
-
-
-def test_columns_and_figure_are_of_methods_that_say_how_sure_they_are(fkl: Callable[..., Answer]) -> None:
-    """A checkpoint on every round changes none; other methods have neither."""
-    assert fkl("run", *small("rf_gp"), "out=a").code == 0
-    assert fkl("run", *small("rf_gp"), "checkpoint_s=0", "chunk=1", "out=b").code == 0
-    assert fkl("run", *small("ofmkl_avg"), "out=c").code == 0
-    a, b, c = (pd.read_csv(f"{name}/rounds.csv") for name in "abc")
-    columns = [*NOMINAL, "log_score", "log_score_mixture"]
-    pd.testing.assert_frame_equal(a[columns], b[columns], check_exact=True)
-    assert not set(columns) & set(c)
-    assert Path("a/calibration.png").exists()
-    assert not Path("c/calibration.png").exists()

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.decentralized.consensus import Cta
 from fkl.algorithms.federated.descent import VmKofl
-from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.algorithms.online.learners import Raker
 from fkl.algorithms.vertical.dsg import Dsg
 from fkl.conditions.compression import Uniform
@@ -69,9 +68,6 @@ def test_errors_that_are_finite_and_yet_no_result_are_told(fkl: Callable[..., An
     [
         (Raker(eta=0.1, lam=9.0), "with algo.eta=0.1: lower it"),
         (Raker(eta=0.1, lam=1e30), "with algo.lam=1e+30: lower it, for steps of 0.1 to less than 10"),
-        (Raker(eta=5.0, lam=1e30), "with algo.eta=5.0 and algo.lam=1e+30: lower them"),
-        (VmKofl(), "with algo.eta=null, which is 1/sqrt(T): lower it"),
-        (PofMkl(step_factor=2.0, lam=8.0), "with algo.lam=8.0: lower it, for steps of 0.2 to less than 5"),
         (VmKofl(step_factor=1e9, lam=9.0), "with algo.step_factor=1000000000.0 and algo.lam=9.0: lower them"),
         (wrap(Cta(eta=10.0), {"compression": Uniform()}), "with algo.eta=10.0: lower it"),
         (Dsg(gamma=10.0, lam=5.0, rate="diminishing"), "with algo.gamma=10.0 and algo.lam=5.0: lower them"),

@@ -100,17 +100,6 @@ def test_same_seed_same_bytes_on_any_threads_and_chunks(fkl: Callable, monkeypat
     assert tables[0] == tables[1] != tables[2]
 
 
-def test_a_finished_run_is_not_done_again(fkl: Callable) -> None:
-    """The same configuration finds its folder."""
-    first = fkl("run", *SMALL)
-    [folder] = Path("outputs/runs").iterdir()
-    written = (folder / "summary.csv").stat().st_mtime_ns
-    second = fkl("run", *SMALL, "threads=1")
-    assert "finished already" in second.out
-    assert (folder / "summary.csv").stat().st_mtime_ns == written
-    assert second.out.splitlines()[-3:] == first.out.splitlines()[-3:]
-
-
 def test_a_folder_with_something_else_is_never_overwritten(fkl: Callable) -> None:
     """`out` may be new, empty, or hold this same run."""
     Path("mine").mkdir()

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from conftest import Answer, words_of
 from numpy.typing import NDArray
 
@@ -19,8 +18,6 @@ from fkl.basics.errors import FklError
 from fkl.conformance import scenario
 from fkl.data.encoder import Encoder
 from fkl.data.problem import Scale
-from fkl.data.registry import dataset
-from fkl.data.store import Store
 from fkl.engines.rounds import Learned, simulate
 from fkl.kernels.functions import KINDS, Classes, Function, Gaussian, Linear, Network, OnFeatures, OnPoints, Trees
 from fkl.runs.model import About, Model, load
@@ -259,15 +256,6 @@ def test_a_finished_run_is_given_its_model_when_it_is_asked_for_again(fkl: Calla
         load("run")
 
 
-WHOSE = {
-    "sites, whatever else is there": ({"hospital": [20, 10], "number": [5, 5]}, [20, 10]),
-    "a new site that is a number of a client": ({"hospital": [20, 1]}, "hospital=1: must be a site that the run"),
-    "a site with a hole": ({"hospital": ["", 10]}, "must be a site that the run learned from: 10, 20, 30"),
-    "no site": ({}, None),
-}
-"""By columns of new rows, whose function predicts each: that of a site, or None for the mean of all, or a refusal."""
-
-
 def test_a_row_is_predicted_by_its_sites_function_or_refused(fkl: Callable[..., Answer]) -> None:
     """Words, holes and a feature called client included; a table across shows each function on each site's rows."""
     rng = np.random.default_rng(0)
@@ -279,17 +267,17 @@ def test_a_row_is_predicted_by_its_sites_function_or_refused(fkl: Callable[..., 
     file = ("dataset=file", "dataset.path=table.csv", "dataset.target=y", "dataset.site=hospital", "kernels.D=8")
     words = ("dataset.text=one_hot", "dataset.missing=mean", "replicates=2", "save_model=true", "out=run")
     assert fkl("run", "algo=pof_mkl", *file, *words).code == 0
-    one = load("run")
-    for columns, whose in WHOSE.values():
-        rows = pd.DataFrame({"a": ["0.5", ""], "client": ["W", "E"], **columns})
-        rows.to_csv("rows.csv", index=False)
+    one, rows = load("run"), pd.DataFrame({"a": ["0.5", ""], "client": ["W", "E"]})
+    filled = rows.assign(a=[0.5, table["a"].mean()])
+    rows.to_csv("rows.csv", index=False)
+    assert predicted(fkl("predict", "run", "rows.csv")) == pytest.approx(one.predict(filled), rel=1e-6)
+    rows.assign(hospital=[20, 10]).to_csv("rows.csv", index=False)
+    expected = [one.predict(filled, 20)[0], one.predict(filled, 10)[1]]
+    assert predicted(fkl("predict", "run", "rows.csv")) == pytest.approx(expected, rel=1e-6)
+    for new in (1, ""):  # also where it is the number of a client
+        rows.assign(hospital=[20, new]).to_csv("rows.csv", index=False)
         answer = fkl("predict", "run", "rows.csv")
-        if isinstance(whose, str):
-            assert answer.code == 2 and whose in answer.err, answer.err
-            continue
-        filled = rows[["a", "client"]].assign(a=[0.5, table["a"].mean()])
-        expected = [one.predict(filled, whose and whose[i])[i] for i in range(2)]
-        assert predicted(answer) == pytest.approx(expected, rel=1e-6)
+        assert answer.code == 2 and "must be a site that the run learned from: 10, 20, 30" in answer.err
     other = pd.DataFrame({"hospital": [20, 40, 10, 20], "client": ["E", "W", "W", "E"], "a": [0.5, 0.3, 0.1, 0.9]})
     other = other.assign(y=[9.0, 8.0, 7.0, 11.0])
     other.to_csv("other.csv", index=False)
@@ -306,42 +294,16 @@ def test_a_row_is_predicted_by_its_sites_function_or_refused(fkl: Callable[..., 
     assert "across=z: must be the column of the target: hospital, client, a, y" in answer.err
 
 
-FILES = {
-    "no names": ("0.5,b,1\n0.25,a,2\n0.125,b,4\n", ("target=3", "header=false", "text=one_hot")),
-    "decimal commas": ("a;b;y\n1 500,5;1;3\n200,1;2;4\n1;5;7\n", ("target=y", "decimal=comma", "thousands=space")),
-    "own holes": ("a,b,y\n-200,1,3\nnix,2,4\n1,5,7\n3,4,5\n", ("target=y", "hole=[-200,nix]", "missing=mean")),
-}
-
-
-@pytest.mark.parametrize(("text", "keys"), FILES.values(), ids=FILES)
-def test_the_file_that_was_learned_from_can_be_predicted(
-    fkl: Callable[..., Answer], text: str, keys: tuple[str, ...]
-) -> None:
-    Path("own.txt").write_text(text)
-    words = ("dataset=file", "dataset.path=own.txt", *(f"dataset.{key}" for key in keys), "replicates=1")
-    answer = fkl("run", "algo=raker", *words, "precision=float64", "save_model=true", "out=run")
-    assert answer.code == 0, answer.err
-    given = {key: yaml.safe_load(value) for key, value in (word.split("=") for word in keys)}
-    table = dataset("file", path="own.txt", **given | {"target": str(given["target"])}).load(Store(Path()), None)
-    assert predicted(fkl("predict", "run", "own.txt")) == pytest.approx(load("run").predict(table.x), rel=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("model.npz", "rows.csv"), "rows.csv: no column c; needed are a, b, c"),
-        (("rows.csv", "rows.csv"), "rows.csv: no model of this version of fkl: it holds no arrays"),
-        (("model.npz",), "fkl predict: must be given ROWS"),
-    ],
-)
-def test_what_cannot_be_predicted_is_refused_in_a_line(
-    fkl: Callable[..., Answer], words: tuple[str, ...], said: str
-) -> None:
+def test_what_cannot_be_predicted_is_refused_in_a_line(fkl: Callable[..., Answer]) -> None:
     model(functions()["linear"]).save(Path("model.npz"))
     Path("rows.csv").write_text("a,b\n1,2\n")
-    answer = fkl("predict", *words)
-    assert answer.code == 2
-    assert answer.err.startswith(f"error: {said}")
+    for words, said in {
+        ("model.npz", "rows.csv"): "rows.csv: no column c; needed are a, b, c",
+        ("rows.csv", "rows.csv"): "rows.csv: no model of this version of fkl: it holds no arrays",
+    }.items():
+        answer = fkl("predict", *words)
+        assert answer.code == 2
+        assert answer.err.startswith(f"error: {said}")
 
 
 def test_clients_that_were_not_there_at_the_end_are_warned_of(fkl: Callable[..., Answer]) -> None:

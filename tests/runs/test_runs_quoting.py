@@ -13,27 +13,19 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from fkl.config.compose import quoted, read_words
 
 VALUES = {
-    "größe.csv": "größe.csv",
-    "'a, b'": "a, b",
     "my größe.csv": "my größe.csv",
     "it's": "it's",
-    "run(1).csv": "run(1).csv",
     r"C:\ö": r"C:\ö",
     r"a\,ö": "a,ö",
     "${paths.data}/ö": "${paths.data}/ö",
     "[ä,b,[ö,'ü']]": ["ä", "b", ["ö", "ü"]],
-    "null": None,
 }
 """What a user writes, and what it is."""
 SWEEPS = {
-    "größe,b": ["größe", "b"],
     "größe 1 , größe 2": ["größe 1", "größe 2"],
     "'ä,b',ö": ["ä,b", "ö"],
     "choice(ä,'ö',c)": ["ä", "ö", "c"],
-    "choice(a b,c&d)": ["a b", "c&d"],
-    "sort(ö,ä)": ["ä", "ö"],
     "tag(x,choice(ö,b))": ["ö", "b"],
-    "range(1,3)": [1, 2],
 }
 """Sweeps, and what their jobs are given."""
 

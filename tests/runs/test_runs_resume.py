@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import pytest
 from conftest import SMALL
 
@@ -22,12 +21,6 @@ from fkl.runs.prepare import prepare
 from fkl.runs.tables import TIMING_COLUMNS, make_records
 
 PLACE = (1, 2)
-
-
-def tables(folder: Path) -> dict[str, str]:
-    """The three CSVs without the columns of time."""
-    read = {name: pd.read_csv(folder / f"{name}.csv", dtype=str) for name in ("rounds", "clients", "summary")}
-    return {name: table.drop(columns=list(TIMING_COLUMNS), errors="ignore").to_csv() for name, table in read.items()}
 
 
 def test_a_run_that_is_cut_off_goes_on_with_the_next_round(tmp_path: Path) -> None:

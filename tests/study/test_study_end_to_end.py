@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from fkl.study.command import command
 from fkl.study.jobs import Job, judged_jobs
 from fkl.study.paper import methods_paragraph
 from fkl.study.plan import Plan
-from fkl.study.play import _progress, play
+from fkl.study.play import play
 from fkl.study.progress import check
 from fkl.study.registered import deviations, register, require_unchanged
 from fkl.study.tables import errors, results, setup
@@ -94,9 +93,8 @@ def told(plan: Plan) -> pd.DataFrame:
 
 def test_all_is_there_and_the_answer_comes_first(done: Plan) -> None:
     names = {path.name for path in done.folder.iterdir()}
-    assert {"jobs.csv", "trials.csv", "results.csv", "results.md", "results-240pt.tex", "results-345pt.tex"} <= names
-    assert {"setup.csv", "searched.md", "tests-diabetes-240pt.tex", "methods.tex", "references.bib"} <= names
-    assert {"paper.tex", "error-against-bytes.png", "differences.csv", "differences.png", "plan.yaml"} <= names
+    assert {"results.csv", "results.md", "results-240pt.tex", "error-against-bytes.png", "differences.png"} <= names
+    assert {"setup.csv", "searched.md", "tests-diabetes-240pt.tex", "methods.tex", "paper.tex", "plan.yaml"} <= names
     assert len(told(done)) == 6 and len(pd.read_csv(done.folder / "trials.csv")) >= 2 * 2 * 3
     page = done.file.with_suffix(".html").read_text()
     sentence = Answer.of(done).sentences[0]
@@ -155,17 +153,6 @@ def test_a_study_that_was_interrupted_goes_on_to_the_same(
     assert len(began) == begun, "what has ended is not done again"
 
 
-def test_failures_are_told_with_their_rate_and_decide_by_ranks(tmp_path: Path) -> None:
-    wild = ("ofmkl_avg,", "ofmkl_avg, {algo: ofmkl_avg, eta: 1e30, name: Wild},")
-    plan = planned(tmp_path, SMALL, wild)
-    study(plan.file)
-    answer = Answer.of(plan)
-    assert any("Wild failed on diabetes in 3 of 3 seeds [44 %, 100 %]" in note for note in answer.notes)
-    [one] = [one for one in answer.verdicts["diabetes"] if {one.a, one.b} == {"OFMKL-Avg", "Wild"}]
-    assert one.difference.failed_b == 3 and one.outcome == "cannot tell"  # three signed ranks cannot be small enough
-    assert "3 of 3 failed" in (plan.folder / "results.md").read_text()
-
-
 def test_a_method_with_failed_seeds_has_no_figure_of_the_survivors(copied: Plan) -> None:
     """One run of three failed, as its note says."""
     file = judged(copied)[0].file
@@ -184,16 +171,14 @@ def test_a_method_with_failed_seeds_has_no_figure_of_the_survivors(copied: Plan)
 
 
 def test_a_name_and_a_folder_decide_nothing(copied: Plan, done: Plan) -> None:
-    """Any letters, also two names of the same ones; with other names a finished study has ended all the same."""
-    assert all(job.note for job in judged(copied))
+    """Two names of the same letters, or of any; with other names a finished study has ended all the same."""
     for first, second in (("A+", "A-"), ("甲", "乙")):
         methods = f"[{{algo: ofmkl_avg, name: {first}}}, {{algo: pooled_raker, name: {second}}}]"
-        text = re.sub("methods: .*", f"methods: {methods}", SMALL)
-        copied.file.write_text(text.replace("[diabetes]", "[{dataset: diabetes, name: Ω}]"))
+        copied.file.write_text(re.sub("methods: .*", f"methods: {methods}", SMALL))
         renamed = Plan.read(copied.file)
         answer = Answer.of(renamed)
         assert all(job.note for job in judged(renamed)) and answer.finished
-        assert {answer.verdicts["Ω"][0].a, answer.verdicts["Ω"][0].b} == {first, second}
+        assert {answer.verdicts["diabetes"][0].a, answer.verdicts["diabetes"][0].b} == {first, second}
     study(copied.file)
     assert [*told(renamed)["error"]] == [*told(done)["error"]]
 
@@ -216,7 +201,6 @@ def test_a_best_value_outside_the_range_is_widened_for_twice_and_marked(tmp_path
     play(plan)
     assert jobs.last_wave(plan, dataset, method) == 2
     assert str(jobs.spaces_of(plan, dataset, method, 2)["algo.eta"]) == "log 1e-07..0.0001"
-    assert any("algo.eta at its high end" in note for note in Answer.of(plan).notes)
     assert judged(plan)[0].values == pytest.approx({"algo.eta": 1e-4})
 
 
@@ -271,9 +255,7 @@ def test_a_pilot_says_how_many_seeds_are_needed_and_is_not_judged(
     register(plan)  # a pilot does not stand in its way
 
 
-@pytest.mark.parametrize(
-    ("claim", "unit", "units"), [("clients", "client", 4), ("time", "block", 10), ("seeds", "seed", 3)]
-)
+@pytest.mark.parametrize(("claim", "unit", "units"), [("clients", "client", 4), ("time", "block", 10)])
 def test_each_claim_has_its_own_unit(claim: str, unit: str, units: int, tmp_path: Path, found: Callable) -> None:
     """On a file of four sites of one's own, whose clients are natural."""
     found(lambda space: space.middle)
@@ -361,7 +343,7 @@ def test_a_data_set_ends_at_the_first_look_that_decides_all_its_pairs(
 
 
 def test_status_fits_a_screen_and_a_dry_run_counts_what_is_done(
-    copied: Plan, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    copied: Plan, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study(copied.file, status=True)
     status = capsys.readouterr().out.splitlines()
@@ -373,8 +355,3 @@ def test_status_fits_a_screen_and_a_dry_run_counts_what_is_done(
     study(copied.file, dry_run=True)
     said = capsys.readouterr().out
     assert "searches  6, each of 2 trials, 6 of them done" in said and "judged    6 runs, 5 of them done" in said
-    monkeypatch.setattr("fkl.study.play.POLL_S", 0.01)
-    monkeypatch.setattr("fkl.study.play.LINE_S", 0.01)
-    with _progress(judged(copied), "diabetes: judged runs"):
-        time.sleep(0.2)
-    assert re.search(r"^diabetes: judged runs: 5 of 6 done after .* s, .* s left$", capsys.readouterr().out, re.M)
