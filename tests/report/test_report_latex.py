@@ -41,13 +41,12 @@ def of_papers() -> dict[str, str]:
 
 def others() -> dict[str, str]:
     """Tables of long words, of many columns, and of many rows."""
-    words = pd.DataFrame(
-        {"method": [f"POF-MKL, eta=0.1, {WIDTH}", "B & C"], "why": ["# 100 % of x_1 ^ 2 " * 20, "{}\\"]}
-    )
-    columns = pd.DataFrame({"method": ["A"], **{f"data set {k}": [1000.5 * k] for k in range(30)}})
-    rows = pd.DataFrame({"method": [f"method {k}" for k in range(200)], "test mse": np.arange(200) / 7})
-    tables = {"words": pd.DataFrame(words), "columns": columns, "rows": rows, "nothing": rows[:0]}
-    return {name: Sheet.from_frame(frame, f"Means of {name}, ± 95 % × 10⁻³").latex() for name, frame in tables.items()}
+    words = {"method": [f"POF-MKL, eta=0.1, {WIDTH}", "B & C"], "why": ["# 100 % of x_1 ^ 2 " * 20, "{}\\"]}
+    columns = {"method": ["A"], **{f"data set {k}": [1000.5 * k] for k in range(30)}}
+    rows = {"method": [f"method {k}" for k in range(200)], "test mse": np.arange(200) / 7}
+    tables = {"words": words, "columns": columns, "rows": rows}
+    title = "Means of {}, ± 95 % × 10⁻³"
+    return {name: Sheet.from_frame(pd.DataFrame(made), title.format(name)).latex() for name, made in tables.items()}
 
 
 def test_a_papers_floats_are_split_by_metric_without_times() -> None:

@@ -49,9 +49,7 @@ def test_a_table_says_the_same_in_every_language(tmp_path: Path) -> None:
 
 DIFFERENCES = """## Differences
 
-**In short.** It *mostly* works.
-
-Words with <script>alert(1)</script>.
+**In short.** It *mostly* works <script>.
 
 ### More
 
@@ -60,25 +58,18 @@ Words with <script>alert(1)</script>.
 - *The step* (`eta`). Twice.
 - *The step.* Once.
 - Nothing special.
-
-**Chance**
-
-- *Energy's limit* [21.5].
 """
 
 
 def test_prose_names_what_can_be_pointed_at() -> None:
     made = prose.render(DIFFERENCES, "mine", level=4)
-    assert made.in_short == "<strong>In short.</strong> It <em>mostly</em> works."
-    assert "In short" not in made.html and "<h2" not in made.html and "<script" not in made.html
-    assert "<h4>More</h4>" in made.html
-    assert [(group.title, [words for _, words in group.items]) for group in made.groups] == [
-        ("Not settled", ["The step", "The step"]),
-        ("Chance", ["Energy's limit"]),
-    ]
-    anchors = [anchor for group in made.groups for anchor, _ in group.items]
-    assert anchors[0] == "mine-the-step" and len(set(anchors)) == 3
-    assert all(f'<li id="{anchor}">' in made.html for anchor in anchors)
+    assert made.in_short == "<strong>In short.</strong> It <em>mostly</em> works &lt;script&gt;."
+    assert "In short" not in made.html and "<h2" not in made.html and "<h4>More</h4>" in made.html
+    [group] = made.groups
+    assert (group.title, [words for _, words in group.items]) == ("Not settled", ["The step", "The step"])
+    (first, second) = (anchor for anchor, _ in group.items)
+    assert first == "mine-the-step" != second
+    assert all(f'<li id="{anchor}">' in made.html for anchor in (first, second))
 
 
 @pytest.mark.drawn

@@ -41,9 +41,6 @@ def test_names_are_short_and_tell_data_sets_apart(tmp_path: Path) -> None:
     plan = read(tmp_path, f"methods: [pof_mkl, vm_kofl]\ndatasets: [{data}, {files}]\n")
     names = ["naval", "energy", "air (clients=5)", "air (clients=9)", "wards", "sites"]
     assert [one.name for one in plan.datasets] == names
-    kinds = "{dataset: drift, kind: gradual}, {dataset: drift, kind: sudden}"
-    plan = read(tmp_path, f"methods: [pof_mkl, vm_kofl]\ndatasets: [{kinds}, {files}]\n")
-    assert len({part.source for part in plan.datasets}) == 3, "two of one source are no two data sets"
 
 
 def test_beside_adds_each_method_alone_and_pooled_and_compares_it_with_itself(tmp_path: Path) -> None:
