@@ -79,12 +79,6 @@ def words_of(algo: str) -> tuple[str, ...]:
     return LOCAL_BATCHES.get(algo, (f"algo={algo}",))
 
 
-def is_a_test(reference: str) -> bool:
-    """Whether FILE::NAME names a test, the file from the folder of tests on."""
-    file, _, name = reference.partition("::")
-    return f"def {name}(" in (Path(__file__).parent / file).read_text()
-
-
 class Answer(NamedTuple):
     """What a call of the command left behind."""
 

@@ -1,7 +1,8 @@
 """Let each change that a command makes to files fail, or kill it there, and repeat the command: nothing is lost.
 
-    PYTHONPATH=tests python tests/every_write.py [--every K] [--fault NAME] [CASE ...]
-    PYTHONPATH=tests python tests/every_write.py --kills 20 [CASE ...]
+    PYTHONPATH=tests python tests/every_write.py [--kills 20] [CASE ...]
+
+kills a few of the commands at random moments; `runs/test_runs_every_write.py` lets each change of all of them fail.
 
 Changes are opening for writing, write, fsync, rename, mkdir, unlink, rmdir and truncate below the command's folder. If
 one fails, the command ends with exit code 2 and one line, or with 0 and all its files. The same command, with a disk
@@ -267,36 +268,24 @@ def published() -> Iterator[str]:
 def main() -> None:
     """Print every defect, and a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"{', '.join({**CASES, **KILLED})}; default: all")
-    parser.add_argument("--fault", choices=FAULTS, help="default: all")
-    parser.add_argument("--every", type=int, default=1, metavar="K", help="only every K-th change")
-    parser.add_argument("--kills", type=int, default=0, metavar="N", help="kill so many times instead")
-    given = parser.parse_args()
-    cases, draw = KILLED if given.kills else CASES, random.Random(0)
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"{', '.join(KILLED)}; default: all")
+    parser.add_argument("--kills", type=int, default=20, metavar="N", help="so many times")
+    given, draw = parser.parse_args(), random.Random(0)
     with tempfile.TemporaryDirectory() as scratch, published() as address:
         os.environ |= {"FKL_CACHE": f"{scratch}/cache"}
         disk = FaultyDisk(Path(scratch) / "disk")
-
-        def told(name: str, what: str, said: list[str]) -> bool:
-            if said:
-                print(f"  {name}, {what}: {'; '.join(said).replace(scratch, '')}", flush=True)
-            return bool(said)
-
-        for name in given.cases or cases:
+        for name in given.cases or KILLED:
             began = time.monotonic()
-            tried = Tried(disk, Path(scratch) / name, cases[name], address)
+            tried = Tried(disk, Path(scratch) / name, KILLED[name], address)
             seconds, changes = time.monotonic() - began, tried.undisturbed.changes
-            for kind in SIGNALS if given.kills else [given.fault] if given.fault else FAULTS:
-                if given.kills:
-                    many, bad = given.kills, 0
-                    for number in range(many):
-                        at = {"nth": draw.randint(1, changes)} if number % 2 else {"after_s": draw.uniform(0, seconds)}
-                        bad += told(name, f"{kind} at {at}", tried.killed(kind, **at))
-                else:
-                    numbers = range(1, changes + 1, given.every)
-                    many = len(numbers)
-                    bad = sum(told(name, f"{kind}, n = {n}", tried.defects(n, FAULTS[kind])) for n in numbers)
-                print(f"| {name} | {kind} | {changes} | {many} | {bad} |", flush=True)
+            for kind in SIGNALS:
+                bad = 0
+                for number in range(given.kills):
+                    at = {"nth": draw.randint(1, changes)} if number % 2 else {"after_s": draw.uniform(0, seconds)}
+                    said = tried.killed(kind, **at)
+                    bad += bool(said)
+                    print("\n".join(f"  {name}, {kind} at {at}: {line}" for line in said), end="\n" * bool(said))
+                print(f"| {name} | {kind} | {changes} | {given.kills} | {bad} |", flush=True)
             shutil.rmtree(Path(scratch) / name)
         disk.close()
 
