@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from threading import Timer
-from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -203,36 +202,24 @@ def test_a_trial_whose_server_ends_early_says_so(
 ) -> None:
     """Flower's own command then exits with 0. At the end of one that does not, all files are named."""
 
-    class Played(Deployment):
-        def __enter__(self) -> Self:
-            return self
+    def run(self: Deployment, project: Path, heard: Callable[[str], None]) -> str:
+        (self.files[0].with_name("site0.site0.1")).mkdir()
+        (self.files[0].with_name("site0.site0.1") / "model.npz").touch()
+        for line in ["round 1: sites 0, 1, 2, 0.1 s", "files: /there/tried/flower/1"][: 1 + ended]:
+            heard(line)
+        return "1"
 
-        def __exit__(self, *_: object) -> None:
-            pass
-
-        def run(self, project: Path, heard: Callable[[str], None]) -> str:
-            (self.files[0].with_name("site0.site0.1")).mkdir()
-            (self.files[0].with_name("site0.site0.1") / "model.npz").touch()
-            for line in ["round 1: sites 0, 1, 2, 0.1 s", "files: /there/tried/flower/1"][: 1 + ended]:
-                heard(line)
-            return "1"
-
-    monkeypatch.setattr(trial, "Deployment", Played)
+    monkeypatch.setattr(Deployment, "__enter__", lambda self: self)
+    monkeypatch.setattr(Deployment, "__exit__", lambda *_: None)
+    monkeypatch.setattr(Deployment, "run", run)
     project, files = project_in(tmp_path, 5.0, (1, 1, 1))
     before = signal.getsignal(signal.SIGTERM)
     with nullcontext() if ended else pytest.raises(FklError, match=r"the server has ended early: see .*superlink\.log"):
         assert trial.play(project, files, tmp_path / "tried") == 0
     signal.signal(signal.SIGTERM, before)
-    if ended:
-        rows = files[0].parent
-        told = capsys.readouterr().out.splitlines()
-        assert told[1:] == [
-            f"server: {tmp_path}/tried/flower/1",
-            f"site 0: rows of {files[0]}; model.npz in {rows}/site0.site0.1",
-            f"site 1: rows of {files[1]}; no file in {rows}/site1.site1.1",
-            f"site 2: rows of {files[2]}; no file in {rows}/site2.site2.1",
-            f"to predict: fkl predict {rows}/site0.site0.1/model.npz NEW_ROWS.csv",
-        ]
+    told = capsys.readouterr().out
+    assert (f"model.npz in {files[0].parent}/site0.site0.1" in told) == ended
+    assert (f"no file in {files[2].parent}/site2.site2.1" in told) == ended
 
 
 def test_a_trial_whose_superlink_is_stopped_says_so(tmp_path: Path) -> None:
