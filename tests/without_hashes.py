@@ -1,8 +1,11 @@
 """Published data sets that take small stand-ins for their files."""
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from scipy.io import savemat
 
 from fkl.data import registry
 from fkl.data.store import Store
@@ -27,3 +30,10 @@ def put(folder: Path, name: str, contents: Sequence[str | bytes]) -> Store:
     for file, content in zip(registry.dataset(name).files, contents, strict=False):
         (folder / file.name).write_bytes(content.encode() if isinstance(content, str) else content)
     return Store(folder, offline=True)
+
+
+def mat(**variables: Any) -> bytes:
+    """A MATLAB file."""
+    buffer = io.BytesIO()
+    savemat(buffer, variables, do_compression=True)
+    return buffer.getvalue()

@@ -74,16 +74,6 @@ def test_numbers_that_pandas_reads_are_those_of_python(data):
         assert fast == all_of(path, reading)
 
 
-@pytest.mark.parametrize("decimal", ["point", "comma"])
-def test_ten_thousand_numbers_are_those_of_python(tmp_path, decimal):
-    bits = np.random.default_rng(0).integers(0, 2**63, 10_000, dtype=np.uint64).view(np.float64)
-    values = bits[np.isfinite(bits)].tolist()
-    cells = [*map(repr, values), *(f"{value:.25e}" for value in values[:1000])]
-    written = (cell.replace(".", ",") if decimal == "comma" else cell for cell in cells)
-    (tmp_path / "own.csv").write_text("a;y\n" + "".join(f"{cell};1\n" for cell in written))
-    assert load(tmp_path / "own.csv", decimal=decimal).x[:, 0].tolist() == [*map(float, cells)]
-
-
 NUMBERS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
     st.integers(-(10**15), 10**15).map(str),

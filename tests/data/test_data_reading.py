@@ -1,10 +1,8 @@
 """Tables in text and in MATLAB files: what is read, and which row is blamed."""
 
-import io
-
 import numpy as np
 import pytest
-from scipy.io import savemat
+from without_hashes import mat
 
 from fkl.basics.errors import FklError
 from fkl.data.reading import first_rows, read_cells, read_mat, read_table
@@ -40,12 +38,6 @@ def test_first_wrong_row_is_named(raw, keys, words):
     assert str(caught.value).startswith(words)
 
 
-def mat(**variables):
-    buffer = io.BytesIO()
-    savemat(buffer, variables, do_compression=True)
-    return buffer.getvalue()
-
-
 def cells(*arrays):
     made = np.empty((1, len(arrays)), object)
     made[0] = arrays
@@ -65,13 +57,6 @@ def test_mat_with_cells_has_a_site_in_each():
         read_cells(
             mat(samples=cells(x[:2], x[2:]), label=cells(y[:2], y[4:])), "f.mat", ("a", "b"), x="samples", y="label"
         )
-
-
-def test_mat_with_samples_in_columns_or_in_rows():
-    for raw, keys in ((mat(X=X, y=Y), {}), (mat(X=X.T, Y=Y), {"y": "Y", "samples_in_rows": True})):
-        x, y = read_mat(raw, "f.mat", ABC, **keys)
-        assert np.array_equal(x, X.T) and y.tolist() == [0.5, 1.5]
-        assert x.flags.c_contiguous and x.dtype == y.dtype == np.float64
 
 
 @pytest.mark.parametrize(
