@@ -65,6 +65,7 @@ SAME = {
     "byte order mark": ("\ufeff" + PLAIN, {}),
     "byte order mark and quotes": ("\ufeff" + PLAIN.replace("a", '"a"'), {}),
     "spaces and quotes": ('a , y\n" 1 ", 2\n 3 ,"4"\n', {}),
+    "signs within quotes": ('"b, ""c""",a,y\n"1, ""2""\n3",1,2\n";",3,4\n', {"drop": ['b, "c"']}),
     "several spaces": ("  a   y  \n  1  2\n3    4\n", {}),
     **{f"delimiter {word}": (PLAIN.replace(",", sign), {}) for word, sign in DELIMITERS.items()},
     "a delimiter of one's own": (PLAIN.replace(",", "^"), {"delimiter": "^"}),

@@ -5,19 +5,9 @@ import pytest
 from without_hashes import mat
 
 from fkl.basics.errors import FklError
-from fkl.data.reading import first_rows, read_cells, read_mat, read_table
+from fkl.data.reading import read_cells, read_mat, read_table
 
 ABC = ("a", "b", "c")
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_blanks_header_words_and_missing_values(end):
-    assert read_table(f"   1.5e+00   2   3{end}   4   5   6{end}".encode(), "f", ABC, separator=None).shape == (2, 3)
-    raw = f'"a","b","c"{end}1,"N W",NA{end}NA,NA,3{end}'.encode()
-    frame = read_table(raw, "f", ABC, header=True, text=("b",), missing="NA")
-    assert frame.isna().to_numpy().tolist() == [[False, False, True], [True, True, False]]
-    with pytest.raises(FklError, match=r"f: 2 usable rows where 3 are needed"):
-        first_rows(frame, 3, "f")
 
 
 @pytest.mark.parametrize(

@@ -282,7 +282,6 @@ def test_new_rows_with_ids_are_predicted_as_training_rows_were_read(fkl, tmp_pat
 
 
 LEFT_OUT = {
-    "a,deck,y\n1,,1\n2,,2\n3,5,3\n4,6,4\n5,7,5\n": ((), "2 of 5 rows left out, all for deck"),
     "a,deck,y\n1,,1\n,,2\n3,5,3\n,6,4\n,7,5\n4,8,6\n5,1,7\n6,1,8\n": ((), "4 of 8 rows left out, most for a"),
     "a,y\n,1\n,2\n3,3\n4,4\n5,?\n": (("dataset.missing=mean",), "1 of 5 rows left out, all for y"),
 }

@@ -98,6 +98,8 @@ def test_a_participant_without_an_activity_has_one_class_and_is_named(folder):
 
 
 def test_participants_are_drawn_from_those_at_hand(folder):
+    with pytest.raises(FklError, match=r"wisdm: data_1600_accel_phone.txt is not in [^\n]* or try dataset=ellipses"):
+        read(Wisdm(), folder.store)
     for participant in range(1600, 1606):
         folder(participant, lines(participant, "A", 5) + lines(participant, "B", 5))
     drawn = {read(Wisdm(participants=3), folder.store, seed).table.site_names for seed in range(9)}
