@@ -573,19 +573,6 @@ def test_a_round_that_needs_a_site_which_cannot_come_back_ends(tmp_path: Path) -
     assert str(trained(server)) == line
 
 
-def test_a_server_that_waits_says_for_whom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Again and again, until the site is there."""
-    monkeypatch.setattr("fkl.sites.server.WORD_S", 0.05)
-
-    def fails(node: int, message: Message) -> bool:
-        return node == 102 and said.count("waiting for site 2") < 3
-
-    server, _, said = begun(words_of("pof_mkl"), write_files(tmp_path), fails)
-    server.train()
-    assert said.count("waiting for site 2") >= 3
-    assert "site 2 is there, 20 rows" in said
-
-
 @pytest.mark.parametrize(
     ("own", "line"),
     [
