@@ -281,34 +281,22 @@ def test_new_rows_with_ids_are_predicted_as_training_rows_were_read(fkl, tmp_pat
     assert found["prediction"][0] == pytest.approx(expected[0], rel=1e-6) and found["prediction"][1:].isna().all()
 
 
-LEFT_OUT = {
-    "a,deck,y\n1,,1\n,,2\n3,5,3\n,6,4\n,7,5\n4,8,6\n5,1,7\n6,1,8\n": ((), "4 of 8 rows left out, most for a"),
-    "a,y\n,1\n,2\n3,3\n4,4\n5,?\n": (("dataset.missing=mean",), "1 of 5 rows left out, all for y"),
-}
-
-
-@pytest.mark.parametrize("text", LEFT_OUT, ids=lambda text: LEFT_OUT[text][1])
-def test_rows_that_are_left_out_are_counted_with_the_column_to_blame(fkl, text):
-    keys, said = LEFT_OUT[text]
-    Path("own.csv").write_text(text)
-    words = ("dataset=file", "dataset.path=own.csv", "dataset.target=y", "dataset.missing=drop", *keys)
-    answer = fkl("run", "algo=one_shot_ridge", *words, "replicates=1", "figures=none", "out=there")
-    assert answer.code == 0, answer.err
-    told = json.loads(Path("there/provenance.json").read_text())
-    assert f", {said}," in answer.out and told["rows_left_out"] == int(said.split(" ")[0])
-    assert said in told["sizes"] and said in fkl("data", "describe", *words).out
-
-
 def test_a_run_on_an_own_file_has_its_name_its_units_first_and_its_scaling(fkl):
+    """And it counts rows that are left out, with the column to blame."""
     rows = (f"{n % 7 / 10},{50000 + 1000 * (n % 5)},{20 + 3 * (n % 7)}\n" for n in range(60))
-    Path("wards & more.csv").write_text("a,b,y\n" + "".join(rows))
-    words = ("run", "algo=one_shot_ridge", "dataset=file", "dataset.path='wards & more.csv'", "dataset.target=y")
-    answer = fkl(*words, "replicates=1", "figures=none", "kernels.D=8")
+    Path("wards & more.csv").write_text("a,b,y\n" + "".join(rows) + ",50000,20\n,,20\n1,,20\n,1,20\n")
+    own = ("dataset=file", "dataset.path='wards & more.csv'", "dataset.target=y", "dataset.missing=drop")
+    words = ("run", "algo=one_shot_ridge", *own, "replicates=1", "figures=none", "kernels.D=8")
+    answer = fkl(*words)
     assert answer.code == 0, answer.err
     assert " on wards_more\n" in answer.out and "run       outputs/runs/wards_more-one_shot_ridge-" in answer.out
     assert re.search(r"\n  error     rmse_in_units [\d.]+ +R² [-\d.]+\n +(test_)?mse ", answer.out), answer.out
     assert "\n  scaling   unit_box, from training rows\n" in answer.out and "hides the others" not in answer.err
-    answer = fkl(*words, "replicates=1", "figures=none", "kernels.D=8", "scaling=unit_ball")
+    [folder] = Path("outputs/runs").iterdir()
+    told, said = json.loads((folder / "provenance.json").read_text()), "4 of 64 rows left out, most for a"
+    assert told["rows_left_out"] == 4 and said in told["sizes"]
+    assert f", {said}," in answer.out and said in fkl("data", "describe", *own).out
+    answer = fkl(*words, "scaling=unit_ball")
     assert "warning: b is 100.0% of the features' norm and hides the others; scaling=unit_box" in answer.err
     answer = fkl("run", "dataset=wards.csv")
     assert "a file of your own: dataset=file dataset.path=wards.csv dataset.target=COLUMN" in answer.err

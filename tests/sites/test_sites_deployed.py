@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from threading import Timer
 
 import numpy as np
 import pandas as pd
@@ -167,33 +166,6 @@ def test_a_trial_that_is_killed_leaves_no_process(
     [table] = (tmp_path / "tried" / "flower").glob("*/rounds.csv")
     assert len(pd.read_csv(table)) == rounds
     assert not list((tmp_path / "tried").rglob("*.db*"))
-
-
-@pytest.mark.slow
-def test_a_deployment_with_a_site_that_cannot_take_part_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a line with site, file, reason and log; a trial reads the files before, and this one does not."""
-    project, files = project_in(tmp_path, 60.0, (1, 1, 1))
-    files[1].write_text(files[1].read_text().splitlines()[0] + "\n")
-    monkeypatch.setattr(trial, "require_sites", lambda *_: None)
-    ended, guard = [], Timer(240, lambda: ended.append("the server waits for ever"))
-
-    class Guarded(Deployment):
-        def run(self, project: Path, heard: Callable[[str], None]) -> str:
-            guard.start()
-            return super().run(project, heard)
-
-        def _require_all(self) -> None:
-            super()._require_all()
-            assert not ended
-
-    monkeypatch.setattr(trial, "Deployment", Guarded)
-    before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(FklError, match=r"^the run cannot begin: site 1 cannot take part: ") as refused:
-        trial.play(project, files, tmp_path / "tried")
-    guard.cancel()
-    signal.signal(signal.SIGTERM, before)
-    log = tmp_path / "tried" / "site1.log"
-    assert refused.value.help == (f"site 1 ({files[1]}): 0 rows where at least 2 are needed; {log}",)
 
 
 @pytest.mark.parametrize("ended", [False, True])
