@@ -1,7 +1,6 @@
 """Mutated files and messages from outside are accepted or refused in one line; scripts/fuzz.py looks for longer."""
 
 import gzip
-import importlib.util
 import io
 import os
 import re
@@ -15,18 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from conftest import script
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "fuzz.py"
-if not SCRIPT.exists():
-    pytest.skip("the tests are not in a checkout", allow_module_level=True)
 pytest.importorskip("flwr", reason="needs the extra flower")
 pytest.importorskip("pyarrow", reason="needs the extra files")
-_spec = importlib.util.spec_from_file_location("fuzz", SCRIPT)
-assert _spec is not None and _spec.loader is not None
-fuzz = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(fuzz)
+fuzz = script("fuzz")
 
 ODD = (b"\0", b"\n", b'"', b"[" * 200, b"${", b"*a", b"nan", b"1e999", b"9" * 400, b"\xff\xff\xff\xff", b"-1")
 BEYOND = "{'descr': '<f8', 'fortran_order': False, 'shape': (100000000000000000000000,)}"

@@ -67,10 +67,8 @@ def test_the_tightest_of_nested_groups_counts(
 def test_groups_of_the_first_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str, path: str) -> None:
     """Also where a container sees a part of the tree as its root."""
     place = tmp_path / "memory"
-    mounts = (
-        f"35 31 0:32 {root} {place} rw,relatime - cgroup cgroup rw,memory\n"
+    mounts = f"35 31 0:32 {root} {place} rw,relatime - cgroup cgroup rw,memory\n"
     mounts += "36 31 0:1 / /cpu rw - cgroup cgroup rw,cpu"
-    )
     machine(tmp_path, monkeypatch, 2**30, f"5:cpu:/other\n4:memory:{path}\n0::/", mounts)
     split(place, 2**63 - 4096, 5)
     split(place / "slurm" / "job", 10000, 4000, 1000)
