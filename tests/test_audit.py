@@ -1,4 +1,4 @@
-"""The audit: whatever can be chosen has a scenario whose numbers are known, or a reason why it has none.
+"""The audit: whatever can be chosen has a scenario whose numbers are known, and a data set is in a test.
 
 A new YAML in `conf/algo`, `conf/dataset` or `conf/topology` fails here until a table names it. Numbers that change are
 either a mistake, or a change of the method that belongs into a new version: then write down the new ones.
