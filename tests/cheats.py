@@ -13,7 +13,6 @@ from fkl.algorithms.decentralized.odkla import Odkla
 from fkl.algorithms.federated.descent import OfmklAvg, Parameters
 from fkl.algorithms.federated.descent import Server as Theta
 from fkl.algorithms.federated.pof_mkl import PofMkl
-from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.basics.arrays import Array
 from fkl.basics.random_streams import Role, Streams
 from fkl.contract.star import Federated, Samples, Turn
@@ -108,14 +107,6 @@ class StepsTwice(OfmklAvg):
 
     def server(self, common: Common, server: Theta, *given: Any) -> Theta:
         return Theta(2 * super().server(common, server, *given).theta - server.theta)
-
-
-class CountsNoise(RfGp):
-    """Its evidence counts a sample's noise twice."""
-
-    def server(self, *given: Any) -> Any:
-        learned = super().server(*given)
-        return replace(learned, evidence=learned.evidence - 0.5 * np.log(learned.noise))
 
 
 class ServerWritesIntoItsState(RunningMean):
@@ -233,36 +224,6 @@ class SaysOnce(ChangesTheAbsent):
         return Target(PerClient(self.kept(client, samples).count))
 
 
-class WeighsTwice(PofMkl):
-    """Their weights fall twice as fast as declared."""
-
-    def client(self, common: Common, *given: Any) -> Any:
-        return PofMkl(eta_k=2 * common.rounds**-0.5).client(common, *given)
-
-
-class ForgetsTheOdds(PofMkl):
-    """They do not divide gradients by the probability with which they send them."""
-
-    def gradients(self, *given: Any) -> Any:
-        *known, weight, chosen = given
-        return super().gradients(*known, np.ones_like(weight) * chosen, chosen)
-
-
-HIDDEN: list[Any] = []
-"""A variable of a module, which no message carries."""
-
-
-class SharesAGlobal(RunningMean):
-    """They leave samples in a global variable, where the server finds them."""
-
-    def sent(self, y: Array, client: Any, samples: Samples) -> Any:
-        HIDDEN[:] = [float(samples.x[-1, 0])]
-        return super().sent(y, client, samples)
-
-    def read(self, target: Any, share: Array) -> Array:
-        return super().read(target, share) + sum(HIDDEN)
-
-
 FILE = f"fkl-cheat-{os.getuid()}.txt"
 
 
@@ -330,21 +291,9 @@ class HoldsAFunction(RunningMean):
 
 @dataclass(frozen=True)
 class Smuggler:
-    """The server learns theta from every client's sample and target, and sends nothing: one function sees it all."""
+    """It is of no family: nobody could tell what its server sees."""
 
     label: ClassVar[str] = "Smuggler"
-    lam: float = 0.0
-
-    def init(self, world: World) -> Array:
-        """All theta are 0."""
-        return np.zeros((world.bank.replicates, world.bank.kernels, world.bank.width))
-
-    def step(self, world: World, state: Array, t: int) -> tuple[Array, Outcome]:
-        """One round without a message."""
-        x, y, share = world.problem.round(t)
-        f = world.bank.predict(x, state)
-        theta = state - 0.1 * world.bank.accumulate(x, 2 * (f - y[:, None]), share)
-        return theta, Outcome(f.mean(axis=-1), None, lambda: np.zeros(f.shape[:2]))
 
 
 class SavesAnother(OfmklAvg):
@@ -402,24 +351,22 @@ class ByShapeOfEach(ByShape):
         return Target(PerClient(np.empty((*y.shape, 0, int(abs(y).max() * 2**20)))))
 
 
-class ByByteOrder(ByShape):
-    """A bit by the order of the bytes of a number."""
+class ByType(ByShape):
+    """A bit by the type of a number, which is native in either case."""
+
+    types: ClassVar[tuple[str, str]] = ("f4", "f8")
 
     def hidden(self, y: float) -> Array:
-        return np.empty(0, ">f8" if y > 0.5 else "<f8")
+        return np.empty(0, self.types[y <= 0.5])
 
     def found(self, array: Array) -> float:
-        return float(array.dtype.byteorder == ">")
+        return float(array.dtype == self.types[0])
 
 
-class ByType(ByByteOrder):
-    """The same by a type that is native in either case."""
+class ByByteOrder(ByType):
+    """The same by the order of its bytes."""
 
-    def hidden(self, y: float) -> Array:
-        return np.empty(0, "f4" if y > 0.5 else "f8")
-
-    def found(self, array: Array) -> float:
-        return float(array.dtype.itemsize == 4)
+    types: ClassVar[tuple[str, str]] = (">f8", "<f8")
 
 
 class BySubclass(RunningMean):

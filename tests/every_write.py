@@ -11,17 +11,17 @@ import os
 import re
 import shutil
 import signal
-import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pandas as pd
 from faulty_disk import NONE, Ended, Fault, FaultyDisk, lose_power
+from without_hashes import served
 
+from fkl.data.registry import dataset
 from fkl.runs.folder import FINISHED, damage, provenance
 from fkl.runs.tables import TIMING_COLUMNS
 
@@ -240,18 +240,6 @@ def published() -> Iterator[str]:
     with zipfile.ZipFile(archive, "w") as stream:
         for site in ("Adelaide", "Perth", "Sydney", "Tasmania"):
             stream.writestr(f"{site}_Data.csv", "1,2\n" * 10_000)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(archive.getvalue())))
-            self.end_headers()
-            self.wfile.write(archive.getvalue())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+    name = str(dataset("wec").files[0].archive)
+    with served(**{name: archive.getvalue()}) as site:
+        yield site.address

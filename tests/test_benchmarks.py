@@ -1,6 +1,5 @@
 """`python -m benchmarks`: what it prints, of a case made small."""
 
-import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -42,42 +41,6 @@ def test_pof_mkl_is_run_beside_its_floor(monkeypatch: pytest.MonkeyPatch) -> Non
     [case] = pof_mkl.cases()
     assert case.shape == "K=4 T=6 N=2 D=3 R=2 d=14"
     assert all(ours > 0 and floor > 0 for ours, floor in case.turns())
-
-
-FAKE = """
-class Case:
-    name, shape = "mine", "small"
-    def ours(self):
-        return {seconds}
-
-def cases():
-    return [Case(){more}]
-"""
-
-
-@pytest.fixture
-def two_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository with benchmarks with fixed times: 2 s in its commit, 3 s and a new benchmark after it."""
-    benches = tmp_path / "benchmarks"
-    benches.mkdir()
-    (benches / "__init__.py").touch()
-    (benches / "mine.py").write_text(FAKE.format(seconds=2.0, more=""))
-    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"]):
-        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
-    (benches / "mine.py").write_text(
-        FAKE.format(seconds=3.0, more=", other") + "\nother = Case()\nother.name = 'other'\n"
-    )
-    monkeypatch.setattr(against, "ROOT", tmp_path)
-    return tmp_path
-
-
-def test_a_tree_is_compared_with_a_commit(two_commits: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each process plays the benchmarks of its own tree; one that the commit does not have is left out."""
-    [row] = against.compared(["mine"], "HEAD")
-    assert row[:3] == ("mine", "small", "1.50 (1.50 to 1.50)") and against.SLOWER in row[-1]
-    told = capsys.readouterr().err
-    assert "mine, 9 of 9: 3 s, old 2 s" in told
-    assert "other, small: left out, as HEAD does not have it" in told
 
 
 def test_a_change_counts_beyond_noise() -> None:

@@ -1,7 +1,6 @@
 """Mutated files and messages from outside are accepted or refused in one line; scripts/fuzz.py looks for longer."""
 
 import gzip
-import importlib.util
 import io
 import os
 import re
@@ -15,20 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from conftest import script
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "fuzz.py"
-if not SCRIPT.exists():
-    pytest.skip("the tests are not in a checkout", allow_module_level=True)
 pytest.importorskip("flwr", reason="needs the extra flower")
 pytest.importorskip("pyarrow", reason="needs the extra files")
-_spec = importlib.util.spec_from_file_location("fuzz", SCRIPT)
-assert _spec is not None and _spec.loader is not None
-fuzz = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(fuzz)
+fuzz = script("fuzz")
 
 ODD = (b"\0", b"\n", b'"', b"[" * 200, b"${", b"*a", b"nan", b"1e999", b"9" * 400, b"\xff\xff\xff\xff", b"-1")
+BEYOND = "{'descr': '<f8', 'fortran_order': False, 'shape': (100000000000000000000000,)}"
 ONE_FOLDER = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-1, 12) | st.floats() | st.sampled_from(["", "rows", "mine", "a=b"]),
@@ -72,47 +68,30 @@ def _npz(header: str) -> bytes:
     return stream.getvalue()
 
 
-def _npz_with(place: int, value: int, name: str = "npz") -> bytes:
-    """A valid npz with another byte in each entry of its directory, at this place in the entry."""
-    made = bytearray(fuzz.TARGETS[name].seeds()[0])
-    for entry in re.finditer(b"PK\1\2", bytes(made)):
+def _in_directory(npz: bytes, place: int, value: int) -> bytes:
+    """Another byte in each entry of an npz's directory, at this place in the entry."""
+    made = bytearray(npz)
+    for entry in re.finditer(b"PK\1\2", npz):
         made[entry.start() + place] = value
     return bytes(made)
 
 
-def _array(shape: str, dtype: str = "<f8") -> bytes:
-    return _npz(f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({shape},)}}")
-
-
-FOUND = {
-    "an encrypted array": ("npz", lambda: _npz_with(8, 1)),
-    "an array of another zip": ("memory", lambda: _npz_with(6, 255, "memory")),
-    **{
-        f"{what} of {name}": (name, lambda content=content: content)
-        for name in ("npz", "model", "memory")
-        for what, content in {
-            "an open bracket": _npz("{'descr': ("),
-            "an array beyond 64 bits": _array("100000000000000000000000"),
-        }.items()
-    },
-    "a message that travels in no entry": (
-        "packets",
-        lambda: fuzz.TARGETS["packets"].seeds()[0].replace(b"[1632, 1632]]", b"[1632, 1633]]") + b"\0",
-    ),
-    "a nested memory": ("memory", lambda: fuzz._arrays(text=np.frombuffer(b"[" * 100_000, np.uint8))),
-    "a number in base 60": (
-        "yaml",
-        lambda: fuzz.TARGETS["yaml"].seeds()[0].replace(b"M: 1\n", b"M: 1" + b":59" * 9999 + b"\n"),
-    ),
-    **{
-        f"a word of {name} that is no UTF-8": (
-            name,
-            lambda name=name: fuzz.TARGETS[name].seeds()[0].replace(b"ed", b"\xff\xff"),
-        )
-        for name in ("parquet", "feather")
-    },
+FOUND: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "an encrypted array": ("npz", lambda seed: _in_directory(seed, 8, 1)),
+    "an array of another zip": ("memory", lambda seed: _in_directory(seed, 6, 255)),
+    "an open bracket of npz": ("npz", lambda _: _npz("{'descr': (")),
+    "an open bracket of model": ("model", lambda _: _npz("{'descr': (")),
+    "an open bracket of memory": ("memory", lambda _: _npz("{'descr': (")),
+    "an array beyond 64 bits of npz": ("npz", lambda _: _npz(BEYOND)),
+    "an array beyond 64 bits of model": ("model", lambda _: _npz(BEYOND)),
+    "an array beyond 64 bits of memory": ("memory", lambda _: _npz(BEYOND)),
+    "a message of no entry": ("packets", lambda seed: seed.replace(b"[1632, 1632]]", b"[1632, 1633]]") + b"\0"),
+    "a nested memory": ("memory", lambda _: fuzz._arrays(text=np.frombuffer(b"[" * 100_000, np.uint8))),
+    "a number in base 60": ("yaml", lambda seed: seed.replace(b"M: 1\n", b"M: 1" + b":59" * 9999 + b"\n")),
+    "a word of parquet that is no UTF-8": ("parquet", lambda seed: seed.replace(b"ed", b"\xff\xff")),
+    "a word of feather that is no UTF-8": ("feather", lambda seed: seed.replace(b"ed", b"\xff\xff")),
 }
-"""What was found, and ended in a traceback."""
+"""What was found, and ended in a traceback: the target, and what its first seed becomes."""
 
 
 @pytest.mark.parametrize("what", FOUND)
@@ -120,7 +99,7 @@ def test_what_was_found_is_refused(what: str, tmp_path: Path) -> None:
     name, make = FOUND[what]
     target = fuzz.TARGETS[name]
     with pytest.raises(target.refusals()):
-        target.read(tmp_path, make())
+        target.read(tmp_path, make(target.seeds()[0]))
 
 
 CHILD = """

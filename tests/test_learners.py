@@ -76,17 +76,16 @@ def test_what_makes_no_sense_is_refused(words: tuple[str, ...], said: str) -> No
 def test_a_run_alone_that_is_cut_off_goes_on_to_the_same(tmp_path: Path) -> None:
     alone, done = experiment("algo=ofmkl_avg", *DIABETES, "learners=alone"), []
 
-    def cut_off(rounds: int) -> None:
-        done.append(rounds)
-        if len(done) == 37:
-            raise KeyboardInterrupt
+    def records(most: int, kept: Checkpoint | None) -> pd.DataFrame:
+        def advance(rounds: int) -> None:
+            done.append(rounds)
+            if len(done) == most:
+                raise KeyboardInterrupt
 
-    def records(advance, kept) -> pd.DataFrame:
         return make_records(alone, simulate(alone, None, None, advance, kept)).rounds
 
     with pytest.raises(KeyboardInterrupt):
-        records(cut_off, Checkpoint(tmp_path / "file", 0, "mine"))
-    again = records(done.append, Checkpoint(tmp_path / "file", 0, "mine"))
+        records(37, Checkpoint(tmp_path / "file", 0, "mine"))
+    again = records(0, Checkpoint(tmp_path / "file", 0, "mine"))
     assert done[37] == alone.replicates * 36, "it did not begin anew"
-    undisturbed = records(lambda _: None, None)
-    pd.testing.assert_frame_equal(again, undisturbed)
+    pd.testing.assert_frame_equal(again, records(0, None))

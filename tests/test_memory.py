@@ -15,32 +15,30 @@ from fkl.kernels import Dictionary
 MIB = 2**20
 
 
+def write(folder: Path, **files: object) -> None:
+    """Files of the kernel's, with _ for the point in their names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, value in files.items():
+        (folder / name.replace("_", ".", 1)).write_text(f"{value}\n")
+
+
 def machine(folder: Path, monkeypatch: pytest.MonkeyPatch, free: int, cgroup: str = "", mounts: str = "") -> None:
     """Pretend that the kernel's files say so."""
-    own = folder / "proc" / "self"
-    own.mkdir(parents=True)
-    (own / "cgroup").write_text(cgroup)
-    (own / "mountinfo").write_text(mounts)
-    (own / "statm").write_text("0 0 0 0 0 0 0\n")
-    (folder / "proc" / "meminfo").write_text(f"MemTotal: 99 kB\nMemFree: 1 kB\nMemAvailable: {free // 1024} kB\n")
+    write(folder / "proc" / "self", cgroup=cgroup, mountinfo=mounts, statm="0 0 0 0 0 0 0")
+    write(folder / "proc", meminfo=f"MemTotal: 99 kB\nMemFree: 1 kB\nMemAvailable: {free // 1024} kB")
     monkeypatch.setattr(memory, "PROC", folder / "proc")
 
 
 def unified(folder: Path, limit: str, used: int, cache: int = 0, high: str = "max") -> None:
     """One group of cgroups, version 2."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "memory.max").write_text(f"{limit}\n")
-    (folder / "memory.high").write_text(f"{high}\n")
-    (folder / "memory.current").write_text(f"{used}\n")
-    (folder / "memory.stat").write_text(f"anon 7\nfile 9\ninactive_file {cache}\nslab 1\n")
+    stat = f"anon 7\nfile 9\ninactive_file {cache}\nslab 1"
+    write(folder, memory_max=limit, memory_high=high, memory_current=used, memory_stat=stat)
 
 
 def split(folder: Path, limit: int, used: int, cache: int = 0) -> None:
     """One group of cgroups, version 1."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "memory.limit_in_bytes").write_text(f"{limit}\n")
-    (folder / "memory.usage_in_bytes").write_text(f"{used}\n")
-    (folder / "memory.stat").write_text(f"inactive_file 3\ntotal_inactive_file {cache}\n")
+    stat = f"inactive_file 3\ntotal_inactive_file {cache}"
+    write(folder, memory_limit_in_bytes=limit, memory_usage_in_bytes=used, memory_stat=stat)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +56,7 @@ def test_the_tightest_of_nested_groups_counts(
 ) -> None:
     """As under Slurm: the cache is given back, memory.high counts; a container without its own name takes its root."""
     place = tmp_path / "cgroup"
-    machine(tmp_path, monkeypatch, 8192, f"0::{name}\n", f"30 29 0:26 / {place} rw shared:9 - cgroup2 cgroup2 rw\n")
+    machine(tmp_path, monkeypatch, 8192, f"0::{name}", f"30 29 0:26 / {place} rw shared:9 - cgroup2 cgroup2 rw")
     unified(place, "max" if name == "/job/step" else "5000", 1000)
     unified(place / "job", *job)
     unified(place / "job" / "step", *step)
@@ -69,10 +67,9 @@ def test_the_tightest_of_nested_groups_counts(
 def test_groups_of_the_first_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str, path: str) -> None:
     """Also where a container sees a part of the tree as its root."""
     place = tmp_path / "memory"
-    mounts = (
-        f"35 31 0:32 {root} {place} rw,relatime - cgroup cgroup rw,memory\n36 31 0:1 / /cpu rw - cgroup cgroup rw,cpu\n"
-    )
-    machine(tmp_path, monkeypatch, 2**30, f"5:cpu:/other\n4:memory:{path}\n0::/\n", mounts)
+    mounts = f"35 31 0:32 {root} {place} rw,relatime - cgroup cgroup rw,memory\n"
+    mounts += "36 31 0:1 / /cpu rw - cgroup cgroup rw,cpu"
+    machine(tmp_path, monkeypatch, 2**30, f"5:cpu:/other\n4:memory:{path}\n0::/", mounts)
     split(place, 2**63 - 4096, 5)
     split(place / "slurm" / "job", 10000, 4000, 1000)
     assert memory.available_bytes() == 7000

@@ -1,19 +1,12 @@
 """The faults of scripts/planted_faults.yaml can be planted; that they are caught, the script tells."""
 
-import importlib.util
 import shlex
 from pathlib import Path
 
-import pytest
+from conftest import script
 
 ROOT = Path(__file__).parents[1]
-SCRIPT = ROOT / "scripts" / "planted_faults.py"
-if not SCRIPT.exists():
-    pytest.skip("the tests are not in a checkout", allow_module_level=True)
-_spec = importlib.util.spec_from_file_location("planted_faults", SCRIPT)
-assert _spec is not None and _spec.loader is not None
-planted_faults = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(planted_faults)
+planted_faults = script("planted_faults")
 
 
 def test_every_fault_can_be_planted_and_taken_out_again(tmp_path: Path) -> None:

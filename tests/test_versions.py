@@ -1,7 +1,6 @@
 """What is installed: the lock file keeps to the ranges of pyproject.toml, and the commands keep to the lock file."""
 
 import itertools
-import json
 import os
 import re
 import subprocess
@@ -9,12 +8,12 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+MADE = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT, TOOLS = MADE["project"], MADE["tool"]
 LINES = itertools.chain(PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
 RANGES = [wanted for wanted in map(Requirement, LINES) if wanted.name != PROJECT["name"]]
 LOCKED = [
@@ -48,14 +47,13 @@ def would_do(target: str, python: Path | str = sys.executable) -> str:
     return subprocess.run(command, cwd=ROOT, env=kept, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("target", ["test"])
-def test_make_installs_the_locked_versions(target: str, tmp_path: Path):
+def test_make_installs_the_locked_versions(tmp_path: Path):
     """And says so; a Python that nobody made the lock file for gets the newest ones."""
-    assert "--constraint requirements.lock --editable" in would_do(target)
+    assert "--constraint requirements.lock --editable" in would_do("test")
     later = tmp_path / "python"
     later.write_text("#!/bin/sh\necho 3.99\n")
     later.chmod(0o755)
-    done = would_do(target, later)
+    done = would_do("test", later)
     assert "Python 3.99: installing the newest versions that pyproject.toml allows" in done
     assert "--constraint" not in done
 
@@ -69,16 +67,16 @@ def test_no_place_says_to_install_the_package_that_is_another_projects():
     assert {path: found for path, found in named.items() if found} == {}
 
 
-@pytest.mark.slow
-def test_make_sbom_lists_the_locked_versions(tmp_path: Path):
-    """All of them, and no other; `cyclonedx-py` compares the file with CycloneDX's own schema."""
-    bin = Path(sys.executable).parent
-    if not (bin / "cyclonedx-py").exists():
-        pytest.skip("cyclonedx-bom is not installed: make test installs it")
-    command = ["make", "--old-file=.venv/ready", "sbom", f"BIN={bin}", f"SBOM={tmp_path / 'sbom.json'}"]
-    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-    made = json.loads((tmp_path / "sbom.json").read_text(encoding="utf-8"))
-    assert made["bomFormat"] == "CycloneDX"
-    assert made["metadata"]["component"]["name"] == PROJECT["name"]
-    listed = {(canonicalize_name(one["name"]), one["version"]) for one in made["components"]}
-    assert listed == {(canonicalize_name(pin.name), str(pin.specifier).removeprefix("==")) for pin in LOCKED}
+def test_what_the_image_copies_is_there_and_is_not_ignored() -> None:
+    """Also what pyproject.toml takes into the wheel; and nothing runs as root."""
+    steps = re.sub(r"\\\n", "", (ROOT / "Dockerfile").read_text(encoding="utf-8"))
+    copied = [part for words in re.findall(r"^COPY (?!--)(.+) \S+$", steps, re.MULTILINE) for part in words.split()]
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    kept = [line[1:] for line in ignored if line.startswith("!")]
+    assert "*" in ignored and sorted(kept) == sorted(copied)
+    assert all((ROOT / name).exists() for name in copied)
+    wheel = TOOLS["hatch"]["build"]["targets"]["wheel"]
+    assert {*wheel["packages"], *wheel["force-include"], PROJECT["readme"]} <= {*copied}
+    assert re.findall(r"^USER (\S+)$", steps, re.MULTILINE) == ["1000"]
+    [extras] = re.findall(r"'\.\[([\w,]+)\]'", steps)
+    assert {*extras.split(",")} <= {*PROJECT["optional-dependencies"]}

@@ -1,9 +1,7 @@
 """Text of a table: two readers that agree, what was written is read, memory, bombs, and the cache of tables."""
 
 import bz2
-import csv
 import gzip
-import io
 import lzma
 import tempfile
 from pathlib import Path
@@ -72,59 +70,6 @@ def test_numbers_that_pandas_reads_are_those_of_python(data):
         fast = all_of(path, reading)
         patch.setattr(csv_file, "_read_plain", lambda *_: None)
         assert fast == all_of(path, reading)
-
-
-@pytest.mark.parametrize("decimal", ["point", "comma"])
-def test_ten_thousand_numbers_are_those_of_python(tmp_path, decimal):
-    bits = np.random.default_rng(0).integers(0, 2**63, 10_000, dtype=np.uint64).view(np.float64)
-    values = bits[np.isfinite(bits)].tolist()
-    cells = [*map(repr, values), *(f"{value:.25e}" for value in values[:1000])]
-    written = (cell.replace(".", ",") if decimal == "comma" else cell for cell in cells)
-    (tmp_path / "own.csv").write_text("a;y\n" + "".join(f"{cell};1\n" for cell in written))
-    assert load(tmp_path / "own.csv", decimal=decimal).x[:, 0].tolist() == [*map(float, cells)]
-
-
-NUMBERS = st.one_of(
-    st.floats(allow_nan=False, allow_infinity=False).map(repr),
-    st.integers(-(10**15), 10**15).map(str),
-    st.sampled_from(["+1.", ".5", "1E3", "-0"]),
-)
-
-
-@st.composite
-def tables(draw, letters):
-    """Names and rows of cells, a feature of words or none, with some rows that have a hole; the target's index."""
-    words = st.text(letters, max_size=5).map(lambda word: f"w{word}w")
-    count, target = draw(st.integers(2, 5)), draw(st.integers(0, 1))
-    texts = draw(st.sets(st.just(count - 1))) if count > 2 else set()
-    row = st.tuples(*(words if column in texts else NUMBERS for column in range(count)))
-    whole = draw(st.lists(row, min_size=2, max_size=6))
-    holes = st.tuples(row, st.integers(0, count - 1), st.sampled_from(["NA", "nan", "?", "Null"]))
-    holed = [(*cells[:at], hole, *cells[at + 1 :]) for cells, at, hole in draw(st.lists(holes, max_size=2))]
-    names = draw(st.lists(words, min_size=count, max_size=count, unique_by=lambda name: tuple(name.split())))
-    return names, whole, draw(st.permutations(whole + holed)), texts, target
-
-
-@given(st.data(), st.sampled_from(list(DELIMITERS.values())), st.booleans(), st.booleans())
-def test_what_was_written_is_read(data, delimiter, sniff, header):
-    # Where the delimiter is to be found out, no cell holds another one.
-    names, whole, rows, texts, target = data.draw(tables("abÄ€'#_" + ('"\t;| ,' if not sniff else "")))
-    buffer, end = io.StringIO(), data.draw(st.sampled_from(["\n", "\r\n"]))
-    quoting = data.draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
-    csv.writer(buffer, delimiter=delimiter, lineterminator=end, quoting=quoting).writerows([names] * header + rows)
-    names = [" ".join(name.split()) for name in names] if header else [str(i + 1) for i in range(len(names))]
-    how = {"delimiter": None if sniff else delimiter, "header": header if texts else None}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "own.csv"
-        path.write_bytes(buffer.getvalue().encode(data.draw(st.sampled_from(["utf-8", "utf-8-sig"]))))
-        table = load(path, names[target], missing="drop", text="code", **how)
-    used = [row for row in rows if row in whole]
-    assert table.feature_names == tuple(name for name in names if name != names[target])
-    assert table.y.tolist() == [float(row[target]) for row in used]
-    for column, values in zip((c for c in range(len(names)) if c != target), table.x.T, strict=True):
-        cells = [row[column] for row in used]
-        order = list(dict.fromkeys(cells))
-        assert values.tolist() == [float(order.index(cell)) if column in texts else float(cell) for cell in cells]
 
 
 @pytest.mark.parametrize("suffix", PACK)

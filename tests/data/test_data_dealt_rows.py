@@ -11,18 +11,13 @@ from fkl.data.dealt_rows import BLOCK, in_part, one_in, parts_of_all, require_pa
 SITES = st.lists(st.integers(4, 400), min_size=1, max_size=4)
 
 
-@given(rows=SITES, number=st.integers(0, 50))
-def test_each_row_is_tuned_on_or_judged_never_both(rows, number):
+@given(rows=SITES, number=st.integers(0, 50), portions=st.integers(2, 5))
+def test_each_row_is_in_one_portion_and_is_tuned_on_or_judged_never_both(rows, number, portions):
     site = np.repeat(np.arange(len(rows)), rows)
     tune, judge = in_part(f"tune_{number}", site), in_part(f"judge_{number}", site)
     assert (tune ^ judge).all()
     for one in range(len(rows)):  # at every site there is something on both sides
         assert tune[site == one].any() and judge[site == one].any()
-
-
-@given(rows=SITES, portions=st.integers(2, 5))
-def test_portions_share_no_row_and_leave_none(rows, portions):
-    site = np.repeat(np.arange(len(rows)), rows)
     sides = [in_part(f"{side}_{n}_of_{portions}", site) for n in range(portions) for side in ("tune", "judge")]
     assert (np.sum(sides, axis=0) == 1).all()
 

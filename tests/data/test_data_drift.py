@@ -30,13 +30,6 @@ def expected_of(**keys: Any) -> np.ndarray:
     return expected.reshape(3, 60)
 
 
-def test_without_a_change_every_kind_but_gradual_is_one_function() -> None:
-    """Bit for bit; a stretch as long as the stream; of stretches of one round nobody is ahead."""
-    np.testing.assert_array_equal(expected_of(kind="sudden", every=60), expected_of(kind="recurring", every=60))
-    alike, apart = (expected_of(kind="sudden", clients_alike=one, every=1) for one in (True, False))
-    np.testing.assert_array_equal(alike, apart)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_noise_the_target_is_what_is_expected(kind: str) -> None:
     """And noise does not depend on the kind."""

@@ -1,13 +1,11 @@
 """The data sets from files, on small files in the published layouts."""
 
 import hashlib
-import io
 import struct
 
 import numpy as np
 import pytest
-from scipy.io import savemat
-from without_hashes import put, small
+from without_hashes import mat, put, small
 
 from fkl.basics.errors import FklError
 from fkl.data import readers
@@ -157,12 +155,6 @@ def test_concrete_of_other_cells_is_refused_quietly(monkeypatch, tmp_path, capsy
     with pytest.raises(FklError, match=r"^Concrete_Data.xls: [^\n]*$"):
         load(small("concrete"), store)
     assert capsys.readouterr() == ("", "")
-
-
-def mat(**variables):
-    buffer = io.BytesIO()
-    savemat(buffer, variables, do_compression=True)
-    return buffer.getvalue()
 
 
 NO_FILE = b"not looked at"

@@ -1,25 +1,13 @@
 """Tables in text and in MATLAB files: what is read, and which row is blamed."""
 
-import io
-
 import numpy as np
 import pytest
-from scipy.io import savemat
+from without_hashes import mat
 
 from fkl.basics.errors import FklError
-from fkl.data.reading import first_rows, read_cells, read_mat, read_table
+from fkl.data.reading import read_cells, read_mat, read_table
 
 ABC = ("a", "b", "c")
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_blanks_header_words_and_missing_values(end):
-    assert read_table(f"   1.5e+00   2   3{end}   4   5   6{end}".encode(), "f", ABC, separator=None).shape == (2, 3)
-    raw = f'"a","b","c"{end}1,"N W",NA{end}NA,NA,3{end}'.encode()
-    frame = read_table(raw, "f", ABC, header=True, text=("b",), missing="NA")
-    assert frame.isna().to_numpy().tolist() == [[False, False, True], [True, True, False]]
-    with pytest.raises(FklError, match=r"f: 2 usable rows where 3 are needed"):
-        first_rows(frame, 3, "f")
 
 
 @pytest.mark.parametrize(
@@ -38,12 +26,6 @@ def test_first_wrong_row_is_named(raw, keys, words):
     with pytest.raises(FklError) as caught:
         read_table(raw, "f.csv", ABC, **keys)
     assert str(caught.value).startswith(words)
-
-
-def mat(**variables):
-    buffer = io.BytesIO()
-    savemat(buffer, variables, do_compression=True)
-    return buffer.getvalue()
 
 
 def cells(*arrays):
@@ -65,13 +47,6 @@ def test_mat_with_cells_has_a_site_in_each():
         read_cells(
             mat(samples=cells(x[:2], x[2:]), label=cells(y[:2], y[4:])), "f.mat", ("a", "b"), x="samples", y="label"
         )
-
-
-def test_mat_with_samples_in_columns_or_in_rows():
-    for raw, keys in ((mat(X=X, y=Y), {}), (mat(X=X.T, Y=Y), {"y": "Y", "samples_in_rows": True})):
-        x, y = read_mat(raw, "f.mat", ABC, **keys)
-        assert np.array_equal(x, X.T) and y.tolist() == [0.5, 1.5]
-        assert x.flags.c_contiguous and x.dtype == y.dtype == np.float64
 
 
 @pytest.mark.parametrize(

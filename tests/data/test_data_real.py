@@ -1,4 +1,7 @@
-"""The published files, where they are at hand: what their sources and papers say of them."""
+"""The published files, where they are at hand: how their inputs follow from each other.
+
+`test_data_hashes.py` knows their arrays.
+"""
 
 import io
 import lzma
@@ -9,40 +12,9 @@ from published_files import STORE, need, real
 from without_hashes import small
 
 from fkl.data.normalise import normalise
-from fkl.data.partition import BySite, Iid
 from fkl.data.registry import dataset
 from fkl.data.store import DataFile, Store
 from fkl.data.wave_farm import WaveFarm
-
-
-def test_naval():
-    table = real(dataset("naval"))
-    x, names = table.x, table.feature_names
-    assert x.shape == (11500, 15) and (x[:, names.index("T1")] == 288.0).all()
-    assert np.array_equal(x[:, names.index("Ts")], x[:, names.index("Tp")])
-    assert sorted(set(table.y))[::8] == [1.138, 9.3]  # nine lever positions
-    problem = Iid(clients=23).split(normalise(table), np.random.default_rng(0))  # the paper's
-    assert problem.x.shape == (500, 23, 15) and problem.rows_left_out == 0
-
-
-def test_airfoil():
-    table = real(dataset("airfoil"))
-    assert table.x.shape == (1503, 5) and table.x[0].tolist() == [800, 0, 0.3048, 71.3, 0.00266337]
-    assert (table.y.min(), table.y.max()) == (103.38, 140.987)
-
-
-def test_bias():
-    for summary_rows, missing, rows in ((True, "mean", 7752), (False, "mean", 7750), (False, "drop", 7588)):
-        table = real(dataset("bias", summary_rows=summary_rows, missing=missing))
-        assert table.x.shape == (rows, 21) and (*table.x[0, :2], table.y[0]) == (28.7, 21.4, 21.2)
-        if summary_rows:
-            assert np.array_equal(table.x[-2:], [table.x.min(axis=0), table.x.max(axis=0)])
-
-
-def test_concrete():
-    table = real(dataset("concrete"))
-    assert table.x.shape == (1030, 8) and table.x[0].tolist() == [540, 0, 0, 162, 2.5, 1040, 676, 28]
-    assert (table.y[0], real(dataset("concrete", decimals=2)).y[0]) == (79.98611076, 79.99)
 
 
 def test_energy_as_published_is_the_scaled_rows_of_at_most_300_wh():
@@ -67,49 +39,6 @@ def test_airquality_as_published_has_the_mark_of_missing_values_as_a_value():
     every, dekrr = (real(dataset("airquality", input=name)) for name in ("all", "dekrr"))
     assert every.x.shape == (9357, 13) and (every.x[:, 1] == -200).sum() == (dekrr.x[:, 1] == 0).sum() == 1683
     assert np.allclose(normalise(every, "unit_box").x, dekrr.x, atol=1e-14)
-
-
-def test_raw_airquality():
-    table = real(dataset("airquality", input="raw"))
-    assert table.x.shape == (6941, 11) and (table.y.min(), table.y.max(), table.x.min()) == (0.1, 11.9, -1.9)  # degrees
-    assert table.x[0].tolist() == [1360, 11.9, 1046, 166, 1056, 113, 1692, 1268, 13.6, 48.9, 0.7578]
-    assert real(dataset("airquality", input="raw", missing="previous")).x.shape == (7674, 11)
-
-
-def test_toms_hardware_published_and_omkl_are_of_its_first_rows():
-    table, raw, published = (real(dataset("toms_hardware", input=name)) for name in ("omkl", "raw", "published"))
-    assert published.x.shape == (11000, 96) and published.y[0] == 4.5 / raw.y[:11000].max()  # whose least is 0
-    assert raw.x.shape == (28179, 96) and (raw.y[0], raw.y.max()) == (4.5, 265916.5)
-    names = list(raw.feature_names)
-    flags = raw.x[:, [names.index(f"{name}_{week}") for name in ("BL", "CS") for week in range(8)]]
-    assert (flags.min(), flags.max()) == (0, 1)  # the two ratios, so the names are where they belong
-    rows = {row.tobytes() for row in np.column_stack([raw.x, raw.y])[:9995].round(3) + 0.0}
-    scaled_back = np.column_stack([125393 * table.x, 27611 * table.y]).round(3) + 0.0
-    assert table.x.shape == (9725, 96) and sum(row.tobytes() in rows for row in scaled_back) >= 9724
-
-
-def test_twitter():
-    table = real(dataset("twitter"))
-    assert table.x.shape == (13813, 77)
-    assert (table.x.min(), table.x.max(), table.y.min(), table.y.max()) == (0, 1, 0, 1)
-    discussions = table.x[:, table.feature_names.index("NAD_6")]
-    assert np.corrcoef(discussions, table.y)[0, 1] > 0.9  # the target is this number, later
-
-
-def test_uji():
-    table = real(dataset("uji"))
-    heard = table.x[table.x != 100.0]
-    assert table.x.shape == (21000, 520) and (heard.min(), heard.max()) == (-104.0, 0.0)
-    # The MSE that the paper prints for eM-KOFL, 61.08e-3, is no better than this variance of the latitude.
-    assert normalise(table).y.var() == pytest.approx(61.7e-3, abs=0.05e-3)
-
-
-def test_air():
-    table = real(dataset("air"))
-    assert table.x.shape == (120000, 14) and (table.y[0], table.y.max()) == (7.0, 290.0)
-    assert set(table.x[:, table.feature_names.index("wd")]) == set(range(16))
-    problem = BySite(clients_per_site=60).split(table, np.random.default_rng(0))  # the paper's
-    assert problem.x.shape == (500, 240, 14) and problem.rows_left_out == 0
 
 
 def test_wec_reads_real_rows_whose_total_is_linear_in_the_powers_as_in_the_simulated_farm(tmp_path):

@@ -5,8 +5,6 @@ import gzip
 import hashlib
 import lzma
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -180,14 +178,3 @@ def test_fetch_reports_each_file(tmp_path, web, zipped, small_naval):
     (tmp_path / "naval" / "data.txt").write_bytes(b"what an editor left")
     (damaged,) = fetch(["naval"], store)
     assert damaged.state == "failed" and "19 bytes, expected 72" in damaged.detail
-
-
-def test_listing_data_sets_imports_nothing_slow(tmp_path):
-    code = (
-        "import sys, pathlib; from fkl.data.registry import describe; from fkl.data.store import Store;"
-        f"import fkl.data.partition, fkl.data.normalise; describe(Store(pathlib.Path({str(tmp_path)!r})));"
-        "print([m for m in ('pandas', 'pooch', 'sklearn', 'scipy', 'requests') if m in sys.modules])"
-    )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
-    assert result.stdout.strip() == "[]"

@@ -2,12 +2,9 @@
 
 import numpy as np
 import pytest
-from hydra.utils import instantiate
 from published_files import STORE, need
 
 from fkl.basics.errors import BadValue, FklError
-from fkl.config.compose import compose
-from fkl.data import wisdm
 from fkl.data.store import DataFile, Store
 from fkl.data.wisdm import ACTIVITIES, SECOND, Wisdm, read_accelerometer, window_means
 
@@ -101,6 +98,8 @@ def test_a_participant_without_an_activity_has_one_class_and_is_named(folder):
 
 
 def test_participants_are_drawn_from_those_at_hand(folder):
+    with pytest.raises(FklError, match=r"wisdm: data_1600_accel_phone.txt is not in [^\n]* or try dataset=ellipses"):
+        read(Wisdm(), folder.store)
     for participant in range(1600, 1606):
         folder(participant, lines(participant, "A", 5) + lines(participant, "B", 5))
     drawn = {read(Wisdm(participants=3), folder.store, seed).table.site_names for seed in range(9)}
@@ -108,30 +107,6 @@ def test_participants_are_drawn_from_those_at_hand(folder):
     assert all(list(names) == sorted(set(names)) and len(names) == 3 for names in drawn)
     with pytest.raises(BadValue, match="participants=7: must be at most 6, the participants whose file is there"):
         read(Wisdm(participants=7), folder.store)
-
-
-def test_files_are_found_in_the_archive_as_uci_serves_it(folder, zipped):
-    store = folder.store
-    with pytest.raises(FklError, match=r"wisdm: data_1600_accel_phone.txt is not in [^\n]* or try dataset=ellipses"):
-        read(Wisdm(), store)
-    members = {
-        f"wisdm-dataset/raw/phone/accel/data_{number}_accel_phone.txt": lines(number, "A", 10) + lines(number, "B", 10)
-        for number in range(1600, 1651)
-    }
-    (store.folder / "wisdm").mkdir()
-    inner = zipped({"wisdm-dataset/raw/watch/accel/data_1600_accel_watch.txt": b"", **members})
-    (store.folder / "wisdm" / Wisdm.files[0].archive).write_bytes(zipped({"wisdm-dataset.zip": inner}))
-    assert read(Wisdm(), store).used == 51
-
-
-def test_keys_and_their_limits():
-    node = compose("dataset=wisdm", "dataset.activity=typing", "dataset.against=writing")["dataset"]
-    assert instantiate(node) == Wisdm("typing", "writing")
-    for keys in ({"activity": "running"}, {"against": "walking"}, {"seconds": 0.1}, {"participants": 52}):
-        with pytest.raises(BadValue, match=next(iter(keys))):
-            Wisdm(**keys)
-    assert len(Wisdm.files) == 51 and len({file.url for file in Wisdm.files}) == 1
-    assert sum(file.sha256 is not None for file in Wisdm.files) == len(wisdm.KNOWN) == 22
 
 
 def test_real_files_are_whole_and_of_three_minutes():

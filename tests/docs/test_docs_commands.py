@@ -6,13 +6,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 import yaml
-from conftest import Answer
+from conftest import Answer, script
 from published_files import DATA, need_data
 
 from fkl.cli.commands import commands
@@ -161,12 +160,8 @@ def test_an_afternoon_prints_what_its_page_shows(chapter: str, fkl: Callable[...
 @pytest.mark.parametrize("name", ["SKILL.md", "llms.txt"])
 def test_files_for_agents_are_as_their_script_writes_them(name: str) -> None:
     """If not: python scripts/agent_files.py."""
-    spec = spec_from_file_location("agent_files", ROOT / "scripts" / "agent_files.py")
-    assert spec and spec.loader
-    script = module_from_spec(spec)
-    spec.loader.exec_module(script)
     text = (ROOT / name).read_text(encoding="utf-8")
-    assert script.FILES[name]() == text
+    assert script("agent_files").FILES[name]() == text
     assert {*abouts("algo"), *abouts("dataset")} <= {*re.findall(r"\w+", text)}
     assert name == "llms.txt" or all(f"`fkl {command}`" in text for command in commands.commands)
 

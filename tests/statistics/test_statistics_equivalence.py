@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from fkl.statistics.equivalence import AGREES, CANNOT_TELL, DIFFERS, Equivalence, curve, largest_deviation
 
 Array = NDArray[np.float64]
-TIMES = 4000
+TIMES = 2000
 
 
 def beside(printed: float, ours: Array, n: int = 1, J: int = 1, h: float = 0.0) -> Equivalence:
@@ -59,7 +59,7 @@ def curve_outcome(printed: Array, ours: Array) -> str:
 
 def test_a_curve_is_one_verdict() -> None:
     """One point that is 10 % off is enough for it not to agree; one that is right hardly ever differs."""
-    random, times = np.random.default_rng(1), 1000
+    random, times = np.random.default_rng(1), 500
     agree = differ = 0
     for _ in range(times):
         printed, ours = curves(random, 10).mean(axis=0), curves(random, 10)

@@ -26,7 +26,7 @@ def one(m: float, half: float, **others: float) -> Verdict:
 
 def test_equal_methods_are_seldom_called_better_over_data_sets() -> None:
     """Row 10, of five methods."""
-    N, times = 6, 1000
+    N, times = 6, 500
     random, d = np.random.default_rng(N), np.zeros(10)
     alarms, bare = 0, 0
     for _ in range(times):
