@@ -232,18 +232,3 @@ def test_planted_faults_are_found(plant: Callable[..., None], monkeypatch: pytes
 
 
 # --- refusals
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("algo=ofmkl_avg", "privacy.noise=0"), "without privacy.noise"),
-        (("algo=ofmkl_avg", "secure=pairwise"), "null with secure"),
-        (("algo=pof_mkl", "algo.xi=0.5"), "choice of entries"),
-    ],
-)
-def test_what_an_audit_cannot_score_is_refused(words: tuple[str, ...], says: str) -> None:
-    """In one line that names the key."""
-    with pytest.raises(FklError, match=says) as refused:
-        prepare(scenario(*PRIVATE, *words))
-    assert "\n" not in str(refused.value)

@@ -7,56 +7,21 @@ import numpy as np
 import pytest
 from literal.common import feature_vector, frequencies, gradient
 from literal.worlds import Size, make_dictionary, make_problem, run
-from recount import ledger_books_every_message
 
 from fkl.algorithms.federated.descent import OfmklAvg, Ofskl
-from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Role
 from fkl.conditions import wrap
 from fkl.conditions.late import LateLabels, LateUpdates
-from fkl.conformance.promises import Conformance, Trace, play, require_same, scenario
+from fkl.conformance.promises import Trace, play, scenario
 from fkl.engines.base import Experiment
 from fkl.runs.prepare import prepare
 
-ABSENT = ("dataset=diabetes", "partition=quantity_skew", "partition.clients=4", "partition.rounds=40", "kernels.D=8")
 SHORT = ("kernels.N=5", "partition.rounds=16")
 
 
 def experiment_of(*overrides: str) -> Experiment:
     """A small one."""
     return prepare(scenario(*SHORT, *overrides))
-
-
-@pytest.mark.parametrize(
-    ("condition", "words"),
-    [(LateUpdates(0, "message", 0.5), ("algo=vm_kofl", *SHORT)), (LateLabels(0), ("algo=pof_mkl", *SHORT)),
-     (LateUpdates(0), ("algo=pof_mkl", *ABSENT, "kernels.N=5"))],
-    ids=str,
-)  # fmt: skip
-def test_no_delay_changes_no_bit(condition: Any, words: tuple[str, ...]) -> None:
-    """Also where clients are absent."""
-    plain = prepare(scenario(*words))
-    inside = replace(plain, algorithm=wrap(plain.algorithm, {"late": condition}))
-    require_same(play(plain, (0, 1)), play(inside, (0, 1)), "late by 0 rounds")
-
-
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        ("algo=pof_mkl", "late=updates", "late.drawn=message", "late.staleness=0.5", *ABSENT, "kernels.N=5"),
-        ("algo=perfedavg", "late=updates", "late.drawn=client", *SHORT),
-        ("algo=vm_kofl", "late=labels", "late.rounds=3", *SHORT),
-    ],
-    ids=lambda overrides: " ".join(overrides[:2]),
-)
-def test_promises(overrides: tuple[str, ...]) -> None:
-    """The state with what waits is saved and loaded; parties alone, with messages as bytes, wait alike."""
-    suite = Conformance.from_overrides(*overrides)
-    suite.replicates_are_independent()
-    suite.state_survives_save_and_load()
-    suite.labels_are_not_known_before_they_are_shown()
-    ledger_books_every_message(suite)
-    suite.parties_see_what_they_hold_alone()
 
 
 @pytest.mark.parametrize("drawn", ["client", "message"])
@@ -143,24 +108,3 @@ def test_late_labels_are_those_of_a_literal_loop() -> None:
     np.testing.assert_allclose(trace.state.server.method.theta[0], theta, rtol=0, atol=1e-12)
     sent = trace.ledger.tallies["uplink"].by_round[:, 0, 0]
     np.testing.assert_array_equal(sent, [0] * d + [size.K] * (size.T - d))
-
-
-@pytest.mark.parametrize(("algo", "late"), [("em_kofl", "updates"), ("dkla", "labels"), ("raker", "updates")])
-def test_methods_that_cannot_be_late_are_refused(algo: str, late: str) -> None:
-    """One that answers within a round, those on graphs, and those without messages."""
-    with pytest.raises(BadValue, match=r"late.*null for"):
-        prepare(scenario(f"algo={algo}", f"late={late}"))
-
-
-def test_labels_are_refused_where_clients_are_absent() -> None:
-    """Before the first round."""
-    experiment = prepare(scenario("algo=pof_mkl", "late=labels", *ABSENT, "kernels.N=5"))
-    with pytest.raises(BadValue, match="miss rounds"):
-        play(experiment, (0,))
-
-
-def test_a_delay_as_long_as_the_run_is_refused() -> None:
-    """Nothing would be learned."""
-    experiment = prepare(scenario("algo=ofmkl_avg", "late=updates", "partition.rounds=5"))
-    with pytest.raises(BadValue, match=r"late.rounds=5: must be an integer below 5, the number of rounds"):
-        play(experiment, (0,))

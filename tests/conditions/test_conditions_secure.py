@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 
 from fkl.basics.errors import BadValue, FklError
 from fkl.conditions.secure import SHARE, Pairwise, SumAlone, decoded, degree, overhead
-from fkl.conformance import PROMISES, Conformance, scenario
+from fkl.conformance import scenario
 from fkl.engines.base import make_world
 from fkl.runs.prepare import prepare
 from fkl.wire.payloads import PerClient, from_bits
@@ -19,10 +19,6 @@ from fkl.wire.payloads import PerClient, from_bits
 pytest.importorskip("cryptography")
 from fkl.conditions import secure_protocol as secure_sum
 from fkl.conditions.secure_protocol import Client, Server, play, recovered_secret, ring, shamir_shares
-
-IN_ONE_PROCESS = [promise for promise in PROMISES if promise is not Conformance.parties_share_nothing_but_messages]
-SHORT = ("partition=quantity_skew", "partition.clients=3", "partition.rounds=14", "precision=float64", "kernels.D=4")
-
 
 # --- the protocol, message by message
 
@@ -204,33 +200,6 @@ def test_nothing_but_an_even_mean_is_told() -> None:
         one.mean(np.array([0.3, 0.7]))
     with pytest.raises(BadValue, match="reads what each client sent"):
         _ = one.values
-
-
-@pytest.mark.parametrize("overrides", [("algo=dkla",), ("algo=pooled_raker",)])
-def test_who_has_no_sums_refuses(overrides: tuple[str, ...]) -> None:
-    """Agents without a server, and servers that read samples or what each client sent."""
-    with pytest.raises(BadValue, match="secure=Pairwise: must be null for"):
-        prepare(scenario(*overrides, "secure=pairwise"))
-
-
-WIRED = {
-    "pof_mkl, sparse, central noise": (
-        *("algo=pof_mkl", "kernels.N=6", "secure.neighbours=2"),
-        *("privacy=central", "privacy.clip=0.5", "privacy.noise=0.5"),
-    ),
-    "em_kofl": ("algo=em_kofl", "kernels.N=6"),
-    "rf_gp": ("algo=rf_gp", "algo.flush=3", "kernels.N=6"),
-}
-
-
-@pytest.mark.parametrize("name", WIRED)
-def test_promises_are_kept(name: str) -> None:
-    """Parties on their own, some of them absent, come to the same sums and the same bytes."""
-    suite = Conformance.from_overrides(
-        *WIRED[name], "secure=pairwise", "secure.bits=48", "secure.fraction=32", *SHORT, "replicates=3"
-    )
-    for promise in IN_ONE_PROCESS:
-        promise(suite)
 
 
 def test_the_ledger_has_the_protocols_bytes() -> None:
