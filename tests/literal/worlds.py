@@ -1,5 +1,6 @@
 """Small random worlds, and running a method of fkl through all their rounds."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -173,14 +174,16 @@ class Played(NamedTuple):
         return None if arrays[0] is None else np.stack(arrays, axis=axis)
 
 
-def play_experiment(given: Experiment) -> Played:
+def play_experiment(given: Experiment, start: Callable[[Any], Any] = lambda state: state) -> Played:
     """All rounds of all replicates."""
-    return play(given.algorithm, *make_world(given, tuple(range(given.replicates))))
+    return play(given.algorithm, *make_world(given, tuple(range(given.replicates))), start)
 
 
-def play(algorithm: Algorithm, world: World, ledger: Ledger) -> Played:
-    """All rounds."""
-    state, found = algorithm.init(world), Played([], [], world, ledger)
+def play(
+    algorithm: Algorithm, world: World, ledger: Ledger, start: Callable[[Any], Any] = lambda state: state
+) -> Played:
+    """All rounds; `start` makes another state of the first."""
+    state, found = start(algorithm.init(world)), Played([], [], world, ledger)
     for t in range(world.problem.rounds):
         world.channel.open_round(t, world.problem.present[t])
         state, outcome = algorithm.step(world, state, t)
