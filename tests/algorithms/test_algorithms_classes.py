@@ -7,7 +7,6 @@ import pytest
 from literal.worlds import assert_close
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from fkl.basics.errors import BadValue, FklError
 from fkl.conformance import scenario
 from fkl.contract.world import World
 from fkl.engines.base import make_world
@@ -74,18 +73,3 @@ def test_digits_are_learned() -> None:
         assert found["test_error"] < 0.15
         assert found["train_loss"] == pytest.approx(found["train_loss_at_optimum"], rel=0.02)
         assert found["test_error_majority"] > 0.8
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ((*FEDAVG, "algo.loss=softmax", "dataset=ellipses"), "2 values, where softmax needs 3 to 100 classes"),
-        (("algo=fed3r", "save_model=true"), "save_model=True: must be false with several classes"),
-        (("algo=fed3r", "intervals=split"), "null for Fed3R, which predicts a class"),
-    ],
-    ids=str,
-)
-def test_what_does_not_fit_is_refused_in_one_line(words: tuple[str, ...], said: str) -> None:
-    with pytest.raises((BadValue, FklError), match=said) as error:
-        prepare(scenario(*DIGITS, *words))
-    assert "\n" not in str(error.value)

@@ -10,7 +10,6 @@ from literal.worlds import assert_close
 
 from fkl.algorithms.federated.nystroem import _without_replacement
 from fkl.algorithms.federated.one_shot_ridge import _solve_ridge
-from fkl.basics.errors import FklError
 from fkl.conditions import accountant
 from fkl.conformance import scenario
 from fkl.contract.world import World
@@ -78,19 +77,6 @@ def test_centres_are_drawn_without_replacement_and_uniformly() -> None:
     assert all(len(set(one)) == 3 for one in drawn[:1000])
     np.testing.assert_allclose(np.bincount(drawn.ravel(), minlength=5) / len(u), 0.6, atol=0.02)
     assert sorted(_without_replacement(u[0], 2)) == [0, 1], "all there are"
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("privacy=local", "privacy.clip=1"), "privacy=Local: must be null for FALKON"),
-        (("participation=share",), "participation=Share: must be null for FALKON, whose rounds no client can miss"),
-        (("kernels.N=2", "kernels.largest=3"), "kernels.N=2: must be 1: FALKON learns one kernel"),
-    ],
-)
-def test_what_cannot_be_is_refused_in_a_line(words: tuple[str, ...], said: str) -> None:
-    with pytest.raises(FklError, match=said):
-        api.run("algo=falkon", "dataset=diabetes", "replicates=1", *words)
 
 
 # --- One-shot ridge: exact, whatever the partition, and what noise on its sums is.

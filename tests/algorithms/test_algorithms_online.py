@@ -17,7 +17,6 @@ from fkl.algorithms.federated.pooled import PooledAdaRaker, PooledOmklGf, Pooled
 from fkl.algorithms.online.learners import AdaRaker, Learner, Omkr, Poly2, Raker, Rbf1, Rfomkr
 from fkl.algorithms.online.omkl_gf import OmklGf
 from fkl.algorithms.online.omkl_sfg import OmklSfg, OmklSfgR
-from fkl.basics.errors import BadValue, FklError
 from fkl.kernels import Dictionary
 
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
@@ -149,26 +148,6 @@ def test_weights_stay_finite_over_50000_rounds_at_unit_loss(method: Learner) -> 
     assert np.isfinite(trace.state.log_w).all()
     assert trace.state.log_w.min() < -745  # where exp underflows
     assert np.isfinite(getattr(trace.state, "log_u", 0)).all()
-
-
-def test_more_than_one_client_is_refused() -> None:
-    with pytest.raises(FklError, match=r"partition.clients=4: .* needs 1: partition=stream"):
-        run(Raker(), make_problem(replace(SIZE, K=4), seed=3), make_dictionary(SIZE))
-
-
-@pytest.mark.parametrize(
-    ("make", "key"),
-    [
-        (lambda: run(OmklSfg(M=8), make_problem(SIZE, 0), make_dictionary(SIZE)), "M"),
-        (lambda: run(OmklSfgR(M=3, rank=8), make_problem(SIZE, 0), make_dictionary(SIZE)), "rank"),
-        (lambda: run(Raker(), make_problem(SIZE, 0), EXACT[2][1]), "family"),
-    ],
-)  # fmt: skip
-def test_values_that_cannot_be_are_refused(make: Any, key: str) -> None:
-    """One line that names the key."""
-    with pytest.raises(BadValue) as caught:
-        make()
-    assert caught.value.key.rpartition(".")[2] == key
 
 
 # --- AdaRaker

@@ -1,7 +1,6 @@
 """The dual of federated classification with parsimonious functions, its quadrature, and what the paper claims of it."""
 
 import math
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,6 @@ from scipy.optimize import minimize
 from fkl.algorithms.parsimonious import solver
 from fkl.algorithms.parsimonious.dual import Dual, representation, solve
 from fkl.algorithms.parsimonious.solver import Quadrature, smallest_box
-from fkl.basics.errors import FklError
 from fkl.data.ellipses import BOX, RADII, A, labels
 
 WIDTHS = (2.0, 4.0)
@@ -211,16 +209,3 @@ def test_representation_counts_nodes_regions_and_peaks():
     assert representation(nodes, alpha.ravel()) == (9, 4, 5)
     alpha[1, 2, 2] = 3.5  # beside both peaks of the first region and the one above, lower than one only
     assert representation(nodes, alpha.ravel()) == (10, 3, 3)
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda x, y: Dual.single(GRID, x, 2 * y, 0.0, 0.5), "labels must be -1 or 1, and one is -2"),
-        (lambda x, y: Quadrature.over_box(BOX, 4, (1.0, 1.0)), "widths=(1.0, 1.0): must be different"),
-        (lambda x, y: Quadrature.over_box(BOX[::-1], 4, WIDTHS), "must be a lower corner and one that is above it"),
-    ],
-)
-def test_values_that_cannot_be_are_refused(make, words):
-    with pytest.raises(FklError, match=re.escape(words)):
-        make(*clean(10))
