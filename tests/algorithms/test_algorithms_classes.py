@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from literal.worlds import assert_close
+from literal.worlds import assert_close, play_experiment
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from fkl.conformance import scenario
 from fkl.contract.world import World
-from fkl.engines.base import make_world
 from fkl.runs import api
 from fkl.runs.prepare import prepare
 
@@ -20,11 +19,8 @@ UNEVEN = ("partition=quantity_skew", "partition.clients=5", "partition.rounds=20
 
 def world_of(*words: str) -> tuple[World, Any]:
     """The world of one replicate, and the theta (K, C P) that clients show after the first round."""
-    experiment = prepare(scenario(*DIGITS, *words))
-    world, _ = make_world(experiment, (0,))
-    world.channel.open_round(0, world.problem.present[0])
-    _, theta = experiment.algorithm.step(world, experiment.algorithm.init(world), 0)
-    return world, theta[0]
+    found = play_experiment(prepare(scenario(*DIGITS, *words, "replicates=1")))
+    return found.world, found.theta[0, 0]
 
 
 @pytest.mark.parametrize("words", [UNEVEN, ("partition=dirichlet", "partition.rounds=80")], ids=str)

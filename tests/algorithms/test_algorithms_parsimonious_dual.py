@@ -69,22 +69,6 @@ def test_box_of_samples():
     assert smallest_box(x, 0.1).tolist() == [[-1, 4.9, 6.5], [11, 6.1, 7.5]]
 
 
-@pytest.mark.parametrize("gamma", [0.0, 0.01])
-def test_the_printed_ascent_comes_to_the_solution(gamma):  # Algorithm 2
-    nodes = Quadrature.over_box(np.array([[-1.0, -1], [1, 1]]), 9, (0.4, 0.9))
-    x = np.array([[0.0, 0.0], [-0.9, -0.9], [0.1, 0.0], [0.9, -0.8], [-0.8, 0.9]])
-    y = np.array([1.0, -1, 1, -1, -1])
-    K, lam = values(nodes, x), np.ones(5)
-    for _ in range(20000):
-        alpha = K @ (lam * y) / 5  # eq. (9)
-        alpha[np.abs(alpha) <= np.sqrt(2 * gamma)] = 0.0  # eq. (8)
-        f = (alpha * nodes.weights) @ K  # eq. (11)
-        lam = np.maximum(lam + 25 * (1 - 0.8 - y * f) / 5, 0.0)  # eq. (12)
-    solution = solved(x, y, gamma, 0.8, grid=nodes)
-    assert solution.finished.all()
-    assert solution.problem.value(lam[None])[0] == pytest.approx(solution.value[0], rel=1e-6)
-
-
 def test_complementary_slackness():
     gamma, tolerance, (x, y) = 25.0, 0.02, clean(90)
     solution = solved(x, y, gamma, tolerance=1e-8)

@@ -145,11 +145,3 @@ def test_positions_take_a_mask_or_numbers_whichever_is_less() -> None:
     kept[..., :14] = True
     scalars, size = Sparse(np.zeros((1, 1, 100)), kept).wire_size(4)
     assert (scalars.item(), size.item()) == (14, 14 * 4 + 13)
-
-
-def test_bytes_are_those_of_the_definition() -> None:
-    """POF-MKL's bin: a scale for each of its kernels, codes in whole bytes, and a bit for each kernel there is."""
-    chosen = np.array([[[True, False, True, False]]])
-    coded = Quantised.nearest(np.ones((1, 1, N, P)) * chosen[..., None], 3, chosen)
-    scalars, size = coded.wire_size(4)
-    assert (scalars.item(), size.item()) == (2 * P + 2, 4 + 2 * 4 + 1)  # 30 bits, 2 scales, 4 bits

@@ -1,16 +1,15 @@
 """Rounds that clients miss: nothing changes where nobody does, and all promises are kept where many do."""
 
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from fkl.conformance import scenario
+from fkl.conformance import Conformance, scenario
 from fkl.engines.base import Experiment, make_world
-from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare
-from fkl.runs.tables import TIMING_COLUMNS, make_records
 
 SMALL = ("kernels.D=6", "partition.rounds=30", "replicates=3", "precision=float64")
 HALF = ("participation=share", "participation.share=0.3")
@@ -18,11 +17,6 @@ HALF = ("participation=share", "participation.share=0.3")
 
 def made(algo: str, *overrides: str) -> Experiment:
     return prepare(scenario(f"algo={algo}", *SMALL, *overrides))
-
-
-def tables(given: Experiment, chunk: int | None = None) -> dict[str, pd.DataFrame]:
-    records = make_records(given, simulate(given, 1, chunk, lambda _: None))
-    return {name: table.drop(columns=list(TIMING_COLUMNS), errors="ignore") for name, table in vars(records).items()}
 
 
 @pytest.mark.parametrize("algo", ["em_kofl", "fomd_oms", "perfedavg", "pof_mkl", "scaffold"])
@@ -46,14 +40,12 @@ def test_nothing_is_sent_or_learned_in_a_round_without_clients(algo: str) -> Non
 
 
 def test_every_replicate_has_absences_of_its_own_whatever_runs_with_it() -> None:
-    given = made("pof_mkl", *HALF)
-    assert given.redraw is not None
-    drawn = [given.redraw(r)[0].present for r in range(3)]
+    suite = Conformance(made("pof_mkl", *HALF))
+    assert suite.experiment.redraw is not None
+    drawn = [suite.experiment.redraw(r)[0].present for r in range(3)]
     assert all((drawn[0] != other).any() for other in drawn[1:])
-    whole, chunked = tables(given), tables(given, chunk=3)
-    for name, table in whole.items():
-        pd.testing.assert_frame_equal(table, chunked[name], check_exact=True)
-    rounds = whole["clients"].groupby("replicate")["rounds"].sum()
+    suite.threads_and_chunks_do_not_matter()
+    rounds = pd.read_csv(StringIO(suite.tables["clients"])).groupby("replicate")["rounds"].sum()
     assert rounds.tolist() == [present.sum() for present in drawn]
 
 

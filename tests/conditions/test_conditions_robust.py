@@ -11,6 +11,7 @@ import pytest
 from conftest import Answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from literal.worlds import play_experiment
 from scipy.stats import norm
 
 from fkl.basics.random_streams import Streams
@@ -20,7 +21,7 @@ from fkl.conditions.attacks import Alie, LabelFlip, RandomNoise, SignFlip, Zero
 from fkl.conformance.promises import scenario
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
-from fkl.engines.base import Experiment, make_world
+from fkl.engines.base import Experiment
 from fkl.kernels import Dictionary
 from fkl.runs.prepare import prepare
 from fkl.wire.payloads import PerClient, RankOne
@@ -146,12 +147,7 @@ def test_with_nothing_trimmed_it_is_the_mean(algo: str) -> None:
 
 def last_theta(inside: Experiment) -> Any:
     """The server's theta after all rounds, or iterations."""
-    world, _ = make_world(inside, (0, 1))
-    state = inside.algorithm.init(world)
-    for t in range(world.problem.rounds):
-        world.channel.open_round(t, world.problem.present[t])
-        state, _ = inside.algorithm.step(world, state, t)
-    server = state.server
+    server = play_experiment(replace(inside, replicates=2)).states[-1].server
     while hasattr(server, "method"):
         server = server.method
     return server.average if hasattr(server, "average") else server.theta

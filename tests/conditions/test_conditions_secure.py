@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from literal.worlds import play_experiment
 from scipy.stats import chisquare
 
 from fkl.basics.errors import BadValue, FklError
 from fkl.conditions.secure import SHARE, Pairwise, SumAlone, decoded, degree, overhead
 from fkl.conformance import scenario
-from fkl.engines.base import make_world
 from fkl.runs.prepare import prepare
 from fkl.wire.payloads import PerClient, from_bits
 
@@ -207,12 +207,8 @@ def test_the_ledger_has_the_protocols_bytes() -> None:
     overrides = ("algo=pof_mkl", "algo.M=2", "kernels.N=6", "kernels.D=4", "partition.rounds=3", "replicates=1")
     booked = {}
     for secure in ((), ("secure=pairwise", "secure.bits=40")):
-        experiment = prepare(scenario(*overrides, *secure))
-        world, ledger = make_world(experiment, (0,))
-        state = experiment.algorithm.init(world)
-        world.channel.open_round(0, experiment.problem.present[0])
-        experiment.algorithm.step(world, state, 0)
-        booked[bool(secure)] = {way: tally.by_round[0, 0, 2] for way, tally in ledger.tallies.items()}
+        found = play_experiment(prepare(scenario(*overrides, *secure)))
+        booked[bool(secure)] = {way: tally.by_round[0, 0, 2] for way, tally in found.ledger.tallies.items()}
     K, own = 4, overhead(4, None)
     assert booked[False]["uplink"] == K * (2 * 8 * 4 + 1)
     assert booked[True]["uplink"] == K * (6 * 8 * 5 + own.keys_up + own.shares_up + own.unmasking_up)

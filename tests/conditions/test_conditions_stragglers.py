@@ -1,10 +1,13 @@
 """Clients that take time: a deadline that nobody misses changes nothing, and who misses one counts for nothing."""
 
+from dataclasses import make_dataclass
+
 import numpy as np
 import pytest
 
 from fkl.basics.random_streams import Streams
 from fkl.conformance import scenario
+from fkl.contract.world import World
 from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
 from fkl.network.settings import Times, around_one
@@ -28,8 +31,8 @@ def test_the_mean_is_over_those_who_answered() -> None:
     assert times is not None
     in_time = times.compute <= times.deadline
     absent, _ = make_world(made("vm_kofl"), (0,))
-    other = type(absent)(absent.problem.thinned(in_time), *[getattr(absent, f) for f in ("dictionary", "channel")],
-                         absent.streams, absent.precision)  # fmt: skip
+    shared = absent.dictionary, absent.channel, absent.streams, absent.precision
+    other = World(absent.problem.thinned(in_time), *shared)
     one, two = given.algorithm.init(world), given.algorithm.init(other)
     for t in range(world.problem.rounds):
         for some in (world, other):
@@ -45,8 +48,6 @@ def test_the_critical_path_of_links_in_closed_form() -> None:
     network = Network(compute_s=1.0)
     ledger = Ledger(1, 2, 3, network.cost)
     channel = Channel(network, ledger, np.dtype("float64"), "Some", Streams(0, (0, 1)), times=times)
-    from dataclasses import make_dataclass
-
     message = make_dataclass("Message", [("theta", PerClient)], frozen=True)(PerClient(np.zeros((2, 3, 2))))  # 16 bytes
     channel.open_round(0, np.array([True, True, False]))
     channel.down(message)
