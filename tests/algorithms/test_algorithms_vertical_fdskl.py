@@ -6,7 +6,7 @@ from math import ceil, log2
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from literal.worlds import assert_close, script
 from numpy.typing import NDArray
@@ -74,7 +74,7 @@ KERNELS = st.builds(kernel, st.sampled_from([0.5, 2.0]), st.sampled_from(dsg.FAM
 SPLITS = st.builds(make_problem, st.integers(2, 7), st.sampled_from(["contiguous", "random"]), st.integers(1, 2))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(METHODS, KERNELS, SPLITS, st.sampled_from([0, 0, 1, 3, 6]))
 def test_literal_protocol_fast_path_and_dsg_are_one(
     method: Fdskl, dictionary: Dictionary, problem: Vertical, draws: int
