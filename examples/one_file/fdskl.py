@@ -38,7 +38,7 @@ def fdskl(x, y, groups, apart, batches, w, b, slope, gamma, lam):
     """Algorithms 1 to 3: alpha (T, D), the coefficients of the random features of each iteration.
 
     x (n, d), y (n,) are -1 and 1; party j holds the columns groups[j]. Iteration t has the rows batches[t], frequencies
-    w[t] (D, d), and masks b[t] (D, q), of which that of party apart[t] stays.
+    w[t] (D, d), and masks b[t] (D, q), of which that of party apart[t] stays; its step is gamma(t).
     """
     T, D, q = b.shape
 
@@ -51,8 +51,8 @@ def fdskl(x, y, groups, apart, batches, w, b, slope, gamma, lam):
         rows = batches[t]
         f = sum((phi(s, rows) @ alpha[s] for s in range(t)), np.zeros(len(rows)))  # Algorithm 2, lines 6 and 7
         pull = slope(f, y[rows]) @ phi(t, rows)  # line 8
-        alpha[:t] *= 1 - gamma * lam  # line 10
-        alpha[t] = -gamma * pull / (len(rows) * D)  # line 9, eq. (7)
+        alpha[:t] *= 1 - gamma(t) * lam  # line 10
+        alpha[t] = -gamma(t) * pull / (len(rows) * D)  # line 9, eq. (7)
     return alpha
 
 
@@ -77,7 +77,7 @@ def main():
     b = rng.uniform(0, 2 * np.pi, (ITERATIONS, BLOCK, PARTIES))
     apart = rng.integers(PARTIES, size=ITERATIONS)
     batches = rng.integers(TRAINING, size=(ITERATIONS, BATCH))
-    alpha = fdskl(x, y, groups, apart, batches, w, b, logistic, GAMMA, LAM)
+    alpha = fdskl(x, y, groups, apart, batches, w, b, logistic, lambda t: GAMMA, LAM)
 
     phase = np.stack([b[t, :, apart[t]] for t in range(ITERATIONS)])
     wrong = np.sign(predict(x[TRAINING:], alpha, w, phase)) != y[TRAINING:]

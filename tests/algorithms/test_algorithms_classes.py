@@ -4,13 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from literal.worlds import assert_close
+from literal.worlds import assert_close, play_experiment
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from fkl.basics.errors import BadValue, FklError
 from fkl.conformance import scenario
 from fkl.contract.world import World
-from fkl.engines.base import make_world
 from fkl.runs import api
 from fkl.runs.prepare import prepare
 
@@ -21,11 +19,8 @@ UNEVEN = ("partition=quantity_skew", "partition.clients=5", "partition.rounds=20
 
 def world_of(*words: str) -> tuple[World, Any]:
     """The world of one replicate, and the theta (K, C P) that clients show after the first round."""
-    experiment = prepare(scenario(*DIGITS, *words))
-    world, _ = make_world(experiment, (0,))
-    world.channel.open_round(0, world.problem.present[0])
-    _, theta = experiment.algorithm.step(world, experiment.algorithm.init(world), 0)
-    return world, theta[0]
+    found = play_experiment(prepare(scenario(*DIGITS, *words, "replicates=1")))
+    return found.world, found.theta[0, 0]
 
 
 @pytest.mark.parametrize("words", [UNEVEN, ("partition=dirichlet", "partition.rounds=80")], ids=str)
@@ -74,18 +69,3 @@ def test_digits_are_learned() -> None:
         assert found["test_error"] < 0.15
         assert found["train_loss"] == pytest.approx(found["train_loss_at_optimum"], rel=0.02)
         assert found["test_error_majority"] > 0.8
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ((*FEDAVG, "algo.loss=softmax", "dataset=ellipses"), "2 values, where softmax needs 3 to 100 classes"),
-        (("algo=fed3r", "save_model=true"), "save_model=True: must be false with several classes"),
-        (("algo=fed3r", "intervals=split"), "null for Fed3R, which predicts a class"),
-    ],
-    ids=str,
-)
-def test_what_does_not_fit_is_refused_in_one_line(words: tuple[str, ...], said: str) -> None:
-    with pytest.raises((BadValue, FklError), match=said) as error:
-        prepare(scenario(*DIGITS, *words))
-    assert "\n" not in str(error.value)

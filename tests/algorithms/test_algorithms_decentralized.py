@@ -1,7 +1,7 @@
 """CTA, DKLA and COKE: literal transcriptions, the closed form, limiting cases, cheats, and samples of a batch."""
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -10,8 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from literal import decentralized as literal
 from literal import dekrr, odkla
-from literal.worlds import Played, Size, assert_close, make_dictionary, make_problem, play_experiment
-from numpy.typing import NDArray
+from literal.worlds import (
+    GRAPH,
+    ONE_KERNEL,
+    Played,
+    Size,
+    assert_close,
+    by_agent,
+    make_batch,
+    make_dictionary,
+    make_problem,
+    neighbours,
+    on_graph,
+    play_experiment,
+    script,
+)
 from scipy.optimize import minimize
 from scipy.stats import norm
 
@@ -21,51 +34,21 @@ from fkl.algorithms.decentralized.consensus import Consensus, Cta, Dkla
 from fkl.algorithms.decentralized.dekrr_ddrf import DekrrDdrf
 from fkl.algorithms.decentralized.odkla import Domkl, Odkla, QcOdkla
 from fkl.basics.arrays import Array
-from fkl.basics.errors import BadValue, BrokenPromiseError, FklError
+from fkl.basics.errors import BrokenPromiseError, FklError
 from fkl.basics.random_streams import Role
 from fkl.conditions.compression import Uniform
 from fkl.conditions.wrapped import WrappedGraph, wrap
-from fkl.conformance import scenario
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Batch, Problem
-from fkl.engines.base import Experiment, make_world
+from fkl.engines.base import make_world
 from fkl.kernels import Dictionary
-from fkl.kernels.losses import LOSSES, Rows
-from fkl.network import Network
-from fkl.network.topology import connected
-from fkl.runs.prepare import prepare
-from fkl.wire import Ledger
 from fkl.wire.coded_payloads import Quantised
 from fkl.wire.payloads import PerClient
 from fkl.wire.payloads import Size as Booked
 
-K, SIZE, D, LAM = 5, 14, 3, 1e-2
-P = 2 * D
-GRAPH = nx.Graph([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)])
-DICTIONARY = Dictionary(N=1, D=D, smallest=1.0, largest=1.0)
-
-
-def make_batch(clients: int = K, size: int = SIZE, iterations: int = 30, seed: int = 0, classes: bool = False) -> Batch:
-    """Make samples whose targets depend on the client as well as on the sample; a third of them only tested on."""
-    random = np.random.default_rng(seed)
-    x = random.uniform(-1, 1, (size, clients, 2))
-    y = np.sin(3 * x[..., 0]) + random.standard_normal(clients) + 0.1 * random.standard_normal((size, clients))
-    present = random.random((size, clients)) < 0.9
-    stream = Problem(x, np.where(y > y.mean(), 1.0, 0.0) if classes else y, present, np.zeros(clients, np.int64))
-    method = Dkla(iterations=iterations, test_share=1 / 3, loss="logistic" if classes else "square")
-    return method.batch(stream, random)
-
-
-def experiment(
-    algorithm: Consensus,
-    batch: Batch,
-    graph: nx.Graph = GRAPH,
-    dictionary: Dictionary = DICTIONARY,
-    network: Network | None = None,
-) -> Experiment:
-    """Two replicates in float64."""
-    return Experiment(batch, dictionary, network or Network(), algorithm, 0, 2, "float64", connected(graph))
+K, LAM = 5, 1e-2
+P = 2 * ONE_KERNEL.D
 
 
 def few_bits(method: Consensus, bits: int) -> Any:
@@ -73,60 +56,33 @@ def few_bits(method: Consensus, bits: int) -> Any:
     return wrap(method, {"compression": Uniform(bits=bits, rounding="nearest")})
 
 
-def play(given: Experiment) -> tuple[NDArray[np.float64], World, Ledger]:
-    """Run all iterations: theta (T, R, K, P)."""
-    found = play_experiment(given)
-    return np.stack(found.outcomes), found.world, found.ledger
-
-
-def by_agent(world: World, r: int) -> tuple[list[Array], list[Array]]:
-    """Each agent's own features and targets, straight from the bank."""
-    x, y, client = world.problem.part(True)
-    phi = world.bank.features(x)[r, 0]
-    return [phi[client == k] for k in range(world.problem.clients)], [
-        y[client == k] for k in range(world.problem.clients)
-    ]
-
-
-def neighbours(graph: nx.Graph) -> list[list[int]]:
-    """List every agent's neighbours."""
-    return [sorted(graph[k]) for k in range(len(graph))]
-
-
 # Few features and so many rows that they are compressed; many features, so that Woodbury's formula serves.
-@pytest.mark.parametrize("features", [D, 40])
-def test_dkla_and_coke_are_their_literals(features: int) -> None:
-    dictionary = replace(DICTIONARY, D=features)
-    batch = make_batch(size=SIZE * 3 if features == D else SIZE)
-    dkla, world, ledger = play(experiment(Dkla(lam=LAM, rho=0.05), batch, dictionary=dictionary))
-    for r in (0, 1):
-        expected = literal.dkla(*by_agent(world, r), neighbours(GRAPH), LAM, 0.05, batch.rounds)
-        assert_close(dkla[:, r], np.stack(expected), 1e-9, "theta")
-    assert (ledger.tallies["broadcast"].by_round[..., 0] == K).all()
+@pytest.mark.parametrize(("features", "size"), [(3, 42), (40, 14)])
+def test_cta_dkla_and_coke_are_their_literals(features: int, size: int) -> None:
+    dictionary, batch = replace(ONE_KERNEL, D=features), make_batch(size=size)
+    for always, plain in ((Dkla(lam=LAM, rho=0.05), literal.dkla), (Cta(lam=LAM, eta=0.05), literal.cta)):
+        found = play_experiment(on_graph(always, batch, dictionary=dictionary))
+        for r in (0, 1):
+            expected = plain(*by_agent(found.world, r), neighbours(), LAM, 0.05, batch.rounds)
+            assert_close(found.theta[:, r], np.stack(expected), 1e-9, "theta")
+        assert (found.ledger.tallies["broadcast"].by_round[..., 0] == K).all()
     for censored, measure in {
         "norm": lambda xi, _: np.linalg.norm(xi),
         "squared_norm": lambda xi, _: xi @ xi,
         "relative_norm": lambda xi, hat: np.linalg.norm(xi) / max(np.linalg.norm(hat), 1e-300),
     }.items():
         method = Coke(lam=LAM, rho=0.05, v=0.4, mu=0.9, censored=censored)
-        coke, world, ledger = play(experiment(method, batch, dictionary=dictionary))
+        found = play_experiment(on_graph(method, batch, dictionary=dictionary))
         for r in (0, 1):
-            phi, y = by_agent(world, r)
-            expected, sent = literal.coke(
-                phi, y, neighbours(GRAPH), LAM, 0.05, lambda k: 0.4 * 0.9**k, batch.rounds, measure
-            )
-            assert_close(coke[:, r], np.stack(expected), 1e-9, f"theta, {censored}")
-            assert np.cumsum(ledger.tallies["broadcast"].by_round[:, r, 0]).tolist() == sent
+            given = *by_agent(found.world, r), neighbours(), LAM, 0.05, lambda k: 0.4 * 0.9**k, batch.rounds
+            expected, sent = literal.coke(*given, measure)
+            assert_close(found.theta[:, r], np.stack(expected), 1e-9, f"theta, {censored}")
+            assert np.cumsum(found.ledger.tallies["broadcast"].by_round[:, r, 0]).tolist() == sent
+            if censored == "norm":
+                in_one_file, sent_there = script("coke").coke(*given)
+                assert_close(in_one_file, np.stack(expected), 1e-9, "theta of the script")
+                assert sent_there.tolist() == sent
             assert 0 < sent[-1] < K * batch.rounds, "the threshold censors some and not all"
-
-
-def test_cta_is_its_literal() -> None:
-    batch = make_batch()
-    theta, world, ledger = play(experiment(Cta(lam=LAM, eta=0.5), batch))
-    for r in (0, 1):
-        expected = literal.cta(*by_agent(world, r), neighbours(GRAPH), LAM, 0.5, batch.rounds)
-        assert_close(theta[:, r], np.stack(expected), 1e-9, "theta")
-    assert (ledger.tallies["broadcast"].by_round[..., 0] == K).all()
 
 
 @pytest.mark.parametrize(
@@ -136,11 +92,11 @@ def test_cta_is_its_literal() -> None:
 )
 def test_all_agents_converge_to_the_closed_form(method: Any) -> None:
     """Theorems 1 and 2, eq. (26); by differences of 4 bits too, which shrink: P of them, and one number in full."""
-    theta, world, ledger = play(experiment(method, make_batch(iterations=1500)))
-    optimum = world.loss.optimum(world.training, LAM)[:, None]
-    assert np.abs(theta[-1] - optimum).max() < 1e-6
+    found = play_experiment(on_graph(method, make_batch(iterations=1500)))
+    optimum = found.world.loss.optimum(found.world.training, LAM)[:, None]
+    assert np.abs(found.theta[-1] - optimum).max() < 1e-6
     if isinstance(method, WrappedGraph):
-        sent = ledger.tallies["broadcast"].by_client[0, 0]
+        sent = found.ledger.tallies["broadcast"].by_client[0, 0]
         assert sent.tolist() == [1500, 1500 * (P + 1), 1500 * (P * 4 // 8 + 8)]
 
 
@@ -180,7 +136,7 @@ class Understates(Cta):
     ids=str,
 )
 def test_agents_who_cheat_are_refused(method: Consensus, said: str) -> None:
-    given = experiment(method, make_batch())
+    given = on_graph(method, make_batch())
     with pytest.raises(BrokenPromiseError, match=said):
         require_parties_agree(method, lambda: make_world(given, (0,))[0], PartyObject)
 
@@ -188,7 +144,8 @@ def test_agents_who_cheat_are_refused(method: Consensus, said: str) -> None:
 def test_logistic_steps_minimise_what_they_should() -> None:
     """Against scipy's minimiser of the first local problem, and the optimum of all against its own gradient."""
     batch = make_batch(classes=True, iterations=1)
-    theta, world, _ = play(experiment(Dkla(lam=LAM, rho=0.05, loss="logistic"), batch))
+    found = play_experiment(on_graph(Dkla(lam=LAM, rho=0.05, loss="logistic"), batch))
+    theta, world = found.theta, found.world
     phi, y = by_agent(world, 0)
     degree = world.topology.degree
     for k in range(K):
@@ -197,26 +154,11 @@ def test_logistic_steps_minimise_what_they_should() -> None:
         def cost(theta: Array, k: int = k, c: float = c) -> float:
             return float(np.logaddexp(0, -y[k] * (phi[k] @ theta)).mean() + c * theta @ theta)
 
-        found = minimize(cost, np.zeros(P), tol=1e-12)
-        assert theta[0, 0, k] == pytest.approx(found.x, abs=1e-5)
+        assert theta[0, 0, k] == pytest.approx(minimize(cost, np.zeros(P), tol=1e-12).x, abs=1e-5)
     optimum = world.loss.optimum(world.training, LAM)
     everywhere = np.broadcast_to(optimum[:, None], (2, K, P))
     slope = world.loss.gradient(world.training, everywhere).sum(axis=1) + 2 * LAM * optimum
     assert np.abs(slope).max() < 1e-6
-
-
-@given(st.integers(1, 40), st.integers(0, 2**32 - 1))
-def test_compressed_rows_lose_nothing_of_a_squared_error(size: int, seed: int) -> None:
-    random = np.random.default_rng(seed)
-    x, y, count = random.standard_normal((size + 2, 2)), random.standard_normal(size + 2), np.array([size, 2])
-    world, _ = make_world(experiment(Dkla(), make_batch()), (0, 1))
-    full, less = (Rows.from_samples(world.bank, x, y, count, compressed) for compressed in (False, True))
-    assert less.phi.shape[2] <= P
-    theta = random.standard_normal((2, 2, P, 3))
-    square = LOSSES["square"]
-    expected = square.measures(full, full.predict(theta))["mse"]
-    assert square.measures(less, less.predict(theta))["mse"] == pytest.approx(expected, rel=1e-9, abs=1e-9)
-    assert square.gradient(less, theta[..., 0]) == pytest.approx(square.gradient(full, theta[..., 0]), abs=1e-9)
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0, 0.9))
@@ -251,15 +193,12 @@ def test_a_client_with_nothing_to_learn_from_is_refused() -> None:
 # --- Agents on a graph that learn from streams: literals, limiting cases, what is conserved, the contract.
 
 STREAM = Size(K=5, N=1, T=40)
-NEIGHBOURS = [sorted(GRAPH[k]) for k in range(len(GRAPH))]
 OF_SAMPLE, ETA, RHO = 0.02, 0.3, 0.1
 
 
-def on_streams(method: Any, problem: Problem | None = None, size: Size = STREAM, graph: nx.Graph = GRAPH) -> Played:
+def on_streams(method: Any, size: Size = STREAM, graph: nx.Graph = GRAPH, absent: float = 0.0) -> Played:
     """Two replicates in float64."""
-    problem = make_problem(size, 0) if problem is None else problem
-    given = problem, make_dictionary(size), Network(), method, 0, 2, "float64", connected(graph)
-    return play_experiment(Experiment(*given))
+    return play_experiment(on_graph(method, make_problem(size, 0, absent), graph, make_dictionary(size)))
 
 
 def features(world: World, r: int) -> Array:
@@ -284,26 +223,14 @@ def test_odkla_and_qc_odkla_are_their_literals(how: str) -> None:
         method = wrap(method, {"compression": Uniform(bits=4, rounding="nearest")})
     found = on_streams(method)
     for r in (0, 1):
-        expected = odkla.odkla(
-            features(found.world, r)[:, :, 0], found.world.problem.y, NEIGHBOURS, OF_SAMPLE, 1 / ETA, RHO, **options
-        )
+        samples = features(found.world, r)[:, :, 0], found.world.problem.y
+        expected = odkla.odkla(*samples, neighbours(), OF_SAMPLE, 1 / ETA, RHO, **options)
         assert_close(found.stacked("y_hat")[r], expected.y_hat, 1e-9, "y_hat")
         assert_close(found.stacked("loss")[r, :, :, 0], expected.loss, 1e-9, "loss")
-        own = found.states[-1].own
+        own = found.own
         assert_close(getattr(own, "method", own).theta[r, :, 0], expected.theta, 1e-9, "theta")
         assert found.ledger.tallies["broadcast"].by_round[:, r, 0].tolist() == expected.sent
         assert how == "odkla" or 0 < sum(expected.sent) < STREAM.K * STREAM.T, "some are censored and not all"
-
-
-def test_domkl_alone_takes_proximal_steps_and_hedges() -> None:
-    """Without neighbours: theta = argmin L_t + |theta - theta_t|^2 / (2 eta), w = exp(-eta_k sum of losses)."""
-    size, graph = replace(STREAM, K=1, N=3), nx.empty_graph(1)
-    found = on_streams(Domkl(ETA, RHO, OF_SAMPLE, 0.7), size=size, graph=graph)
-    expected = odkla.domkl(features(found.world, 0), found.world.problem.y, [[]], OF_SAMPLE, 1 / ETA, RHO, 0.7)
-    assert_close(found.stacked("y_hat")[0], expected.y_hat, 1e-9, "y_hat")
-    hedge = centred(-0.7 * found.stacked("loss")[0, :, 0].sum(axis=0))
-    assert_close(centred(found.states[-1].own.log_w[0, 0]), hedge, 1e-9, "log w")
-    assert found.ledger.tallies["link"].by_round.sum() == 0
 
 
 def test_duals_sum_to_zero_and_silence_costs_no_more_than_the_threshold() -> None:
@@ -315,7 +242,7 @@ def test_duals_sum_to_zero_and_silence_costs_no_more_than_the_threshold() -> Non
             assert np.abs(own.gamma.sum(axis=1)).max() < 1e-12
             if method is CENSORED:
                 assert np.linalg.norm(own.theta_hat - own.theta, axis=-1).max() <= 0.3 * 0.97 ** (t + 1)
-    found = on_streams(Odkla(ETA, RHO, OF_SAMPLE), make_problem(STREAM, 0, absent=0.3))
+    found = on_streams(Odkla(ETA, RHO, OF_SAMPLE), absent=0.3)
     assert max(np.abs(state.own.gamma.sum(axis=1)).max() for state in found.states) < 1e-12
 
 
@@ -324,50 +251,27 @@ def centred(log_w: Array) -> Array:
     return np.log(np.exp(log_w) / np.exp(log_w).sum(axis=-1, keepdims=True))
 
 
-def test_domkl_is_its_literal() -> None:
-    size = replace(STREAM, N=3)
-    found = on_streams(Domkl(ETA, RHO, OF_SAMPLE, eta_k=0.7), size=size)
+@pytest.mark.parametrize("graph", [GRAPH, nx.empty_graph(1)], ids=["agents", "alone"])
+def test_domkl_is_its_literal(graph: nx.Graph) -> None:
+    """Alone, it takes proximal steps, weighs kernels by their losses and says nothing."""
+    size = replace(STREAM, N=3, K=len(graph))
+    found = on_streams(Domkl(ETA, RHO, OF_SAMPLE, eta_k=0.7), size, graph)
+    own = found.own
     for r in (0, 1):
-        z = features(found.world, r)
-        expected = odkla.domkl(z, found.world.problem.y, NEIGHBOURS, OF_SAMPLE, 1 / ETA, RHO, 0.7)
+        samples = features(found.world, r), found.world.problem.y
+        expected = odkla.domkl(*samples, neighbours(graph), OF_SAMPLE, 1 / ETA, RHO, 0.7)
         assert_close(found.stacked("y_hat")[r], expected.y_hat, 1e-9, "y_hat")
         assert_close(found.stacked("loss")[r], expected.loss, 1e-9, "loss")
-        own = found.states[-1].own
         assert_close(own.theta[r], expected.theta, 1e-9, "theta")
         assert_close(centred(own.log_w[r]), centred(expected.log_w), 1e-9, "log w")
-    scalars = STREAM.K * (3 * 2 * size.D + 3)
-    assert (found.ledger.tallies["broadcast"].by_round[..., 1] == scalars).all()
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("algo=odkla", "kernels=rbf"), "kernels.N=51: must be 1: ODKLA learns one kernel"),
-        (("algo=odkla", "~topology"), "a graph of agents, for example topology=ring"),
-        (("algo=qc_odkla", "network.loss=0.1"), "a difference that is lost is never made up"),
-    ],
-    ids=str,
-)
-def test_what_agents_on_streams_cannot_do_is_refused(words: tuple[str, ...], said: str) -> None:
-    with pytest.raises(BadValue, match=said.replace("(", r"\(")) as error:
-        experiment = prepare(scenario(*words))
-        experiment.algorithm.init(make_world(experiment, (0,))[0])
-    assert "\n" not in str(error.value)
+    assert (found.ledger.tallies["broadcast"].by_round[..., 1] == size.K * (3 * 2 * size.D + 3)).all()
+    assert found.ledger.tallies["link"].by_round.any() == (size.K > 1)
 
 
 # --- DeKRR-DDRF: its literal, limiting cases, the joint optimum, what is chosen, and what crosses which link.
 
 MANY, WIDTH, C = 40, 4, 1.5
 COSINES = Dictionary(N=1, D=WIDTH, smallest=0.5, largest=0.5, bandwidth_convention="deviation", map="cosine")
-
-
-class Nodes(NamedTuple):
-    """Theta (T, R, K, WIDTH) of all iterations, and what the last one left."""
-
-    theta: Array
-    own: Any
-    world: World
-    ledger: Ledger
 
 
 def unlike_agents(clients: int = K, iterations: int = 25) -> Batch:
@@ -379,10 +283,9 @@ def unlike_agents(clients: int = K, iterations: int = 25) -> Batch:
     return DekrrDdrf(iterations=iterations).batch(stream, random)
 
 
-def play_nodes(method: DekrrDdrf, batch: Batch, graph: nx.Graph = GRAPH) -> Nodes:
+def play_nodes(method: DekrrDdrf, batch: Batch, graph: nx.Graph = GRAPH) -> Played:
     """Two replicates in float64."""
-    found = play_experiment(Experiment(batch, COSINES, Network(), method, 0, 2, "float64", connected(graph)))
-    return Nodes(found.stacked("theta", 0), found.states[-1].own, found.world, found.ledger)
+    return play_experiment(on_graph(method, batch, graph, COSINES))
 
 
 def samples_of(batch: Batch) -> tuple[list[Array], list[Array]]:
@@ -399,7 +302,7 @@ def test_dekrr_is_its_literal(penalty: str) -> None:
     assert len({len(target) for target in y}) > 1, "some agents are padded"
     for r in (0, 1):
         features = list(found.own.omega[r]), list(found.own.phase[r])
-        expected = dekrr.dekrr(x, y, neighbours(GRAPH), *features, LAM, C, batch.rounds - 1, penalty)
+        expected = dekrr.dekrr(x, y, neighbours(), *features, LAM, C, batch.rounds - 1, penalty)
         assert (found.theta[0, r] == 0).all()
         assert_close(found.theta[1:, r], np.array(expected), 1e-9, "theta")
 
@@ -412,7 +315,7 @@ def test_steps_descend_to_the_joint_minimum() -> None:
     features = list(found.own.omega[0]), list(found.own.phase[0])
 
     def value(theta: Array) -> float:
-        return dekrr.objective(list(theta.reshape(K, WIDTH)), x, y, neighbours(GRAPH), *features, LAM, C)
+        return dekrr.objective(list(theta.reshape(K, WIDTH)), x, y, neighbours(), *features, LAM, C)
 
     values = [value(found.theta[t, 0]) for t in (0, 1, 2, 3, 5, 10, 30, 100)]
     assert (np.diff(values) < 0).all()
@@ -465,22 +368,3 @@ def test_features_and_gram_matrices_cross_every_link_once() -> None:
         links * once,
         *[K * WIDTH] * 3,
     ]
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("network.loss=0.1",), "loss=0.1: must be 0 for DeKRR-DDRF"),
-        (("participation=share",), "participation=Share: must be null for DeKRR-DDRF, whose rounds no client can miss"),
-        (("privacy=local", "privacy.clip=1"), "privacy=Local: must be null for DeKRR-DDRF"),
-        (("kernels.draw=orthogonal",), "draw=orthogonal: must be iid for DeKRR-DDRF"),
-        (("kernels.map=pairs",), "kernels.map=pairs: must be cosine for DeKRR-DDRF"),
-        (("topology=directed",), "both ways for DeKRR-DDRF"),
-    ],
-    ids=str,
-)
-def test_what_dekrr_cannot_do_is_refused(words: tuple[str, ...], said: str) -> None:
-    with pytest.raises(BadValue, match=said) as error:
-        experiment = prepare(scenario("algo=dekrr_ddrf", *words))
-        experiment.algorithm.init(make_world(experiment, (0,))[0])
-    assert "\n" not in str(error.value)

@@ -20,7 +20,6 @@ from fkl.algorithms.online.omkl_sfg import (
     log_inner_products,
     similarity_graph,
 )
-from fkl.basics.errors import BadValue
 from fkl.kernels import Dictionary
 
 DIGITS = 250
@@ -149,9 +148,3 @@ def test_totals_have_the_order_of_exact_arithmetic(dimension: int) -> None:
         assert sorted(others, key=lambda j: (sign[j], size[j])) == in_order
         in_floats.append(np.unique(rounded[S].sum(axis=0)[others]).size == len(others))
     assert all(in_floats) == (dimension < 8)
-
-
-def test_a_kernel_without_an_integral_is_refused() -> None:
-    """A polynomial grows for ever."""
-    with pytest.raises(BadValue, match=r"kernels.family=polynomial: must be rbf or laplacian"):
-        log_inner_products(["rbf", "polynomial"], np.ones(2), 1)

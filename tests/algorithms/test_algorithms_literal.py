@@ -19,7 +19,7 @@ from fkl.algorithms.federated.descent import EmKofl, OfmklAvg, Ofskl, VmKofl
 from fkl.algorithms.federated.fed_poe import FedPoe
 from fkl.algorithms.federated.perfedavg import PerFedAvg
 from fkl.algorithms.federated.pof_mkl import PofMkl, choose_bin
-from fkl.basics.errors import BadValue, FklError
+from fkl.basics.errors import FklError
 from fkl.network import Network
 
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
@@ -235,17 +235,3 @@ def test_perfedavg_networks(dimension: int, widths: list[int], parameters: int) 
     assert (layers[0][..., -1] == 0).all()
     assert 0.95 * bound < np.abs(layers[0][..., :-1]).max() <= bound
     assert np.abs(layers[0][0] - layers[0][1]).max() > 0.1 * bound
-
-
-@pytest.mark.parametrize(
-    ("make", "key"),
-    [
-        (lambda: run(PofMkl(M=6), make_problem(SIZE, 0), make_dictionary(SIZE)), "M"),
-        (lambda: run(Ofskl(), make_problem(SIZE, 0), make_dictionary(SIZE)), "kernels.N"),
-        (lambda: PerFedAvg(parameters=523).widths(520), "parameters"),
-    ],
-)
-def test_bad_values_are_named(make: Any, key: str) -> None:
-    with pytest.raises(BadValue) as caught:
-        make()
-    assert caught.value.key == key

@@ -1,6 +1,5 @@
 """FOMD-OMS and NCO-OMS: their literal transcriptions, their limiting cases, and what theory says of both."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +8,6 @@ from literal import fomd_oms, nco_oms
 from literal.worlds import Size, Trace, assert_close, draws, make_dictionary, make_problem, run
 
 from fkl.algorithms.federated.fomd_oms import FomdOms, ModelSelection, NcoOms, mirror_step
-from fkl.basics.errors import BadValue
-from fkl.conditions.compression import Uniform
-from fkl.conditions.late import LateUpdates
-from fkl.conditions.wrapped import wrap
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
 """Gradients of few kernels weigh 1 / P_i, and so do roundings of single precision."""
@@ -116,23 +111,3 @@ def test_the_ledger_books_J_kernels() -> None:
         assert (tally.by_client[..., 2] == size.T * (4 * scalars + masks * 2)).all()
     silent = both(NcoOms, {"J": 3}, size, 0.0)
     assert not any(tally.by_client.any() for tally in silent.ledger.tallies.values())
-
-
-@pytest.mark.parametrize(
-    ("keys", "N", "key"), [({"J": 1}, 5, "J"), ({"J": 6}, 5, "J"), ({"norms": [1.0, 2.0]}, 5, "norms")]
-)
-def test_bad_keys_are_named(keys: dict[str, Any], N: int, key: str) -> None:
-    with pytest.raises(BadValue) as error:
-        both(FomdOms, keys, Size(N=N), 0.0)
-    assert error.value.key == key
-
-
-def test_what_a_draw_of_the_round_or_silence_cannot_have_is_refused() -> None:
-    """Answers that come when other kernels were drawn, few bits to all alike, and any condition on no message."""
-    with pytest.raises(BadValue, match="labels or null for FOMD-OMS, whose server weighs"):
-        wrap(FomdOms(), {"late": LateUpdates()})
-    with pytest.raises(BadValue, match="false for FOMD-OMS, whose server sends each its own"):
-        wrap(FomdOms(), {"compression": Uniform(down=True)})
-    assert wrap(FomdOms(), {"compression": replace(Uniform(), down=False)}).label == "FOMD-OMS"
-    with pytest.raises(BadValue, match="null for NCO-OMS"):
-        wrap(NcoOms(), {"compression": Uniform()})

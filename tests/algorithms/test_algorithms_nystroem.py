@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 from literal import one_shot
 from literal.common import Array
-from literal.worlds import assert_close
+from literal.worlds import assert_close, by_agent, play_experiment
 
 from fkl.algorithms.federated.nystroem import _without_replacement
 from fkl.algorithms.federated.one_shot_ridge import _solve_ridge
-from fkl.basics.errors import FklError
 from fkl.conditions import accountant
 from fkl.conformance import scenario
 from fkl.contract.world import World
-from fkl.engines.base import make_world
 from fkl.runs import api
 from fkl.runs.prepare import prepare
 
@@ -28,16 +26,13 @@ def kernel(a: Array, b: Array) -> float:
     return float(np.exp(-((a - b) @ (a - b)) / (2 * WIDTH**2)))
 
 
-def learned(algo: str, iterations: int, *words: str) -> tuple[World, Any, Array, Array]:
-    """The world of one replicate, what is held in the end, the centres, and f at the points, (K, 6)."""
-    experiment = prepare(scenario(f"algo={algo}", *WORDS, f"algo.iterations={iterations}", *words))
-    world, _ = make_world(experiment, (0,))
-    state = experiment.algorithm.init(world)
-    for t in range(iterations):
-        world.channel.open_round(t, world.problem.present[t])
-        state, _ = experiment.algorithm.step(world, state, t)
-    [function] = experiment.algorithm.functions(world, state, iterations)
-    return world, state, state.client.centres[0], function.sums(POINTS)
+def learned(algo: str, iterations: int, *words: str) -> tuple[World, Array, Array]:
+    """The world of one replicate, the centres, and f at the points, (K, 6)."""
+    given = prepare(scenario(f"algo={algo}", *WORDS, f"algo.iterations={iterations}", *words, "replicates=1"))
+    found = play_experiment(given)
+    state: Any = found.states[-1]
+    [function] = given.algorithm.functions(found.world, state, iterations)  # type: ignore[attr-defined]
+    return found.world, state.client.centres[0], function.sums(POINTS)
 
 
 def parts(world: World) -> tuple[list[Array], list[Array]]:
@@ -50,7 +45,7 @@ def parts(world: World) -> tuple[list[Array], list[Array]]:
 @pytest.mark.parametrize(("steps", "words"), [(1, ()), (5, UNEVEN)], ids=str)
 def test_falkon_is_its_literal(steps: int, words: tuple[str, ...]) -> None:
     """In coefficients, with the paper's T and A, where ours are in the space of the centres."""
-    world, _, centres, f = learned("falkon", 1 + steps, *words)
+    world, centres, f = learned("falkon", 1 + steps, *words)
     literal = one_shot.falkon(kernel, *parts(world), centres, LAM, steps, POINTS)
     assert_close(f, np.broadcast_to(literal, f.shape), 1e-9, "f")
 
@@ -58,7 +53,7 @@ def test_falkon_is_its_literal(steps: int, words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(("communications", "words"), [(0, UNEVEN), (4, UNEVEN)], ids=str)
 def test_dkrr_ny_cm_is_its_literal(communications: int, words: tuple[str, ...]) -> None:
     """Its first round is DKRR-NY, the mean of what clients find alone."""
-    world, _, centres, f = learned("dkrr_ny_cm", 1 + communications, *words)
+    world, centres, f = learned("dkrr_ny_cm", 1 + communications, *words)
     lam = LAM / world.problem.clients
     literal = one_shot.dkrr_ny_cm(kernel, *parts(world), centres, lam, communications, POINTS)
     assert_close(f, np.broadcast_to(literal, f.shape), 1e-9, "f")
@@ -67,7 +62,7 @@ def test_dkrr_ny_cm_is_its_literal(communications: int, words: tuple[str, ...]) 
 @pytest.mark.parametrize(("algo", "iterations"), [("falkon", 30), ("dkrr_ny_cm", 1)])
 def test_one_client_is_nystroem_s_closed_form(algo: str, iterations: int) -> None:
     """Of one client its own solution is that of all, without a communication."""
-    world, _, centres, f = learned(algo, iterations, "partition.clients=1", "algo.centres=8")
+    world, centres, f = learned(algo, iterations, "partition.clients=1", "algo.centres=8")
     exact = one_shot.nystroem(kernel, *parts(world), centres, LAM, POINTS)
     assert_close(f, exact[None], 1e-8, "f")
 
@@ -80,19 +75,6 @@ def test_centres_are_drawn_without_replacement_and_uniformly() -> None:
     assert sorted(_without_replacement(u[0], 2)) == [0, 1], "all there are"
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("privacy=local", "privacy.clip=1"), "privacy=Local: must be null for FALKON"),
-        (("participation=share",), "participation=Share: must be null for FALKON, whose rounds no client can miss"),
-        (("kernels.N=2", "kernels.largest=3"), "kernels.N=2: must be 1: FALKON learns one kernel"),
-    ],
-)
-def test_what_cannot_be_is_refused_in_a_line(words: tuple[str, ...], said: str) -> None:
-    with pytest.raises(FklError, match=said):
-        api.run("algo=falkon", "dataset=diabetes", "replicates=1", *words)
-
-
 # --- One-shot ridge: exact, whatever the partition, and what noise on its sums is.
 
 RIDGE = 0.05
@@ -102,22 +84,16 @@ OF_FIVE = ("partition=quantity_skew", "partition.clients=5", "partition.rounds=6
 
 def one_shot_of(*words: str) -> tuple[World, Any]:
     """The world of one replicate, and the theta (K, P) that clients show."""
-    experiment = prepare(scenario(*ONE_SHOT, *words))
-    world, _ = make_world(experiment, (0,))
-    world.channel.open_round(0, world.problem.present[0])
-    _, theta = experiment.algorithm.step(world, experiment.algorithm.init(world), 0)
-    return world, theta[0]
+    found = play_experiment(prepare(scenario(*ONE_SHOT, *words, "replicates=1")))
+    return found.world, found.theta[0, 0]
 
 
 @pytest.mark.parametrize("words", [OF_FIVE, ("kernels.D=200",)], ids=str)
 def test_one_shot_ridge_is_its_literal_and_the_optimum(words: tuple[str, ...]) -> None:
     """From sums sample by sample, with clients of few and of many samples, and with more features than samples."""
     world, theta = one_shot_of(*words)
-    x, y, client = world.problem.part(True)
-    phi = world.bank.features(x)[0, 0]
-    if phi.shape[1] < 100:
-        parts = [client == k for k in range(world.problem.clients)]
-        literal = one_shot.ridge([phi[part] for part in parts], [y[part] for part in parts], RIDGE)
+    if world.bank.width < 100:
+        literal = one_shot.ridge(*by_agent(world, 0), RIDGE)
         assert_close(theta, np.broadcast_to(literal, theta.shape), 1e-9, "theta")
     assert_close(theta, np.broadcast_to(world.loss.optimum(world.training, RIDGE)[0], theta.shape), 1e-8, "optimum")
 
@@ -159,9 +135,7 @@ def test_absent_clients_are_left_out_of_the_ridge() -> None:
     world, theta = one_shot_of(*words)
     here = world.problem.present[0]
     assert 0 < here.sum() < len(here)
-    x, y, client = world.problem.part(True)
-    phi = world.bank.features(x)[0, 0]
-    parts = [client == k for k in np.flatnonzero(here)]
-    literal = one_shot.ridge([phi[part] for part in parts], [y[part] for part in parts], RIDGE)
+    those = ([parts[k] for k in np.flatnonzero(here)] for parts in by_agent(world, 0))
+    literal = one_shot.ridge(*those, RIDGE)
     assert_close(theta[here], np.broadcast_to(literal, theta[here].shape), 1e-9, "theta")
     assert (theta[~here] == 0).all()

@@ -1,7 +1,6 @@
 """The dual of federated classification with parsimonious functions, its quadrature, and what the paper claims of it."""
 
 import math
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,6 @@ from scipy.optimize import minimize
 from fkl.algorithms.parsimonious import solver
 from fkl.algorithms.parsimonious.dual import Dual, representation, solve
 from fkl.algorithms.parsimonious.solver import Quadrature, smallest_box
-from fkl.basics.errors import FklError
 from fkl.data.ellipses import BOX, RADII, A, labels
 
 WIDTHS = (2.0, 4.0)
@@ -69,22 +67,6 @@ def test_box_of_samples():
     x = np.array([[0.0, 5.0, 7.0], [10.0, 6.0, 7.0]])
     assert smallest_box(x).tolist() == [[0, 5, 6.5], [10, 6, 7.5]]
     assert smallest_box(x, 0.1).tolist() == [[-1, 4.9, 6.5], [11, 6.1, 7.5]]
-
-
-@pytest.mark.parametrize("gamma", [0.0, 0.01])
-def test_the_printed_ascent_comes_to_the_solution(gamma):  # Algorithm 2
-    nodes = Quadrature.over_box(np.array([[-1.0, -1], [1, 1]]), 9, (0.4, 0.9))
-    x = np.array([[0.0, 0.0], [-0.9, -0.9], [0.1, 0.0], [0.9, -0.8], [-0.8, 0.9]])
-    y = np.array([1.0, -1, 1, -1, -1])
-    K, lam = values(nodes, x), np.ones(5)
-    for _ in range(20000):
-        alpha = K @ (lam * y) / 5  # eq. (9)
-        alpha[np.abs(alpha) <= np.sqrt(2 * gamma)] = 0.0  # eq. (8)
-        f = (alpha * nodes.weights) @ K  # eq. (11)
-        lam = np.maximum(lam + 25 * (1 - 0.8 - y * f) / 5, 0.0)  # eq. (12)
-    solution = solved(x, y, gamma, 0.8, grid=nodes)
-    assert solution.finished.all()
-    assert solution.problem.value(lam[None])[0] == pytest.approx(solution.value[0], rel=1e-6)
 
 
 def test_complementary_slackness():
@@ -211,16 +193,3 @@ def test_representation_counts_nodes_regions_and_peaks():
     assert representation(nodes, alpha.ravel()) == (9, 4, 5)
     alpha[1, 2, 2] = 3.5  # beside both peaks of the first region and the one above, lower than one only
     assert representation(nodes, alpha.ravel()) == (10, 3, 3)
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda x, y: Dual.single(GRID, x, 2 * y, 0.0, 0.5), "labels must be -1 or 1, and one is -2"),
-        (lambda x, y: Quadrature.over_box(BOX, 4, (1.0, 1.0)), "widths=(1.0, 1.0): must be different"),
-        (lambda x, y: Quadrature.over_box(BOX[::-1], 4, WIDTHS), "must be a lower corner and one that is above it"),
-    ],
-)
-def test_values_that_cannot_be_are_refused(make, words):
-    with pytest.raises(FklError, match=re.escape(words)):
-        make(*clean(10))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import Fitted
 from fkl.algorithms.parsimonious.machines import CascadeMachine, Machine, PooledMachine
 from fkl.algorithms.parsimonious.parsimonious import Centralized, Federated, Parsimonious
-from fkl.basics.errors import BadValue, FklError
+from fkl.basics.errors import FklError
 from fkl.data.ellipses import Ellipses
 from fkl.data.partition import Sites
 from fkl.data.problem import Batch, PerReplicate, Table
@@ -187,19 +187,6 @@ def test_the_judge_counts_nan_as_wrong() -> None:
 def test_a_target_of_one_value_is_refused() -> None:
     with pytest.raises(FklError, match="the target has 1 values, where classes are learned"):
         play(Federated(**KEYS), of_classes(1))
-
-
-@pytest.mark.parametrize(
-    ("make", "key"),
-    [
-        (lambda: play(Federated(**{**KEYS, "box": [[0.0], [1.0]]}), of_classes(2)), "box"),
-        (lambda: play(Federated(**{**KEYS, "box": None, "widths": [1.0, -1.0]}), of_classes(2)), "widths"),
-    ],
-)
-def test_bad_values_are_named(make: Any, key: str) -> None:
-    with pytest.raises(BadValue) as error:
-        make()
-    assert error.value.key == key
 
 
 def test_a_box_far_from_the_samples_ends(fkl: Callable[..., Any]) -> None:

@@ -11,7 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal import rf_gp
 from literal.common import frequencies, normalised
-from literal.worlds import Played, Size, Trace, assert_close, make_dictionary, make_problem, play_experiment, run
+from literal.worlds import (
+    Played,
+    Size,
+    Trace,
+    assert_close,
+    make_dictionary,
+    make_problem,
+    neighbours,
+    on_graph,
+    play_experiment,
+    run,
+)
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import DotProduct, WhiteKernel
@@ -28,10 +39,7 @@ from fkl.algorithms.gaussian_processes import (
 )
 from fkl.basics.random_streams import Streams
 from fkl.data.problem import Problem
-from fkl.engines.base import Experiment
 from fkl.kernels import Dictionary
-from fkl.network import Network
-from fkl.network.topology import connected
 from fkl.wire.payloads import PerClient
 
 KEYS: dict[str, Any] = {
@@ -202,8 +210,7 @@ PATH = nx.path_graph(5)
 
 def on_a_graph(method: Any, graph: nx.Graph = PATH, size: Size = AGENTS, dictionary: Dictionary = DICTIONARY) -> Played:
     """Two replicates, or one of one kernel, in float64."""
-    given = make_problem(size, 0), dictionary, Network(), method, 0, size.R, "float64", connected(graph)
-    return play_experiment(Experiment(*given))
+    return play_experiment(on_graph(method, make_problem(size, 0), graph, dictionary, replicates=size.R))
 
 
 @pytest.mark.parametrize(
@@ -214,10 +221,10 @@ def on_a_graph(method: Any, graph: nx.Graph = PATH, size: Size = AGENTS, diction
 def test_consensus_rf_gp_is_its_literal(keys: dict[str, Any]) -> None:
     """Predictions, variances, losses and theta."""
     found = on_a_graph(ConsensusRfGp(**keys))
-    problem, neighbours = found.world.problem, [sorted(PATH[k]) for k in range(5)]
+    problem = found.world.problem
     for r in (0, 1):
         z = np.stack([found.world.bank.features(x)[r].swapaxes(0, 1) for x in problem.x])
-        literal, more = rf_gp.consensus(z, problem.y, neighbours, **{**OF_AGENTS, **keys})
+        literal, more = rf_gp.consensus(z, problem.y, neighbours(PATH), **{**OF_AGENTS, **keys})
         assert_close(found.stacked("y_hat")[r], literal.y_hat, 1e-9, "y_hat")
         assert_close(found.stacked("variance")[r], more.variance, 1e-9, "variance")
         assert_close(found.stacked("loss")[r], literal.loss, 1e-9, "loss")

@@ -1,7 +1,6 @@
 """Few bits: full precision changes no bit, rounding has no bias, nothing that is left out is forgotten, bits count."""
 
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,39 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recount import ledger_books_every_message
 
-from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Role, Streams
-from fkl.conditions import wrap
 from fkl.conditions.compression import Compression, Memory, Sign, TopK, Uniform
-from fkl.conformance.promises import Conformance, play, require_same, scenario
 from fkl.contract.star import Samples, Turn
-from fkl.runs.prepare import prepare
 from fkl.wire.coded_payloads import Quantised, Sparse, position_bits
 from fkl.wire.payloads import PerClient, SameForAll
 
-METHODS = ("pof_mkl", "em_kofl", "coke")
-FULL = (Uniform(bits=32), TopK(share=1.0), Sign(kinds=[]))
 R, K, N, P = 2, 3, 4, 5
 COMMON: Any = SimpleNamespace(precision="float64")
-
-
-@cache
-def plain(algo: str) -> Any:
-    """A small scenario, and what it shows."""
-    few = "algo.iterations=8" if algo in ("dkla", "coke") else "partition.rounds=8"
-    experiment = prepare(scenario(f"algo={algo}", "kernels.D=4", few))
-    return experiment, play(experiment, (0, 1))
-
-
-@pytest.mark.parametrize("condition", FULL, ids=str)
-@pytest.mark.parametrize("algo", METHODS)
-def test_full_precision_is_the_plain_run_bit_for_bit(algo: str, condition: Compression) -> None:
-    """Outcomes and traffic, on a star in both directions."""
-    experiment, trace = plain(algo)
-    inside = replace(experiment, algorithm=wrap(experiment.algorithm, {"compression": replace(condition, down=True)}))
-    require_same(trace, play(inside, (0, 1)), "in full precision")
 
 
 @pytest.mark.parametrize("bits", [2, 8])
@@ -170,37 +145,3 @@ def test_positions_take_a_mask_or_numbers_whichever_is_less() -> None:
     kept[..., :14] = True
     scalars, size = Sparse(np.zeros((1, 1, 100)), kept).wire_size(4)
     assert (scalars.item(), size.item()) == (14, 14 * 4 + 13)
-
-
-def test_bytes_are_those_of_the_definition() -> None:
-    """POF-MKL's bin: a scale for each of its kernels, codes in whole bytes, and a bit for each kernel there is."""
-    chosen = np.array([[[True, False, True, False]]])
-    coded = Quantised.nearest(np.ones((1, 1, N, P)) * chosen[..., None], 3, chosen)
-    scalars, size = coded.wire_size(4)
-    assert (scalars.item(), size.item()) == (2 * P + 2, 4 + 2 * 4 + 1)  # 30 bits, 2 scales, 4 bits
-
-
-def test_unknown_kinds_are_answered_with_those_that_there_are() -> None:
-    with pytest.raises(BadValue, match="null, or some of those that eM-KOFL sends: losses, theta"):
-        prepare(scenario("algo=em_kofl", "compression=top_k", "compression.kinds=[x]"))
-    with pytest.raises(BadValue, match="that vM-KOFL sends: losses, theta"):  # weights go down
-        prepare(scenario("algo=vm_kofl", "compression=sign", "compression.kinds=[weights]"))
-
-
-SHORT = ("kernels.N=6", "kernels.D=4", "partition.rounds=12")
-WIRED = {
-    "pof_mkl": ("compression=uniform", "compression.bits=3", "compression.down=true", "algo.M=2", *SHORT),
-    "vm_kofl": ("compression=top_k", "compression.share=0.2", "compression.down=true", *SHORT),
-    "ofskl": ("compression=sign", "partition=quantity_skew", "partition.clients=5", *SHORT[1:]),
-    "dkla": ("compression=top_k", "compression.share=0.2", "kernels.D=4", "algo.iterations=12"),
-}
-
-
-@pytest.mark.parametrize("algo", WIRED)
-def test_parties_on_their_own_send_the_bytes_that_are_booked(algo: str) -> None:
-    """And what was left out is in checkpoints."""
-    suite = Conformance.from_overrides(f"algo={algo}", *WIRED[algo])
-    ledger_books_every_message(suite)
-    suite.parties_see_what_they_hold_alone()
-    if algo in ("vm_kofl", "dkla"):
-        suite.state_survives_save_and_load()

@@ -7,56 +7,11 @@ import numpy as np
 import pytest
 from literal.common import feature_vector, frequencies, gradient
 from literal.worlds import Size, make_dictionary, make_problem, run
-from recount import ledger_books_every_message
 
 from fkl.algorithms.federated.descent import OfmklAvg, Ofskl
-from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Role
 from fkl.conditions import wrap
 from fkl.conditions.late import LateLabels, LateUpdates
-from fkl.conformance.promises import Conformance, Trace, play, require_same, scenario
-from fkl.engines.base import Experiment
-from fkl.runs.prepare import prepare
-
-ABSENT = ("dataset=diabetes", "partition=quantity_skew", "partition.clients=4", "partition.rounds=40", "kernels.D=8")
-SHORT = ("kernels.N=5", "partition.rounds=16")
-
-
-def experiment_of(*overrides: str) -> Experiment:
-    """A small one."""
-    return prepare(scenario(*SHORT, *overrides))
-
-
-@pytest.mark.parametrize(
-    ("condition", "words"),
-    [(LateUpdates(0, "message", 0.5), ("algo=vm_kofl", *SHORT)), (LateLabels(0), ("algo=pof_mkl", *SHORT)),
-     (LateUpdates(0), ("algo=pof_mkl", *ABSENT, "kernels.N=5"))],
-    ids=str,
-)  # fmt: skip
-def test_no_delay_changes_no_bit(condition: Any, words: tuple[str, ...]) -> None:
-    """Also where clients are absent."""
-    plain = prepare(scenario(*words))
-    inside = replace(plain, algorithm=wrap(plain.algorithm, {"late": condition}))
-    require_same(play(plain, (0, 1)), play(inside, (0, 1)), "late by 0 rounds")
-
-
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        ("algo=pof_mkl", "late=updates", "late.drawn=message", "late.staleness=0.5", *ABSENT, "kernels.N=5"),
-        ("algo=perfedavg", "late=updates", "late.drawn=client", *SHORT),
-        ("algo=vm_kofl", "late=labels", "late.rounds=3", *SHORT),
-    ],
-    ids=lambda overrides: " ".join(overrides[:2]),
-)
-def test_promises(overrides: tuple[str, ...]) -> None:
-    """The state with what waits is saved and loaded; parties alone, with messages as bytes, wait alike."""
-    suite = Conformance.from_overrides(*overrides)
-    suite.replicates_are_independent()
-    suite.state_survives_save_and_load()
-    suite.labels_are_not_known_before_they_are_shown()
-    ledger_books_every_message(suite)
-    suite.parties_see_what_they_hold_alone()
 
 
 @pytest.mark.parametrize("drawn", ["client", "message"])
@@ -75,27 +30,21 @@ def test_updates_are_those_of_a_literal_loop(drawn: str) -> None:
             z = [feature_vector(one, problem.x[t, k]) for one in omega]
             y_hat = np.mean([theta[i] @ z[i] for i in range(size.N)])
             assert abs(y_hat - trace.y_hat[0, t, k]) < 1e-12, (t, k)
-            uniform = {
-                "all": 0.99,
-                "client": streams.alike(Role.DELAY, 0, size.K)[k],
-                "message": streams.alike(Role.DELAY, t + 1, size.K)[k],
-            }[drawn]
-            delay = int(4 * uniform)
+            delay = int(4 * streams.alike(Role.DELAY, t + 1 if drawn == "message" else 0, size.K)[k])
             waiting.append((t, t + delay, [gradient(theta[i], z[i], problem.y[t, k], 0.05) for i in range(size.N)]))
         now = [(t - sent, slopes) for sent, due, slopes in waiting if due == t]
         for i in range(size.N):
             step = sum((1 + age) ** -exponent * slopes[i] for age, slopes in now) / max(len(now), 1)
             theta[i] = theta[i] - 0.3 * step
     ages = {due - sent for sent, due, _ in waiting}
-    assert len(ages) >= {"all": 1, "client": 2, "message": 4}[drawn]
+    assert len(ages) >= (4 if drawn == "message" else 2)
     np.testing.assert_allclose(trace.state.server.method.theta[0], theta, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("factor", "stable"), [(0.9, True), (1.1, False)])
-@pytest.mark.parametrize("d", [4])
-def test_late_gradients_bear_the_step_that_theory_says(d: int, factor: float, stable: bool) -> None:
+def test_late_gradients_bear_the_step_that_theory_says(factor: float, stable: bool) -> None:
     """One sample, again and again: r_{t+1} = r_t - 2 eta r_{t-d} dies out up to 2 eta = 2 sin(pi / (2 (2 d + 1)))."""
-    size = Size(R=1, K=1, N=1, T=300)
+    size, d = Size(R=1, K=1, N=1, T=300), 4
     one = make_problem(size, 0)
     same = replace(one, x=np.repeat(one.x[:1], 300, axis=0), y=np.ones((300, 1)))
     eta = factor * np.sin(np.pi / (2 * (2 * d + 1)))
@@ -103,24 +52,6 @@ def test_late_gradients_bear_the_step_that_theory_says(d: int, factor: float, st
     off = np.abs(run(method, same, make_dictionary(size), replicates=(0,)).y_hat[0, :, 0] - 1)
     assert (off[-50:].max() < 0.1 * off[:50].max()) == stable
     assert (off[-50:].max() > off[:50].max()) != stable
-
-
-def shown_of(trace: Trace, t: int) -> tuple[str, Any]:
-    """Prediction and traffic of a round."""
-    one = trace.shown[0][t]
-    return one["y_hat"], one["uplink traffic"]
-
-
-@pytest.mark.parametrize("algo", ["pof_mkl", "perfedavg"])
-def test_a_label_is_used_in_its_round_and_not_before(algo: str) -> None:
-    """Other labels from round s on show in the prediction of round s + d + 1 for the first time."""
-    experiment = experiment_of(f"algo={algo}", "late=labels", "late.rounds=4")
-    y = experiment.problem.y.copy()
-    y[6:] = 1 - y[6:]
-    before, after = (play(replace(experiment, problem=replace(experiment.problem, y=one)), (0,))
-                     for one in (experiment.problem.y, y))  # fmt: skip
-    differ = [shown_of(before, t) != shown_of(after, t) for t in range(16)]
-    assert differ == [t > 6 + 4 for t in range(16)]
 
 
 def test_late_labels_are_those_of_a_literal_loop() -> None:
@@ -143,24 +74,3 @@ def test_late_labels_are_those_of_a_literal_loop() -> None:
     np.testing.assert_allclose(trace.state.server.method.theta[0], theta, rtol=0, atol=1e-12)
     sent = trace.ledger.tallies["uplink"].by_round[:, 0, 0]
     np.testing.assert_array_equal(sent, [0] * d + [size.K] * (size.T - d))
-
-
-@pytest.mark.parametrize(("algo", "late"), [("em_kofl", "updates"), ("dkla", "labels"), ("raker", "updates")])
-def test_methods_that_cannot_be_late_are_refused(algo: str, late: str) -> None:
-    """One that answers within a round, those on graphs, and those without messages."""
-    with pytest.raises(BadValue, match=r"late.*null for"):
-        prepare(scenario(f"algo={algo}", f"late={late}"))
-
-
-def test_labels_are_refused_where_clients_are_absent() -> None:
-    """Before the first round."""
-    experiment = prepare(scenario("algo=pof_mkl", "late=labels", *ABSENT, "kernels.N=5"))
-    with pytest.raises(BadValue, match="miss rounds"):
-        play(experiment, (0,))
-
-
-def test_a_delay_as_long_as_the_run_is_refused() -> None:
-    """Nothing would be learned."""
-    experiment = prepare(scenario("algo=ofmkl_avg", "late=updates", "partition.rounds=5"))
-    with pytest.raises(BadValue, match=r"late.rounds=5: must be an integer below 5, the number of rounds"):
-        play(experiment, (0,))

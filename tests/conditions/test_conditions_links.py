@@ -6,41 +6,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal.lossy_admm import relaxed_admm
-from literal.worlds import assert_close
+from literal.worlds import assert_close, by_agent, make_batch, neighbours, on_graph, play_experiment
 from numpy.typing import NDArray
-from recount import ledger_books_every_message
 
-from fkl.algorithms.base import World
 from fkl.algorithms.decentralized.coke import Coke
 from fkl.algorithms.decentralized.consensus import Consensus, Cta, Dkla, LinkDkla
 from fkl.basics.arrays import Array
-from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Role, Streams
-from fkl.conformance import Conformance, scenario
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject
-from fkl.data.problem import Batch, Problem
+from fkl.conformance.promises import play, require_same
 from fkl.engines.base import Experiment, make_world
-from fkl.kernels import Dictionary
 from fkl.network import Network, Topology
 from fkl.network.participation import Share
 from fkl.network.topology import Failing, Gossip, Links, Mobility, connected
-from fkl.runs.prepare import prepare
-from fkl.wire import Ledger
 
 K, LAM, RHO = 5, 1e-2, 0.05
-GRAPH = nx.Graph([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)])
 NEVER = 1e-300
 """A probability that makes everything be drawn, and nothing happen."""
-
-
-def make_batch(iterations: int, clients: int = K) -> Batch:
-    """Samples whose targets depend on the client, a few more of some than of others."""
-    random = np.random.default_rng(0)
-    x = random.uniform(-1, 1, (12, clients, 2))
-    y = np.sin(3 * x[..., 0]) + random.standard_normal(clients)
-    stream = Problem(x, y, random.random((12, clients)) < 0.9, np.zeros(clients, np.int64))
-    return Dkla(iterations=iterations, test_share=1 / 3).batch(stream, random)
 
 
 def experiment(
@@ -48,36 +31,23 @@ def experiment(
     links: Links | None = None,
     loss: float = 0.0,
     iterations: int = 30,
-    graph: nx.Graph = GRAPH,
     share: float | None = None,
     **times: float,
 ) -> Experiment:
-    """Two replicates in float64; each agent takes part in an iteration with a probability of `share`."""
-    batch, dictionary = make_batch(iterations, len(graph)), Dictionary(N=1, D=3, smallest=1.0, largest=1.0)
-    network = Network(loss=loss, **times)  # type: ignore[arg-type]
+    """Each agent takes part in an iteration with a probability of `share`."""
+    batch = make_batch(iterations=iterations)
     if share is not None:
         batch = batch.thinned(Share(share).present(batch.present, np.random.default_rng(1)))
-    return Experiment(batch, dictionary, network, method, 0, 2, "float64", connected(graph), links=links)
-
-
-def play(given: Experiment) -> tuple[NDArray[np.float64], World, Ledger]:
-    """Run all iterations: theta (T, R, K, P)."""
-    world, ledger = make_world(given, (0, 1))
-    state, history = given.algorithm.init(world), []
-    for t in range(given.problem.rounds):
-        world.channel.open_round(t, given.problem.present[t])
-        state, theta = given.algorithm.step(world, state, t)
-        history.append(np.array(theta))
-    return np.stack(history), world, ledger
+    return on_graph(method, batch, network=Network(loss=loss, **times), links=links)  # type: ignore[arg-type]
 
 
 def from_optimum(
     method: Consensus, loss: float, iterations: int, links: Links | None = None, share: float | None = None
 ) -> Array:
     """Root mean square distance of the agents' theta from the optimum of all, over that of 0: (T, R)."""
-    theta, world, _ = play(experiment(method, links, loss, iterations, share=share))
-    optimum = world.loss.optimum(world.training, LAM)[:, None]
-    distance: Array = np.sqrt(np.square(theta - optimum).sum(axis=-1).mean(axis=-1))
+    found = play_experiment(experiment(method, links, loss, iterations, share=share))
+    optimum = found.world.loss.optimum(found.world.training, LAM)[:, None]
+    distance: Array = np.sqrt(np.square(found.theta - optimum).sum(axis=-1).mean(axis=-1))
     return distance / np.linalg.norm(optimum[:, 0], axis=-1)
 
 
@@ -86,19 +56,19 @@ def from_optimum(
 
 def test_without_loss_duals_on_links_are_dkla() -> None:
     """Whatever the degrees: theta of every iteration to 1e-9; twice DKLA's link messages of nothing, and as many."""
-    dkla, world, of_dkla = play(experiment(Dkla(lam=LAM, rho=RHO), iterations=60))
-    links, _, of_links = play(experiment(LinkDkla(lam=LAM, rho=RHO), iterations=60))
-    assert_close(links, dkla, 1e-9, "theta")
-    assert (of_links.tallies["link"].by_client == of_dkla.tallies["link"].by_client).all()
-    one_each = of_dkla.tallies["broadcast"].by_client * world.topology.degree[:, None]
-    assert (of_links.tallies["broadcast"].by_client == one_each).all(), "a message of one link is no broadcast"
+    dkla, links = (play_experiment(experiment(kind(lam=LAM, rho=RHO), iterations=60)) for kind in (Dkla, LinkDkla))
+    assert_close(links.theta, dkla.theta, 1e-9, "theta")
+    assert (links.ledger.tallies["link"].by_client == dkla.ledger.tallies["link"].by_client).all()
+    one_each = dkla.ledger.tallies["broadcast"].by_client * dkla.world.topology.degree[:, None]
+    of_links = links.ledger.tallies["broadcast"].by_client
+    assert (of_links == one_each).all(), "a message of one link is no broadcast"
 
 
 @pytest.mark.parametrize("links", [None, Failing(p=0.3)], ids=["lossy", "lossy and failing"])
 def test_with_loss_it_is_the_literal(links: Links | None) -> None:
     loss, T = 0.3, 25
-    theta, world, _ = play(experiment(LinkDkla(lam=LAM, rho=RHO), links, loss, T))
-    x, y, client = world.problem.part(True)
+    found = play_experiment(experiment(LinkDkla(lam=LAM, rho=RHO), links, loss, T))
+    world = found.world
     for r in (0, 1):
         passes = []
         for t in range(T):
@@ -107,10 +77,8 @@ def test_with_loss_it_is_the_literal(links: Links | None) -> None:
             up = np.ones_like(drawn) if links is None else links.up(world.streams, t, world.topology)[r]
             arrives[tuple(world.topology.links.T)] = drawn & up
             passes.append(arrives)
-        phi = world.bank.features(x)[r, 0]
-        mine = [phi[client == k] for k in range(K)], [y[client == k] for k in range(K)]
-        expected = relaxed_admm(*mine, [sorted(GRAPH[k]) for k in range(K)], LAM, 2 * RHO, passes)
-        assert_close(theta[:, r], np.stack(expected), 1e-9, "theta")
+        expected = relaxed_admm(*by_agent(world, r), neighbours(), LAM, 2 * RHO, passes)
+        assert_close(found.theta[:, r], np.stack(expected), 1e-9, "theta")
 
 
 def test_loss_moves_the_fixed_point_of_dkla_and_not_that_of_duals_on_links() -> None:
@@ -156,10 +124,7 @@ def test_limiting_cases_are_the_plain_run_bit_for_bit(method: Consensus) -> None
     pairs = [(experiment(method), other) for other in others]
     pairs.append((experiment(method, loss=NEVER), experiment(method, Failing(p=NEVER), loss=NEVER)))
     for plain, other in pairs:
-        (one, _, booked), (same, _, of_same) = play(plain), play(other)
-        assert same.tobytes() == one.tobytes()
-        for direction, tally in booked.tallies.items():
-            assert (of_same.tallies[direction].by_round == tally.by_round).all()
+        require_same(play(plain, (0, 1)), play(other, (0, 1)), "in a limiting case")
 
 
 @pytest.mark.parametrize(
@@ -178,15 +143,6 @@ def test_agents_alone_do_what_all_at_once_do(
     """Also what they hold of links that were down; and bytes that travel are bytes that are booked."""
     given = experiment(method, links, loss, iterations=8, share=share)
     require_parties_agree(method, lambda: make_world(given, (0,))[0], PartyObject)
-
-
-def test_promises() -> None:
-    """Through the configuration: what the ledger books, what a checkpoint keeps, and parties on their own."""
-    words = ("algo=coke", "algo.v=0.1", "links=failing", "links.p=0.3", "algo.iterations=12", "topology=complete")
-    suite = Conformance.from_overrides(*words)
-    ledger_books_every_message(suite)
-    suite.state_survives_save_and_load()
-    suite.parties_see_what_they_hold_alone()
 
 
 STREAMS = Streams(3, (0, 1, 2))
@@ -247,15 +203,16 @@ def test_walkers_stay_in_the_square_and_go_on_straight() -> None:
 def test_links_that_are_down_are_not_paid_for_and_lost_messages_are() -> None:
     """Messages on links that are up; a broadcast whoever hears it, unless nobody can; and the lost ones among these."""
     links, T = Gossip(awake="edge"), 20
-    _, world, ledger = play(experiment(Dkla(lam=LAM, rho=RHO), links, 0.5, T))
-    counts = {name: tally.by_round[..., 0] for name, tally in ledger.tallies.items()}
+    found = play_experiment(experiment(Dkla(lam=LAM, rho=RHO), links, 0.5, T))
+    counts = {name: tally.by_round[..., 0] for name, tally in found.ledger.tallies.items()}
     assert (counts["link"] == 2).all()
     assert (counts["broadcast"] == 2).all()
     assert 0 < counts["lost"].sum() < counts["link"].sum()
-    _, world, of_links = play(experiment(LinkDkla(lam=LAM, rho=RHO), Failing(p=0.5), 0.0, T))
-    up = np.stack([Failing(p=0.5).up(world.streams, t, world.topology).sum(axis=1) for t in range(T)])
-    assert (of_links.tallies["link"].by_round[..., 0] == up).all()
-    assert (of_links.tallies["link"].by_round[..., 1] == up * 6).all()  # P = 6
+    found = play_experiment(experiment(LinkDkla(lam=LAM, rho=RHO), Failing(p=0.5), 0.0, T))
+    up = np.stack([Failing(p=0.5).up(found.world.streams, t, found.world.topology).sum(axis=1) for t in range(T)])
+    of_links = found.ledger.tallies["link"].by_round
+    assert (of_links[..., 0] == up).all()
+    assert (of_links[..., 1] == up * 6).all()  # P = 6
 
 
 # --- agents that are not there
@@ -265,11 +222,7 @@ def test_links_that_are_down_are_not_paid_for_and_lost_messages_are() -> None:
 def test_duals_sum_to_zero_whoever_is_there(method: Consensus, links: Links | None) -> None:
     """After every iteration: both ends of a link move against each other, or neither does."""
     given = experiment(method, links, share=0.5, iterations=40)
-    world, _ = make_world(given, (0, 1))
-    state = given.algorithm.init(world)
-    for t in range(given.problem.rounds):
-        world.channel.open_round(t, given.problem.present[t])
-        state, _ = given.algorithm.step(world, state, t)
+    for state in play_experiment(given).states:
         gamma = state.own.gamma
         assert np.abs(gamma.sum(axis=1)).max() <= 1e-14 * max(np.abs(gamma).max(), 1.0)
     assert np.abs(gamma).max() > 1e-3
@@ -285,7 +238,8 @@ def test_who_computes_too_long_is_not_there_and_seconds_are_the_critical_path() 
     """The slowest of those who take part, or the deadline; then the slowest agent's messages, one after another."""
     times = {"compute_s": 1.0, "compute_jitter": 0.8, "latency_s": 0.1, "bandwidth_bytes_per_s": 480.0}
     given = experiment(Dkla(lam=LAM, rho=RHO), share=0.7, **times, deadline_s=1.2)  # type: ignore[arg-type]
-    _, world, ledger = play(given)
+    found = play_experiment(given)
+    world, ledger = found.world, found.ledger
     drawn = given.network.times(30, K, Streams(0, (0,)).generators(Role.TIMES)[0]).compute
     taking = given.problem.present
     assert (world.problem.present == (taking & (drawn <= 1.2))).all()
@@ -295,16 +249,3 @@ def test_who_computes_too_long_is_not_there_and_seconds_are_the_critical_path() 
         most = np.bincount(links[:, 1], minlength=K).max()
         computing = min(np.where(taking[t], drawn[t], 0).max(), 1.2)
         assert ledger.seconds[t] == pytest.approx([computing + most * (0.1 + 48 / 480.0)] * 2, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("algo=pof_mkl", "links=failing"), "links.*null: POF-MKL"),
-        (("algo=coke", "links=failing", "compression=sign"), "compression.*null with links"),
-        (("algo=coke", "participation=share", "compression=sign"), "compression.*null with participation"),
-    ],
-)
-def test_refusals_name_the_key(words: tuple[str, ...], said: str) -> None:
-    with pytest.raises(BadValue, match=said):
-        prepare(scenario(*words))

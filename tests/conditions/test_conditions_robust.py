@@ -11,26 +11,22 @@ import pytest
 from conftest import Answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from literal.worlds import play_experiment
 from scipy.stats import norm
 
-from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Streams
 from fkl.conditions import wrap
 from fkl.conditions.aggregators import Aggregator, Bulyan, GeometricMedian, Krum, Median, MultiKrum, TrimmedMean
-from fkl.conditions.attacks import Alie, Attack, LabelFlip, RandomNoise, SignFlip, Zero
-from fkl.conditions.privacy import Central
-from fkl.conditions.secure import Pairwise
-from fkl.conformance.promises import PROMISES, Conformance, play, require_same, scenario
+from fkl.conditions.attacks import Alie, LabelFlip, RandomNoise, SignFlip, Zero
+from fkl.conformance.promises import scenario
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
-from fkl.engines.base import Experiment, make_world
+from fkl.engines.base import Experiment
 from fkl.kernels import Dictionary
 from fkl.runs.prepare import prepare
 from fkl.wire.payloads import PerClient, RankOne
 
-ATTACKS: tuple[Attack, ...] = (SignFlip(), Zero(), RandomNoise(), LabelFlip(), Alie())
 BYZFL = json.loads((Path(__file__).parents[1] / "oracles" / "byzfl_rules.json").read_text())
-IN_ONE_PROCESS = [promise for promise in PROMISES if promise is not Conformance.parties_share_nothing_but_messages]
 
 
 @dataclass(frozen=True)
@@ -151,12 +147,7 @@ def test_with_nothing_trimmed_it_is_the_mean(algo: str) -> None:
 
 def last_theta(inside: Experiment) -> Any:
     """The server's theta after all rounds, or iterations."""
-    world, _ = make_world(inside, (0, 1))
-    state = inside.algorithm.init(world)
-    for t in range(world.problem.rounds):
-        world.channel.open_round(t, world.problem.present[t])
-        state, _ = inside.algorithm.step(world, state, t)
-    server = state.server
+    server = play_experiment(replace(inside, replicates=2)).states[-1].server
     while hasattr(server, "method"):
         server = server.method
     return server.average if hasattr(server, "average") else server.theta
@@ -171,15 +162,6 @@ def test_entries_that_clients_leave_out_do_not_count() -> None:
 
 
 # --- attacks
-
-
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: type(attack).__name__)
-def test_without_attackers_it_is_the_plain_run(attack: Attack) -> None:
-    """Bit for bit; one of eight is enough for another."""
-    plain = play(experiment("pof_mkl"), (0, 1))
-    nobody, one = (experiment("pof_mkl", attack=replace(attack, share=share)) for share in (0.0, 1 / 8))
-    require_same(plain, play(nobody, (0, 1)), "without attackers")
-    assert plain.shown != play(one, (0, 1)).shown
 
 
 @pytest.mark.parametrize(
@@ -267,36 +249,4 @@ def test_if_all_clients_flip_their_labels_the_server_learns_from_the_others(algo
 # --- promises, together
 
 
-def test_promises_are_kept() -> None:
-    """Parties on their own come to what the simulation does."""
-    words = ("aggregate=median", "attack=alie", "compression=uniform", "attack.share=0.3", "precision=float64")
-    suite = Conformance.from_overrides("algo=pof_mkl", "kernels.D=4", "partition.clients=4", *words)
-    for promise in IN_ONE_PROCESS:
-        promise(suite)
-
-
 # --- what is refused
-
-
-@pytest.mark.parametrize(
-    ("algo", "conditions", "match"),
-    [
-        ("pof_mkl", {"aggregate": Median(), "secure": Pairwise()}, "an aggregator reads what each client sent"),
-        ("pof_mkl", {"aggregate": Median(), "privacy": Central(1.0, 1.0)}, "null with noise of privacy=central"),
-        ("fomd_oms", {"aggregate": Median()}, "null for FOMD-OMS, whose server asks for more than means"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(algo: str, conditions: Any, match: str) -> None:
-    """In one line."""
-    with pytest.raises(BadValue, match=match) as refused:
-        wrap(prepare(scenario(f"algo={algo}")).algorithm, conditions)
-    assert "\n" not in str(refused.value)
-
-
-def test_too_few_clients_are_refused_before_the_first_round() -> None:
-    """Krum needs 2 f + 3 of them, and Bulyan 4 f + 3."""
-    for rule, allowed in ((Krum(0.4), "2 f \\+ 3: of 8"), (Bulyan(0.3), "4 f \\+ 3"), (MultiKrum(0.4), "2 f \\+ 3")):
-        inside = experiment("pof_mkl", aggregate=rule)
-        world, _ = make_world(inside, (0,))
-        with pytest.raises(BadValue, match=f"aggregate.byzantine={rule.byzantine}.*{allowed}"):
-            inside.algorithm.init(world)

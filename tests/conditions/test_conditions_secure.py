@@ -7,22 +7,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from literal.worlds import play_experiment
 from scipy.stats import chisquare
 
 from fkl.basics.errors import BadValue, FklError
 from fkl.conditions.secure import SHARE, Pairwise, SumAlone, decoded, degree, overhead
-from fkl.conformance import PROMISES, Conformance, scenario
-from fkl.engines.base import make_world
+from fkl.conformance import scenario
 from fkl.runs.prepare import prepare
 from fkl.wire.payloads import PerClient, from_bits
 
 pytest.importorskip("cryptography")
 from fkl.conditions import secure_protocol as secure_sum
 from fkl.conditions.secure_protocol import Client, Server, play, recovered_secret, ring, shamir_shares
-
-IN_ONE_PROCESS = [promise for promise in PROMISES if promise is not Conformance.parties_share_nothing_but_messages]
-SHORT = ("partition=quantity_skew", "partition.clients=3", "partition.rounds=14", "precision=float64", "kernels.D=4")
-
 
 # --- the protocol, message by message
 
@@ -206,44 +202,13 @@ def test_nothing_but_an_even_mean_is_told() -> None:
         _ = one.values
 
 
-@pytest.mark.parametrize("overrides", [("algo=dkla",), ("algo=pooled_raker",)])
-def test_who_has_no_sums_refuses(overrides: tuple[str, ...]) -> None:
-    """Agents without a server, and servers that read samples or what each client sent."""
-    with pytest.raises(BadValue, match="secure=Pairwise: must be null for"):
-        prepare(scenario(*overrides, "secure=pairwise"))
-
-
-WIRED = {
-    "pof_mkl, sparse, central noise": (
-        *("algo=pof_mkl", "kernels.N=6", "secure.neighbours=2"),
-        *("privacy=central", "privacy.clip=0.5", "privacy.noise=0.5"),
-    ),
-    "em_kofl": ("algo=em_kofl", "kernels.N=6"),
-    "rf_gp": ("algo=rf_gp", "algo.flush=3", "kernels.N=6"),
-}
-
-
-@pytest.mark.parametrize("name", WIRED)
-def test_promises_are_kept(name: str) -> None:
-    """Parties on their own, some of them absent, come to the same sums and the same bytes."""
-    suite = Conformance.from_overrides(
-        *WIRED[name], "secure=pairwise", "secure.bits=48", "secure.fraction=32", *SHORT, "replicates=3"
-    )
-    for promise in IN_ONE_PROCESS:
-        promise(suite)
-
-
 def test_the_ledger_has_the_protocols_bytes() -> None:
     """Beside all entries, also those of bins that POF-MKL would not send."""
     overrides = ("algo=pof_mkl", "algo.M=2", "kernels.N=6", "kernels.D=4", "partition.rounds=3", "replicates=1")
     booked = {}
     for secure in ((), ("secure=pairwise", "secure.bits=40")):
-        experiment = prepare(scenario(*overrides, *secure))
-        world, ledger = make_world(experiment, (0,))
-        state = experiment.algorithm.init(world)
-        world.channel.open_round(0, experiment.problem.present[0])
-        experiment.algorithm.step(world, state, 0)
-        booked[bool(secure)] = {way: tally.by_round[0, 0, 2] for way, tally in ledger.tallies.items()}
+        found = play_experiment(prepare(scenario(*overrides, *secure)))
+        booked[bool(secure)] = {way: tally.by_round[0, 0, 2] for way, tally in found.ledger.tallies.items()}
     K, own = 4, overhead(4, None)
     assert booked[False]["uplink"] == K * (2 * 8 * 4 + 1)
     assert booked[True]["uplink"] == K * (6 * 8 * 5 + own.keys_up + own.shares_up + own.unmasking_up)

@@ -1,21 +1,17 @@
 """Clients that take time: a deadline that nobody misses changes nothing, and who misses one counts for nothing."""
 
-import numpy as np
-import pandas as pd
-import pytest
-from recount import ledger_books_every_message
+from dataclasses import make_dataclass
 
-from fkl.basics.errors import BadValue
+import numpy as np
+import pytest
+
 from fkl.basics.random_streams import Streams
-from fkl.config.compose import compose
-from fkl.config.loading import load
-from fkl.conformance import Conformance, scenario
+from fkl.conformance import scenario
+from fkl.contract.world import World
 from fkl.engines.base import Experiment, make_world
-from fkl.engines.rounds import simulate
 from fkl.network import Network
 from fkl.network.settings import Times, around_one
 from fkl.runs.prepare import prepare
-from fkl.runs.tables import TIMING_COLUMNS, make_records
 from fkl.wire import Channel, Ledger
 from fkl.wire.payloads import PerClient
 
@@ -27,31 +23,6 @@ def made(algo: str, *overrides: str) -> Experiment:
     return prepare(scenario(f"algo={algo}", *SMALL, *overrides))
 
 
-def tables(given: Experiment) -> dict[str, pd.DataFrame]:
-    records = make_records(given, simulate(given, 1, None, lambda _: None))
-    return {name: table.drop(columns=list(TIMING_COLUMNS), errors="ignore") for name, table in vars(records).items()}
-
-
-@pytest.mark.parametrize("algo", ["pof_mkl", "em_kofl"])
-def test_a_deadline_that_nobody_misses_changes_no_bit(algo: str) -> None:
-    """But that seconds are counted, which the plain run has none of."""
-    plain = tables(made(algo))
-    timed = tables(made(algo, *SLOW[:-1], "network.deadline_s=1e6"))
-    for name, table in timed.items():
-        seconds = table.pop("communication_s") if "communication_s" in table else None
-        assert (seconds is not None) == (name != "clients")
-        pd.testing.assert_frame_equal(table, plain[name], check_exact=True)
-
-
-@pytest.mark.parametrize("algo", ["em_kofl", "pof_mkl"])
-def test_parties_on_their_own_are_late_alike(algo: str) -> None:
-    """Of 4 clients about half are late, at times all of them; the server is told the shares of those who were not."""
-    words = ("network.latency_s=0.1", "network.bandwidth_bytes_per_s=10000", "network.link_spread=0.5")
-    suite = Conformance.from_overrides(f"algo={algo}", *SMALL, *SLOW, *words)
-    suite.parties_see_what_they_hold_alone()
-    ledger_books_every_message(suite)
-
-
 def test_the_mean_is_over_those_who_answered() -> None:
     """The server steps as if the late were not there: as a run whose trace takes them away, from the same theta."""
     given = made("vm_kofl", *SLOW)
@@ -60,8 +31,8 @@ def test_the_mean_is_over_those_who_answered() -> None:
     assert times is not None
     in_time = times.compute <= times.deadline
     absent, _ = make_world(made("vm_kofl"), (0,))
-    other = type(absent)(absent.problem.thinned(in_time), *[getattr(absent, f) for f in ("dictionary", "channel")],
-                         absent.streams, absent.precision)  # fmt: skip
+    shared = absent.dictionary, absent.channel, absent.streams, absent.precision
+    other = World(absent.problem.thinned(in_time), *shared)
     one, two = given.algorithm.init(world), given.algorithm.init(other)
     for t in range(world.problem.rounds):
         for some in (world, other):
@@ -77,8 +48,6 @@ def test_the_critical_path_of_links_in_closed_form() -> None:
     network = Network(compute_s=1.0)
     ledger = Ledger(1, 2, 3, network.cost)
     channel = Channel(network, ledger, np.dtype("float64"), "Some", Streams(0, (0, 1)), times=times)
-    from dataclasses import make_dataclass
-
     message = make_dataclass("Message", [("theta", PerClient)], frozen=True)(PerClient(np.zeros((2, 3, 2))))  # 16 bytes
     channel.open_round(0, np.array([True, True, False]))
     channel.down(message)
@@ -101,9 +70,3 @@ def test_factors_have_the_mean_1_and_spreads_are_those_of_the_logarithm() -> Non
     drawn = Network(compute_s=2.0, compute_jitter=0.5).times(50_000, 2, np.random.default_rng(1))
     assert drawn.compute.mean(axis=0) == pytest.approx([2, 2], rel=0.02)
     assert np.isinf(drawn.bandwidth).all()
-
-
-@pytest.mark.parametrize("algo", ["raker", "pooled_raker", "libsvm", "pooled_svm"])
-def test_methods_whose_rounds_wait_for_no_client_refuse(algo: str) -> None:
-    with pytest.raises(BadValue, match=r"network\.compute_s=1.0: must be null or 0 for"):
-        prepare(load(compose(f"algo={algo}", "network.compute_s=1")))

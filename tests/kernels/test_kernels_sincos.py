@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from literal.common import Array
 from numba import njit
 
@@ -51,9 +49,3 @@ def test_nothing_below() -> None:
     """0 below -708, at minus infinity too; what is no number stays none."""
     assert not exponentials(np.array([np.nextafter(-708, -np.inf), -1e9, -1e300, -np.inf])).any()
     assert np.isnan(exponentials(np.array([np.nan]))).all()
-
-
-@given(st.floats(-708, 0))
-def test_any(x: float) -> None:
-    """Any number there is, subnormals and both zeros included."""
-    assert error(np.array([x])) < LIMIT

@@ -1,19 +1,45 @@
 """Small random worlds, and running a method of fkl through all their rounds."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import networkx as nx
 import numpy as np
-from literal.common import Array, Data, Run
+from literal.common import Array, Arrays, Data, Run
 
 from fkl.algorithms.base import Algorithm, World
+from fkl.algorithms.decentralized.consensus import Dkla
 from fkl.basics.random_streams import Role, Streams
-from fkl.data.problem import Problem
+from fkl.data.problem import Batch, Problem
 from fkl.engines.base import Experiment, make_world
 from fkl.kernels import Dictionary
 from fkl.network import Network
+from fkl.network.topology import connected
 from fkl.wire import Channel, Ledger
+
+GRAPH = nx.Graph([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)])
+ONE_KERNEL = Dictionary(N=1, D=3, smallest=1.0, largest=1.0)
+
+
+ONE_FILE = Path(__file__).resolve().parents[2] / "examples" / "one_file"
+
+
+def script(name: str) -> Any:
+    """A paper's method in one file, as a module."""
+    spec = spec_from_file_location(f"one_file_{name}", ONE_FILE / f"{name}.py")
+    assert spec and spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def neighbours(graph: nx.Graph = GRAPH) -> list[list[int]]:
+    """Every agent's neighbours."""
+    return [sorted(graph[k]) for k in range(len(graph))]
 
 
 @dataclass(frozen=True)
@@ -78,6 +104,33 @@ def make_dictionary(size: Size, **options: Any) -> Dictionary:
     return Dictionary(**{"N": size.N, "D": size.D, "bandwidth_convention": "variance", **ends, **options})
 
 
+def make_batch(clients: int = 5, size: int = 14, iterations: int = 30, classes: bool = False) -> Batch:
+    """Make samples whose targets depend on the agent as well as on the sample; a third of them only tested on."""
+    random = np.random.default_rng(0)
+    x = random.uniform(-1, 1, (size, clients, 2))
+    y = np.sin(3 * x[..., 0]) + random.standard_normal(clients) + 0.1 * random.standard_normal((size, clients))
+    y = np.where(y > y.mean(), 1.0, 0.0) if classes else y
+    stream = Problem(x, y, random.random((size, clients)) < 0.9, np.zeros(clients, np.int64))
+    method = Dkla(iterations=iterations, test_share=1 / 3, loss="logistic" if classes else "square")
+    return method.batch(stream, random)
+
+
+def on_graph(
+    method: Any, problem: Any, graph: Any = GRAPH, dictionary: Dictionary = ONE_KERNEL, **more: Any
+) -> Experiment:
+    """Two replicates of agents in float64."""
+    topology = connected(graph) if isinstance(graph, nx.Graph) else graph
+    given = {"network": Network(), "seed": 0, "replicates": 2, "precision": "float64", "topology": topology, **more}
+    return Experiment(problem=problem, dictionary=dictionary, algorithm=method, **given)
+
+
+def by_agent(world: World, r: int) -> tuple[Arrays, Arrays]:
+    """Each agent's own features and targets, straight from the bank."""
+    x, y, client = world.problem.part(True)
+    phi, mine = world.bank.features(x)[r, 0], [client == k for k in range(world.problem.clients)]
+    return [phi[own] for own in mine], [y[own] for own in mine]
+
+
 def run(
     algorithm: Algorithm,
     problem: Problem,
@@ -105,20 +158,32 @@ class Played(NamedTuple):
     world: World
     ledger: Ledger
 
+    @property
+    def theta(self) -> Array:
+        """Of all agents after each iteration, (T, R, K, P)."""
+        return np.stack([getattr(outcome, "theta", outcome) for outcome in self.outcomes])
+
+    @property
+    def own(self) -> Any:
+        """What agents hold in the end."""
+        return self.states[-1].own
+
     def stacked(self, name: str, axis: int = 1) -> Any:
         """An outcome's arrays, of all rounds; None if the method has none."""
         arrays = [getattr(outcome, name) for outcome in self.outcomes]
         return None if arrays[0] is None else np.stack(arrays, axis=axis)
 
 
-def play_experiment(given: Experiment) -> Played:
+def play_experiment(given: Experiment, start: Callable[[Any], Any] = lambda state: state) -> Played:
     """All rounds of all replicates."""
-    return play(given.algorithm, *make_world(given, tuple(range(given.replicates))))
+    return play(given.algorithm, *make_world(given, tuple(range(given.replicates))), start)
 
 
-def play(algorithm: Algorithm, world: World, ledger: Ledger) -> Played:
-    """All rounds."""
-    state, found = algorithm.init(world), Played([], [], world, ledger)
+def play(
+    algorithm: Algorithm, world: World, ledger: Ledger, start: Callable[[Any], Any] = lambda state: state
+) -> Played:
+    """All rounds; `start` makes another state of the first."""
+    state, found = start(algorithm.init(world)), Played([], [], world, ledger)
     for t in range(world.problem.rounds):
         world.channel.open_round(t, world.problem.present[t])
         state, outcome = algorithm.step(world, state, t)

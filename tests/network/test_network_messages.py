@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from literal.worlds import Size, make_dictionary
 
 from fkl.basics.random_streams import Streams
@@ -118,15 +116,6 @@ def test_of_what_is_selected_a_client_is_sent_its_own_entries_and_nothing_else(n
     together = unpacked([packed(Message(payload, SameForAll(np.array([3])), ()), k, 8) for k in (0, 2, 3)]).theta
     some = chosen[0, [0, 2, 3]].any(axis=0)
     np.testing.assert_array_equal(together.values, np.where(some[:, None], values, np.nan))
-
-
-@given(st.integers(1, 40), st.integers(1, 5), st.sampled_from([4, 8]))
-def test_what_is_chosen_is_counted_with_the_bits_that_say_so(n: int, length: int, width: int) -> None:
-    chosen = np.random.default_rng(n).random((2, 3, n)) < 0.4
-    scalars, size = PerClient(np.zeros((2, 3, n, length)), chosen).wire_size(width)
-    np.testing.assert_array_equal(scalars, chosen.sum(axis=2) * length)
-    bits = np.where(scalars > 0, -(-n // 8) if n > 1 else 0, 0)
-    np.testing.assert_array_equal(size, scalars * width + bits)
 
 
 def test_an_integer_arrives_as_it_was_or_is_refused() -> None:

@@ -6,16 +6,13 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from literal.worlds import assert_close
+from literal.worlds import assert_close, make_batch, on_graph, play_experiment
 from numpy.typing import NDArray
 
-from fkl.algorithms.decentralized.consensus import Cta, Dkla, PushCta
+from fkl.algorithms.decentralized.consensus import Cta, PushCta
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject
-from fkl.data.problem import Batch, Problem
 from fkl.engines.base import Experiment, make_world
-from fkl.kernels import Dictionary
-from fkl.network import Network, Topology
 from fkl.network.graphs import Directed
 from fkl.network.topology import Failing, Links
 
@@ -25,27 +22,9 @@ STILL = 1e-300
 DIGRAPH = Directed(p=0.3).build(K, np.random.default_rng(2))
 
 
-def experiment(method: Cta, graph: Topology = DIGRAPH, links: Links | None = None, T: int = 30) -> Experiment:
+def experiment(method: Cta, links: Links | None = None, T: int = 30) -> Experiment:
     """Two replicates of agents whose targets differ."""
-    random = np.random.default_rng(0)
-    x, K = random.uniform(-1, 1, (12, graph.agents, 2)), graph.agents
-    y = np.sin(3 * x[..., 0]) + 2 * random.standard_normal(K)
-    stream = Problem(x, y, np.ones((12, K), np.bool_), np.zeros(K, np.int64))
-    batch: Batch = Dkla(iterations=T, test_share=1 / 3).batch(stream, random)
-    kernels = Dictionary(N=1, D=3, smallest=1.0, largest=1.0)
-    return Experiment(batch, kernels, Network(), method, 0, 2, "float64", graph, links=links)
-
-
-def play(given: Experiment, start: Any = None) -> tuple[NDArray[np.float64], Any, Any]:
-    """Theta (T, R, K, P), the last state and the world; `start` makes another state of the first."""
-    world, _ = make_world(given, (0, 1))
-    state, history = given.algorithm.init(world), []
-    state = state if start is None else start(state)
-    for t in range(given.problem.rounds):
-        world.channel.open_round(t, given.problem.present[t])
-        state, theta = given.algorithm.step(world, state, t)
-        history.append(theta.copy())
-    return np.stack(history), state, world
+    return on_graph(method, make_batch(K, iterations=T), DIGRAPH, links=links)
 
 
 def begun(values: NDArray[np.float64]) -> Any:
@@ -82,9 +61,9 @@ def test_a_path_leads_from_everyone_to_everyone(agents: int) -> None:
 def test_without_steps_push_sum_comes_to_the_mean_and_cta_to_another() -> None:
     """Both to what theory has: a mean of all alike, and one by the left eigenvector of the row weights."""
     values = np.eye(K)[1]
-    pushed, _, _ = play(experiment(PushCta(eta=STILL), T=300), begun(values))
+    pushed = play_experiment(experiment(PushCta(eta=STILL), T=300), begun(values)).theta
     assert_close(pushed[-1], np.full(pushed[-1].shape, values.mean()), 1e-12, "mean")
-    mixed, _, _ = play(experiment(Cta(eta=STILL), T=300), begun(values))
+    mixed = play_experiment(experiment(Cta(eta=STILL), T=300), begun(values)).theta
     weights = np.linalg.matrix_power(DIGRAPH.metropolis.toarray(), 1000)[0]
     assert_close(mixed[-1], np.full(mixed[-1].shape, weights @ values), 1e-9, "weighted")
     assert abs(weights @ values / values.mean() - 1) > 0.1
@@ -93,19 +72,19 @@ def test_without_steps_push_sum_comes_to_the_mean_and_cta_to_another() -> None:
 def test_nothing_is_lost_in_the_sum_over_agents() -> None:
     """Of weights, and of x where nobody steps; also over links that are down, which senders know."""
     values = np.arange(1.0, K + 1)
-    theta, state, _ = play(experiment(PushCta(eta=STILL), links=Failing(p=0.4), T=200), begun(values))
-    assert_close(state.own.x.sum(axis=1)[:, -1], np.full(2, float(K)), 1e-12, "weights")
-    assert_close(state.own.x.sum(axis=1)[:, 0], np.full(2, values.sum()), 1e-12, "x")
-    assert_close(theta[-1], np.full(theta[-1].shape, values.mean()), 1e-6, "mean")
+    found = play_experiment(experiment(PushCta(eta=STILL), links=Failing(p=0.4), T=200), begun(values))
+    assert_close(found.own.x.sum(axis=1)[:, -1], np.full(2, float(K)), 1e-12, "weights")
+    assert_close(found.own.x.sum(axis=1)[:, 0], np.full(2, values.sum()), 1e-12, "x")
+    assert_close(found.theta[-1], np.full(found.theta[-1].shape, values.mean()), 1e-6, "mean")
 
 
 def test_one_way_moves_cta_s_fixed_point_and_not_that_of_push_sum() -> None:
     """Where a constant step leads to is linear in it when it is short; what is left of it at 0 is the bias."""
     bias = {}
     for kind in (Cta, PushCta):
-        longer, shorter = (play(experiment(kind(lam=LAM, eta=eta), T=1000)) for eta in (0.04, 0.02))
-        world = shorter[2]
-        at_zero = 2 * shorter[0][-1] - longer[0][-1]
+        longer, shorter = (play_experiment(experiment(kind(lam=LAM, eta=eta), T=1000)) for eta in (0.04, 0.02))
+        world = shorter.world
+        at_zero = 2 * shorter.theta[-1] - longer.theta[-1]
         optimum = world.loss.optimum(world.training, LAM)[:, None]
         bias[kind] = np.linalg.norm(at_zero - optimum) / np.linalg.norm(np.broadcast_to(optimum, at_zero.shape))
     assert bias[Cta] > 0.05

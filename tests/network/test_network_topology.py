@@ -146,8 +146,6 @@ KINDS = [
     (graphs.WattsStrogatz(4, 0.3, resample=50), 20, 40),
     (graphs.Ring(), 2, 1),
     (graphs.Tree(3), 10, 9),
-    (graphs.Complete(), 10, 45),
-    (graphs.Grid(), 12, 17),
     (graphs.Grid(), 7, 6),
 ]
 
@@ -165,24 +163,19 @@ def test_every_kind(kind, agents, edges):
     assert (dense_edges(kind.build(agents, rng(2))) != dense_edges(built)) == drawn
 
 
-def test_shapes_by_hand():
-    ring, star, path, grid, tree, complete = (
-        dense_edges(kind.build(6, rng()))
-        for kind in (
-            graphs.Ring(),
-            graphs.Star(),
-            graphs.Path(),
-            graphs.Grid(),
-            graphs.Tree(),
-            graphs.Complete(),
-        )
-    )
-    assert ring == {(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5)}
-    assert star == {(0, i) for i in range(1, 6)}
-    assert path == {(i, i + 1) for i in range(5)}
-    assert grid == {(0, 1), (1, 2), (3, 4), (4, 5), (0, 3), (1, 4), (2, 5)}
-    assert tree == {(0, 1), (0, 2), (1, 3), (1, 4), (2, 5)}
-    assert complete == set(itertools.combinations(range(6), 2))
+@pytest.mark.parametrize(
+    ("kind", "edges"),
+    [
+        (graphs.Ring(), {(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5)}),
+        (graphs.Star(), {(0, i) for i in range(1, 6)}),
+        (graphs.Path(), {(i, i + 1) for i in range(5)}),
+        (graphs.Grid(), {(0, 1), (1, 2), (3, 4), (4, 5), (0, 3), (1, 4), (2, 5)}),
+        (graphs.Tree(), {(0, 1), (0, 2), (1, 3), (1, 4), (2, 5)}),
+        (graphs.Complete(), set(itertools.combinations(range(6), 2))),
+    ],
+)
+def test_shapes_by_hand(kind, edges):
+    assert dense_edges(kind.build(6, rng())) == edges
 
 
 @pytest.mark.parametrize(

@@ -5,30 +5,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from literal.worlds import GRAPH, on_graph
 from theory.test_theory import found, held
 
 from fkl.algorithms.decentralized.coke import Coke
 from fkl.algorithms.decentralized.consensus import Dkla
 from fkl.data.problem import Batch
 from fkl.engines.base import Experiment, make_world
-from fkl.kernels import Dictionary
-from fkl.network import Network
-from fkl.network.topology import connected
 from fkl.theory import coke
-from fkl.theory.answer import Answer, by_theory
+from fkl.theory.answer import by_theory
 
 
 def of_agents(method, graph, x, y, client, loss="square") -> Experiment:
     """One replicate of agents with these samples, in double precision."""
     there, K = np.ones(len(y), np.bool_), len(graph)
     problem = Batch(x, y, client, there, method.iterations, np.zeros(K, np.int64), loss=loss)
-    dictionary = Dictionary(N=1, D=3, smallest=1.0, largest=1.0)
-    return Experiment(problem, dictionary, Network(), method, 0, 1, "float64", connected(graph))
-
-
-def answered(experiment) -> Answer:
-    """Verdicts and identities, as `fkl bound` has them."""
-    return by_theory(experiment)
+    return on_graph(method, problem, graph, replicates=1)
 
 
 def on_a_path(agents, method) -> Experiment:
@@ -56,7 +48,7 @@ def test_on_a_path_the_printed_rate_is_broken_and_the_corrected_one_is_close() -
 
 
 def test_without_censoring_theorem_5_is_theorem_4() -> None:
-    answer = answered(of_agents(Coke(iterations=100, lam=0.1, rho=0.3, v=0.0), *regression(0)))
+    answer = by_theory(of_agents(Coke(iterations=100, lam=0.1, rho=0.3, v=0.0), *regression(0)))
     for theorem, like in (("Theorem 5", "Theorem 4"), ("Theorem 2, eq. (33)", "Theorem 1, eq. (34)")):
         one, other = found(answer, theorem, "derived"), found(answer, like, "corrected")
         assert one.left == other.left
@@ -74,18 +66,13 @@ def test_without_censoring_theorem_5_is_theorem_4() -> None:
 def regression(seed):
     """A graph of 5 agents with cycles, and their samples."""
     random = np.random.default_rng(seed)
-    x, client = random.uniform(-1, 1, (60, 2)), np.repeat(np.arange(5), 12)
-    return (
-        nx.Graph([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)]),
-        x,
-        np.sin(3 * x[:, 0]) + 0.3 * random.standard_normal(60),
-        client,
-    )
+    x = random.uniform(-1, 1, (60, 2))
+    return GRAPH, x, np.sin(3 * x[:, 0]) + 0.3 * random.standard_normal(60), np.repeat(np.arange(5), 12)
 
 
 @pytest.mark.parametrize("method", [Dkla, Coke])
 def test_identities_hold(method) -> None:
-    answer = answered(of_agents(method(iterations=40, lam=0.01, rho=0.05), *regression(1)))
+    answer = by_theory(of_agents(method(iterations=40, lam=0.01, rho=0.05), *regression(1)))
     assert held(answer) == {"dual step": True, "local minimum": True}
     unmet = found(answer, "Theorem 4", "corrected").form.unmet
     assert unmet == (("algo.v=0.5 censors messages",) if method is Coke else ())
@@ -103,5 +90,5 @@ def test_no_samples_exceed_the_corrected_bounds(seed, rho, lam, loss, censoring)
     graph, x, y, client = regression(seed)
     method = (Coke if censoring else Dkla)(iterations=40, lam=lam, rho=rho, loss=loss, **censoring)
     y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
-    answer = answered(of_agents(method, graph, x, y, client, loss))
+    answer = by_theory(of_agents(method, graph, x, y, client, loss))
     assert not [name for name in answer.wrong if "printed" not in name]

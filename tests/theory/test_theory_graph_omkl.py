@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from literal.worlds import Size, make_dictionary, make_problem
 from sklearn.kernel_ridge import KernelRidge
+from theory.test_theory import of_one_x, opposed_to
 
 from fkl.algorithms.online.omkl_gf import OmklGf
 from fkl.algorithms.online.omkl_sfg import OmklSfg, OmklSfgR, log_inner_products
@@ -109,17 +110,10 @@ def test_means_over_the_draw_of_a_node_are_those_that_are_played(method) -> None
 
 
 def test_targets_against_the_sign_are_close_to_lemma_7() -> None:
-    class Opposed(OmklSfg):
-        def step(self, world, state, t):
-            f = world.bank.predict(world.problem.x[t], state.theta)[0, 0, 0]
-            world.problem.y[t] = -1.0 if f > 0 else 1.0
-            return super().step(world, state, t)
-
     size = Size(K=1, N=1, D=3, T=2000)
-    problem = make_problem(size, 0)
-    problem = replace(problem, x=np.broadcast_to(problem.x[:1], problem.x.shape))
-    method = Opposed(M=1, lam=0.0, eta=size.T**-0.5, rate="constant", settle="never")
-    theorem, *_ = theorems(method, world_of(method, problem, make_dictionary(size)))
+    kind = opposed_to(OmklSfg, lambda state: state.theta)
+    method = kind(M=1, lam=0.0, eta=size.T**-0.5, rate="constant", settle="never")
+    theorem, *_ = theorems(method, world_of(method, of_one_x(size), make_dictionary(size)))
     assert 1 <= theorem.forms[1].right[-1, 0] / theorem.left[-1, 0] <= 1.03
 
 
