@@ -1,4 +1,4 @@
-"""`python -m benchmarks.draw_series`: draw docs/bench.png, the ratios of `--store docs/bench.csv`."""
+"""`python -m benchmarks.draw_series`: draw docs/findings/bench.png, the ratios of `--store docs/findings/bench.csv`."""
 
 from pathlib import Path
 
