@@ -1,7 +1,18 @@
 """Agents on a graph average the sums from which random-feature Gaussian processes are learned.
 
-`fkl.algorithms.gaussian_processes` has the equations and their sources; docs/findings/gaussian_processes.md has the
+`fkl.algorithms.gaussian_processes` has the equations and their sources, docs/findings/gaussian_processes.md the
 differences between both methods.
+
+Consensus RF-GP: In each exchange agents average their information by one step of consensus, and use K times the average
+as the information of all K. This is the consensus on information of Battistelli and Chisci, Automatica 50 (2014), for
+states that do not move.
+
+D-RF-GP: Llorente, Waxman and Djuric, Decentralized Online Ensembles of Gaussian Processes for Multi-Agent Systems,
+ICASSP 2025, arXiv 2502.05301. The equations are those of the authors' code
+(github.com/FLlorente/DecentralizedOnlineGPs), with one exchange a round; of the paper only the abstract was available.
+In the authors' code an agent adds K times an average of the newest terms of itself and its neighbours to its sums, and
+the newest terms of others never travel further. Here an agent sends its sums so far, and its neighbours average these.
+The sums are the same, and a lost message then costs only the newest terms.
 """
 
 from dataclasses import dataclass, replace
