@@ -1,4 +1,4 @@
-"""`python -m benchmarks.draw_series`: draw docs/bench.png, the ratios of `--store docs/bench.csv`."""
+"""`python -m benchmarks.draw_series`: draw docs/findings/bench.png, the ratios of `--store docs/findings/bench.csv`."""
 
 from pathlib import Path
 
@@ -6,14 +6,14 @@ from matplotlib.figure import Figure
 
 from benchmarks import series
 
-DOCS = Path(__file__).parents[1] / "docs"
+FINDINGS = Path(__file__).parents[1] / "docs" / "findings"
 COLUMNS = 3
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
 
 
 def main() -> None:
     """One panel for each benchmark, one line for each processor."""
-    table = series.read(DOCS / "bench.csv")
+    table = series.read(FINDINGS / "bench.csv")
     table["ratio"] = table["ratio"].astype(float)
     colours = dict(zip(table["processor"].unique(), COLOURS, strict=False))
     commits = {commit: place for place, commit in enumerate(table["commit"].unique())}
@@ -35,7 +35,7 @@ def main() -> None:
         panel.axis("off")
     figure.supylabel("time / floor")
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
-    figure.savefig(DOCS / "bench.png", dpi=75)
+    figure.savefig(FINDINGS / "bench.png", dpi=75)
 
 
 if __name__ == "__main__":

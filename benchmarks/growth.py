@@ -1,4 +1,4 @@
-"""`python -m benchmarks.growth`: how time and memory grow; the table of docs/bench.md, in a quarter of an hour.
+"""`python -m benchmarks.growth`: how time and memory grow; docs/findings/bench.md has its table.
 
 Each row changes one number over two decades. Time is processor time of all rounds in one thread, because other
 processes change it least: the median of several runs. Memory is the peak of what a run allocates besides its data.

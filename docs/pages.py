@@ -197,7 +197,8 @@ def _results(algo: str) -> list[str]:
                 "| " + " | ".join(_cell(str(cell)) for cell in line) + " |" for line in (heading, ["---"] * 5, *rows)
             ]
             told.append(
-                f"From the study [{plan.question}](../what_wins.md), mean over {plan.seeds} seeds, tuned in each:"
+                f"From the study [{plan.question}](../findings/what_wins.md), "
+                f"mean over {plan.seeds} seeds, tuned in each:"
             )
             told.append("\n".join(lines))
             told.append(f"![Error against bytes](../studies/{folder.name}/error-against-bytes.png)")

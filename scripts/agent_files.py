@@ -15,12 +15,20 @@ from fkl.config.choices import abouts
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {
     "Start": ("README.md", "docs/tutorial.md", "docs/choosing.md", "docs/concepts.md", "docs/glossary.md"),
-    "Guides": ("docs/*.md", "docs/network/*.md"),
+    "Guides": ("docs/*.md",),
+    "Findings": ("docs/findings/*.md",),
     "Papers": ("fkl/papers/*/differences.md",),
     "The project": ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"),
 }
 """Sections of llms.txt and their pages; a page belongs to the first section that names it."""
-NO_TEXT = ("docs/api.md", "docs/index.md", "docs/guides.md", "docs/start.md", "docs/reference.md")
+NO_TEXT = (
+    "docs/api.md",
+    "docs/index.md",
+    "docs/guides.md",
+    "docs/start.md",
+    "docs/reference.md",
+    "docs/findings/index.md",
+)
 """Pages that list other pages."""
 SKILL = """---
 name: fkl

@@ -1,7 +1,7 @@
 """Draws error against bytes, by what `compression` does to four methods, or against the bits of `secure`.
 
-python docs/figures/bits.py docs/network/bits.png
-python docs/figures/bits.py docs/network/secure_sums.png
+python docs/figures/bits.py docs/findings/bits.png
+python docs/figures/bits.py docs/findings/secure_sums.png
 """
 
 import sys

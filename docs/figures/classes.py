@@ -1,4 +1,4 @@
-"""`python docs/figures/classes.py`: methods at a server on ten classes, the table of classes.md."""
+"""`python docs/figures/classes.py`: methods at a server on ten classes, the table of docs/findings/classes.md."""
 
 from tempfile import TemporaryDirectory
 

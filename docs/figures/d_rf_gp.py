@@ -1,4 +1,4 @@
-"""`python docs/figures/d_rf_gp.py`: D-RF-GP and Consensus RF-GP on graphs, the table of gaussian_processes.md."""
+"""`python docs/figures/d_rf_gp.py`: D-RF-GP and Consensus RF-GP on graphs, for docs/findings/gaussian_processes.md."""
 
 from tempfile import TemporaryDirectory
 

@@ -1,6 +1,6 @@
 """Draws the effect of `kernels.draw`: error of the kernel, and of five methods, against D.
 
-python docs/figures/draws.py docs/draws.png
+python docs/figures/draws.py docs/findings/draws.png
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The figures of graphs.md, printed and drawn: python docs/figures/graphs.py."""
+"""The figures of docs/findings/graphs.md, printed and drawn: python docs/figures/graphs.py."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from fkl.network import Network
 from fkl.network.topology import Failing, Gossip, Mobility
 from fkl.runs.prepare import prepare
 
-HERE = Path(__file__).parent.parent / "network"
+HERE = Path(__file__).parent.parent / "findings"
 REPLICATES, LAM = 5, 0.01
 WORDS = (
     *("algo=dkla", "dataset=energy", "partition=agents", "topology=gnm", "topology.edges=20", "kernels.D=20"),

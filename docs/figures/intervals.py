@@ -1,6 +1,6 @@
-"""Draw the figure of docs/intervals.md, and print its tables.
+"""Draw the figure of docs/findings/intervals.md, and print its tables.
 
-python docs/figures/intervals.py docs
+python docs/figures/intervals.py docs/findings
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""Draws late.png, drift.png and local_steps.png of docs/network, and prints the numbers in them.
+"""Draws late.png, drift.png and local_steps.png of docs/findings, and prints the numbers in them.
 
-python docs/figures/late.py docs/network [drift] [late] [local_steps]
+python docs/figures/late.py docs/findings [drift] [late] [local_steps]
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""Draw the figures of docs/network/participation.md and docs/network/stragglers.md, and print their numbers.
+"""Draw the figures of docs/findings/participation.md and docs/findings/stragglers.md, and print their numbers.
 
-python docs/figures/participation.py docs/network [participation] [stragglers] [equal_seconds]
+python docs/figures/participation.py docs/findings [participation] [stragglers] [equal_seconds]
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""Draws docs/robust.png: error against the share of attackers. Prints the tables of docs/robust.md.
+"""Draws docs/findings/robust.png: error against the share of attackers. Prints the tables of docs/findings/robust.md.
 
-OPENBLAS_NUM_THREADS=1 python docs/figures/robust.py docs/robust.png
+OPENBLAS_NUM_THREADS=1 python docs/figures/robust.py docs/findings/robust.png
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""`python docs/figures/theory.py`: the tables of docs/theory.md, from runs that take half an hour."""
+"""`python docs/figures/theory.py`: the tables of docs/findings/theory.md, from runs that take half an hour."""
 
 import sys
 

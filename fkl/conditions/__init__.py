@@ -1,7 +1,8 @@
-"""Conditions: effects of a network on messages and parties, the same for every method.
+"""Conditions: what a network does to the messages and parties of any method.
 
 A condition is a wrapper: a wrapped method is again a method, so the simulation, checkpoints and the conformance suite
-need no special cases.
+need no special cases. There are `compression`, `privacy`, `secure` sums, `aggregators`, `attacks`, `late` messages and
+an `audit`. Begin with `wrapped`.
 """
 
 from fkl.conditions.wrapped import OnMessages, wrap

@@ -1,4 +1,8 @@
-"""Promises of every algorithm, in addition to its numbers; see `fkl.conformance.promises`."""
+"""Promises that every algorithm keeps: what it may see, send and draw.
+
+`promises` has all of them and `Conformance`, which checks them on a small run; `isolated` separates the parties;
+`by_hand` makes the arguments of a unit test. Begin with `promises`, or with `python -m fkl.conformance algo=NAME`.
+"""
 
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance.by_hand import Round, round_by_hand

@@ -1,4 +1,8 @@
-"""fkl's learners of one stream as scikit-learn regressors, which continue with `partial_fit`."""
+"""Learners of one stream as scikit-learn regressors, which continue with `partial_fit`.
+
+`online` has Raker, OMKL-GF and OMKR, `ridge` has ridge regression in random features. `stream` runs a method of
+`fkl.algorithms` up to the newest sample. Begin with `online`.
+"""
 
 from fkl.estimators.online import OmklGfRegressor, OmkrRegressor, RakerRegressor
 from fkl.estimators.ridge import RffRidgeRegressor

@@ -1,7 +1,7 @@
-"""Published numbers compared with ours: one module per paper, with `table(number, runs)` and `figure(number, runs)`.
+"""Published numbers compared with ours, one package for each paper.
 
-Its experiments.yaml declares its title, tables and figures. `table` returns `fkl.papers.cells.Cell` objects with our
-answers, or a data frame where nothing is printed.
+Its experiments.yaml declares title, tables and figures. `table(number, runs)` returns `fkl.papers.cells.Cell` objects
+with our answers, or a data frame where nothing is printed; `figure(number, runs)` draws. Begin with `cells`.
 """
 
 from collections.abc import Callable

@@ -1,1 +1,5 @@
-"""All terminal output of fkl: messages, blocks of a run, lines of a sweep, tables, units and meanings of names."""
+"""All terminal output of fkl.
+
+`messages` are results on stdout and warnings on stderr, `sheet` is every table in every format, `columns` says what
+each column means, `units` writes numbers. Begin with `sheet.Sheet`.
+"""

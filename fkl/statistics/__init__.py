@@ -1,1 +1,5 @@
-"""Differences of methods and their verdicts: arrays in, verdicts out; no file and no run is read here."""
+"""Differences of methods and their verdicts: arrays in, verdicts out.
+
+`differences` has the difference of two methods with its variance, `verdicts` what follows from it, `equivalence`
+whether a printed number agrees with ours. No file and no run is read here. Begin with `verdicts`.
+"""

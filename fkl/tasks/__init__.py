@@ -1,4 +1,8 @@
-"""Tasks: each kind of data with its judge, its columns, its memory and its variations for the conformance suite."""
+"""Tasks: each kind of data with its judge, its columns and its memory.
+
+`stream` has a sample for each client and round, `batch` all samples at once, `repeated` a batch for each replicate,
+`vertical` features with different parties. No other package asks what kind of data a run has. Begin with `task.Task`.
+"""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""Theorems of the papers on finished runs: both sides of each inequality, its assumptions, and identities.
+"""The papers' theorems on finished runs: both sides of each inequality, and its assumptions.
 
-A module for each method plays a replicate (`record_of`) and yields its theorems (`theorems`). `THEORIES` finds them by
-the method's label.
+A module for each method runs one replicate (`record_of`) and yields its theorems (`theorems`). `THEORIES` finds them by
+the method's label. Begin with `base`.
 """
 
 from fkl.theory import coke, fdskl, fed_poe, fomd_oms, graph_omkl, parsimonious, pof_mkl, raker, rf_gp, similarity

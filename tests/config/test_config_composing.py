@@ -28,7 +28,7 @@ from fkl.papers.jobs import jobs
 
 ROOT = Path(__file__).parents[2]
 TEXTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
-COMMAND = re.compile(r"\bfkl run ((?:[^\n`]|\\\n)+)")
+COMMAND = re.compile(r"\bfkl run ((?:\\\n|[^\n`])+)")
 LINES = [
     *(f"algo={algo} seed=3" for algo in ALGORITHMS[::9]),
     "algo=pof_mkl algo.eta=1 '+kernels.new=[1,{a: 2}]' ++kernels.N=2 ++kernels.newer=x",

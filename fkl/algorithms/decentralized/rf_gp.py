@@ -1,7 +1,7 @@
 """Agents on a graph average the sums from which random-feature Gaussian processes are learned.
 
-`fkl.algorithms.gaussian_processes` has the equations and their sources, docs/gaussian_processes.md the differences
-between both methods.
+`fkl.algorithms.gaussian_processes` has the equations and their sources, docs/findings/gaussian_processes.md the
+differences between both methods.
 
 Consensus RF-GP: In each exchange agents average their information by one step of consensus, and use K times the average
 as the information of all K. This is the consensus on information of Battistelli and Chisci, Automatica 50 (2014), for
