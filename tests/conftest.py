@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,6 +64,14 @@ def _on_streams() -> set[str]:
 
 
 AGENTS_ON_STREAMS = _on_streams()
+
+
+@cache
+def conformance(*overrides: str) -> Any:
+    """One scenario, whose traces and tables all promises share, in all files of a process of the tests."""
+    from fkl.conformance import Conformance
+
+    return Conformance.from_overrides(*overrides)
 
 
 def small(algo: str) -> tuple[str, ...]:

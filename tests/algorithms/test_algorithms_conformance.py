@@ -5,8 +5,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from conftest import ALGORITHMS, LOCAL_BATCHES, words_of
-from methods_played import conformance
+from conftest import ALGORITHMS, LOCAL_BATCHES, conformance, words_of
 from recount import ledger_books_every_message
 
 from fkl.config.compose import compose
@@ -30,22 +29,13 @@ WORDS = dict.fromkeys(("consensus_rf_gp", "d_rf_gp"), ("precision=float64",))
 """More words of a method's small run: an agent's system amplifies float32's rounding to 2 % on some processors."""
 ONE_OF_EACH_CONTRACT = ("pof_mkl", "odkla", "fdskl")
 """Of a star, of a graph, of parties: each in processes of its own. Those of all others take a second each."""
-LIKE_OTHERS = {
-    *("ditto", "fedadagrad", "fedadam", "fedavgm", "fedprox", "fedyogi", "pfedme", "q_fedavg"),
-    *(
-        "link_dkla",
-        "nco_oms",
-        "omkl_sfg_r",
-        "parsimonious_centralized",
-        "poly_2",
-        "pooled_ada_raker",
-        "push_cta",
-        "rbf_1",
-    ),
-    *(name for name in LOCAL_BATCHES if name not in ("fedavg_batches", "scaffold_batches")),
-}
-"""Methods that differ in a line from another one, which `make test` asks."""
-
+FROM_EACH_FILE = {
+    "cascade_svm", "coke", "consensus_rf_gp", "dekrr_ddrf", "dkla", "dsg", "em_kofl", "falkon", "fd_svrg", "fdskl",
+    "fed_poe", "fedavg_batches", "fomd_oms", "odkla", "ofmkl_avg", "omkl_gf", "omkl_sfg", "one_shot_ridge",
+    "parsimonious_federated", "perfedavg", "pof_mkl", "pooled_raker", "pp_svmv", "raker", "rf_gp", "scaffold",
+    "secureboost", "vertical_ridge", "vm_kofl",
+}  # fmt: skip
+"""Methods that `make test` asks; `make test-slow` asks the others, which share the code of one of these."""
 
 CLAIMS = {
     "weight_falls": {
@@ -62,7 +52,7 @@ CLAIMS = {
 def asked(algo: str, promise: Promise) -> Any:
     """A test's arguments."""
     of_few = promise in (PROCESSES, Conformance.seeded_runs_repeat)  # replicates in another order repeat runs, too
-    slow = (of_few and algo not in ONE_OF_EACH_CONTRACT) or algo in LIKE_OTHERS
+    slow = (of_few and algo not in ONE_OF_EACH_CONTRACT) or algo not in FROM_EACH_FILE
     return pytest.param(algo, promise, id=f"{algo}-{promise.__name__}", marks=[pytest.mark.slow] * slow)
 
 

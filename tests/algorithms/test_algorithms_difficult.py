@@ -5,7 +5,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from methods_played import conformance
+from conftest import conformance
 from recount import ledger_books_every_message
 
 from fkl.conformance import PROMISES, Conformance

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import LOCAL_BATCHES, LOCAL_TRAINING, words_of
-from methods_played import conformance
+from conftest import LOCAL_BATCHES, LOCAL_TRAINING, conformance, words_of
 from numpy.typing import NDArray
 from recount import ledger_books_every_message
 
