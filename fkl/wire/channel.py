@@ -84,7 +84,7 @@ class Ledger:
         t: int,
         direction: Direction,
         kind: str,
-        messages: NDArray[np.int64],
+        messages: NDArray[np.int64] | NDArray[np.bool_],
         scalars: NDArray[np.int64],
         size: NDArray[np.int64],
         timed: bool = True,
@@ -98,7 +98,7 @@ class Ledger:
             One of the counted directions.
         kind : str
             Kind of message, for example ``"theta"``.
-        messages, scalars, size : (R, K) int
+        messages, scalars, size : int, (R, K) or one that numpy broadcasts to it
             Counts of each client that sends, or that receives a downlink; size in bytes.
         timed : bool
             Whether to add the cost model's seconds for it.
@@ -106,11 +106,12 @@ class Ledger:
         counts = np.empty((*self.shape, len(UNITS)), np.int64)
         counts[..., 0], counts[..., 1], counts[..., 2] = messages, scalars, size
         tally = self.tallies[direction]
+        of_all = counts.sum(axis=1)
         tally.by_client += counts
-        tally.by_round[t] += counts.sum(axis=1)
-        self.kinds[direction, kind] = self.kinds.get((direction, kind), 0) + int(scalars.sum())
+        tally.by_round[t] += of_all
+        self.kinds[direction, kind] = self.kinds.get((direction, kind), 0) + int(of_all[:, 1].sum())
         if self.cost is not None and timed and direction in ON_WIRES:
-            self.seconds[t] += self.cost.seconds(messages, size)
+            self.seconds[t] += self.cost.seconds(counts[..., 0], counts[..., 2])
 
 
 Message = TypeVar("Message")
@@ -234,12 +235,11 @@ class Channel:
         fkl.basics.errors.FklError
             As `up`.
         """
-        scalars, size_in_bytes = (np.broadcast_to(count * self._present, self._sent.shape) for count in size)
+        scalars, size_in_bytes = (count * self._present for count in size)
         if direction == "uplink":
             self._charge(scalars)
         timed = self.times is None
-        messages = (scalars > 0).astype(np.int64)
-        self.ledger.enter(self._t, direction, kind, messages, scalars, size_in_bytes, timed)
+        self.ledger.enter(self._t, direction, kind, scalars > 0, scalars, size_in_bytes, timed)
         if not timed:
             self._travelled[direction] = self._travelled[direction] + size_in_bytes
 

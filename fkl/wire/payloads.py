@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fkl.basics.arrays import Array, namespace, traced
 from fkl.basics.errors import BrokenPromiseError
 from fkl.kernels import FeatureBank
+from fkl.kernels.bank import read_only
 from fkl.kernels.client_tiles import by_tile, sum_in_order, tile_sums, tiles
 
 Counts = NDArray[np.int64]
@@ -602,10 +603,11 @@ def _received_entries(part: Part) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     return values, there
 
 
+@cache
 def _size_of_arrays(replicates: int, scalars: int, width: int) -> Size:
-    """Size of arrays with so many scalars, which clients send completely."""
+    """Size of arrays with so many scalars, which clients send completely; a run asks for it in every round."""
     each = np.full((replicates, 1), scalars)
-    return Size(each, each * width)
+    return Size(read_only(each), read_only(each * width))
 
 
 def _size_of_entries(chosen: NDArray[np.bool_], length: int, width: int) -> Size:
