@@ -8,7 +8,7 @@ from nbclient import NotebookClient
 from published_files import DATA, need_data
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "notebooks"
-NOTEBOOKS = {"table_of_a_paper": "airfoil", "three_hospitals": "file"}
+NOTEBOOKS = {"online_multi_kernel_learning": "file", "table_of_a_paper": "airfoil", "three_hospitals": "file"}
 """And the data set that each needs."""
 
 
