@@ -15,7 +15,7 @@ SBOM = dist/$(DIST).cdx.json
 # A test session starts hundreds of Pythons: each would compile all that it imports anew, some 5 s of CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
-SLOW_TESTS = $(addprefix tests/,algorithms conditions docs engines runs/test_runs_end_to_end.py sites/test_sites.py)
+SLOW_TESTS = $(addprefix tests/,algorithms conditions docs engines runs/test_runs_end_to_end.py sites/test_sites.py test_screens.py)
 
 .PHONY: run test test-without-data test-slow test-costs test-installed sites lint format docs bench \
 	reproduce-tables lock newest lowest sbom dist clean

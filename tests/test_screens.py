@@ -13,6 +13,7 @@ import termios
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from conftest import SMALL
 from rich.cells import cell_len
 
@@ -120,6 +121,7 @@ def test_no_line_is_wider_than_the_terminal(tmp_path: Path) -> None:
     assert not wide
 
 
+@pytest.mark.slow
 def test_no_stream_changes_how_a_command_ends(tmp_path: Path) -> None:
     """Whether nobody reads it any more, or it cannot hold the signs that fkl prints.
 

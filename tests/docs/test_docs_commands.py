@@ -167,6 +167,7 @@ def test_files_for_agents_are_as_their_script_writes_them(name: str) -> None:
 
 
 @pytest.mark.usefixtures("here")
+@pytest.mark.slow
 def test_commands_of_the_skill_run(fkl: Callable[..., Answer], tmp_path: Path) -> None:
     """One after the other in one folder; the study has fewer trials and seeds."""
     [study] = re.findall(r"```yaml\n(.*?)```", SKILL, re.DOTALL)
