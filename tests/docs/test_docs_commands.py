@@ -166,9 +166,10 @@ def test_the_study_of_the_page_ends_in_a_table(fkl: Callable[..., Answer], tmp_p
 
 NEEDS_CLUSTER = ("hydra/launcher=submitit_slurm", "hydra/launcher=ray")
 SMALLER = {
+    "seed=0,1,2": ("seed=0",),
     "engine=jax": ("dataset=diabetes",),
     "engine=disk": ("dataset.rows=2000", "partition.clients=100"),
-    "hydra/launcher=joblib": ("seed=0,1", "dataset=diabetes", "hydra.launcher.n_jobs=2"),
+    "hydra/launcher=joblib": ("algo=ofmkl_avg", "seed=0,1", "dataset=diabetes", "hydra.launcher.n_jobs=2"),
     "hydra/sweeper=optuna": ("dataset=diabetes", "hydra.sweeper.n_trials=2", "algo.iterations=20"),
     "learners=federated,alone,pooled": ("dataset=diabetes",),
     "topology=ring": ("algo.iterations=50",),
