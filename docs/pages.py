@@ -20,6 +20,9 @@ from fkl.cli.docstrings import found_class
 from fkl.cli.listing import by_family
 from fkl.config import choices
 from fkl.config.compose import keys_of
+from fkl.config.loading import ENGINES, engine
+from fkl.conformance import scenario
+from fkl.engines.base import why_not_at_sites
 from fkl.screen import columns
 from fkl.screen.units import bytes_of
 from fkl.study.plan import Plan
@@ -148,6 +151,7 @@ def _method(title: str, one: Description) -> str:
         f"**Use it when** {when}.",
         f"    {one.usage}",
         *_told(one),
+        _engines(one.name),
         *_sent(one.name),
         *_results(one.name),
     ]
@@ -158,6 +162,15 @@ def _method(title: str, one: Description) -> str:
         words = f"The whole method with numpy alone, `{script.relative_to(ROOT)}`; a test compares fkl with it."
         told += ["## In one file", words, f"```python\n{script.read_text(encoding='utf-8')}```"]
     return "\n\n".join([*filter(None, told), ""])
+
+
+def _engines(algo: str) -> str:
+    """Engines that can run a method in a small scenario, and the reasons of the others."""
+    run = scenario(f"algo={algo}")
+    reasons = {f"`engine={name}`": engine(name).can_play(run) for name in ENGINES}
+    reasons["Flower"] = why_not_at_sites(run.algo)
+    can = ", ".join(name for name, why in reasons.items() if why is None)
+    return " ".join([f"**Engines:** {can}.", *(f"Not {name}: {why}." for name, why in reasons.items() if why)])
 
 
 def _sent(algo: str) -> list[str]:

@@ -14,8 +14,8 @@ from fkl.config.choices import abouts
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {
-    "Start": ("README.md", "docs/tutorial.md", "docs/choosing.md", "docs/concepts.md", "docs/glossary.md"),
-    "Guides": ("docs/*.md",),
+    "Start": ("README.md", "docs/tutorial.md", "docs/choosing.md", "docs/glossary.md"),
+    "Manual": ("docs/*.md",),
     "Findings": ("docs/findings/*.md",),
     "Papers": ("fkl/papers/*/differences.md",),
     "The project": ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"),
@@ -25,7 +25,6 @@ NO_TEXT = (
     "docs/api.md",
     "docs/index.md",
     "docs/guides.md",
-    "docs/start.md",
     "docs/reference.md",
     "docs/findings/index.md",
 )

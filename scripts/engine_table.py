@@ -1,4 +1,4 @@
-"""Differences of each engine from the reference, for each method: prints the table of docs/engines.md.
+"""Print the differences of each engine from the reference, for each method.
 
     OPENBLAS_NUM_THREADS=1 python scripts/engine_table.py [METHOD ...]
 

@@ -330,7 +330,7 @@ def study(file: Path, words: tuple[str, ...], **options: bool) -> None:
 
     A file of two lines is enough: `methods: [pof_mkl, vm_kofl]` and `datasets: [diabetes, wave_farm]`.
 
-    The same command continues an interrupted study. docs/studies.md describes the keys.
+    The same command continues an interrupted study. docs/paper_table.md describes the keys.
     """
     from fkl.study.command import command
 

@@ -3,7 +3,9 @@
 Such a file declares the paper: `title`, `datasets` of its experiments, and by number its `tables` (title, and the keys
 of the printed rows and columns) and `figures` (title, and whether published values are `marked` in it); `no_cells` says
 why nothing can be compared, and `unobtainable` why a data set is not available. docs/papers.md is also made from
-`systems`, `theorems`, `also_printed`, `gaps` and `fills`; docs/experiments.md explains them. Six parts say what is run.
+`systems` (the methods that the paper compares), `theorems` (what each says, and the run on which `fkl bound` checks
+it), `also_printed` (tables and figures without results, each with a command), `gaps` (rows that our command does not
+fill, with the reason) and `fills` (what to run once a missing file exists). Six parts say what is run.
 `options` has groups of choices as in conf/, each a configuration without a package (``+graph_omkl/data=concrete``).
 `experiments` has the choices of the group `experiment`. `variants` has the changes of each reading of the paper other
 than its text. `builds_on` names the reading whose runs another reading uses if it has none of its own. `readings_tried`

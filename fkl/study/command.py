@@ -36,7 +36,7 @@ def command(
         For any error that the user can correct.
     """
     if not file.is_file():
-        raise FklError(f"{file}: no such file", help=["what a study's file says: docs/studies.md"])
+        raise FklError(f"{file}: no such file", help=["what a study's file says: docs/paper_table.md"])
     with requires_extra("study", "fkl study"):
         import jinja2  # noqa: F401
         import optuna  # noqa: F401

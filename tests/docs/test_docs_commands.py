@@ -16,6 +16,7 @@ from published_files import DATA, need_data
 
 from fkl.cli.commands import commands
 from fkl.config.choices import abouts
+from fkl.study.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 README, SKILL = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "SKILL.md"))
@@ -40,6 +41,12 @@ def commands_of(page: str, program: str = "fkl") -> list[list[str]]:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8").replace("\\\n", " ")
     found = re.findall(rf"^    (?:\$ )?{program} (.+)|`{program} ([^`]+)`", text, re.MULTILINE)
     return [shlex.split(block or inline, comments=True) for block, inline in found]
+
+
+def blocks_of(page: str, language: str) -> list[str]:
+    """The fenced blocks of a language on a page."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
@@ -116,14 +123,76 @@ def test_own_method(fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pyt
 def test_a_table_in_latex(fkl: Callable[..., Answer], tmp_path: Path) -> None:
     """From the tutorial's sweep, with tests of the methods."""
     shown = [words for words in commands_of("tutorial.md") if words[0] in ("run", "list", "describe", "compare")]
-    shown = [words for words in shown if words != ["compare"] and "+experiment=pof_mkl/table1" not in words]
-    assert [words[0] for words in shown] == ["run", "list", "describe", "run", "compare"]
+    shown = [words for words in shown if not any(word.isupper() or "=FILE" in word or "my_" in word for word in words)]
+    shown = [words for words in shown if words not in (["run", "-m", "..."], ["list", "algo"])]
+    assert [words[0] for words in shown] == ["run", "list", "describe", "describe", "run", "compare"]
     for words in shown:
         answer = fkl(*words, *("dataset=diabetes", "kernels.D=4") if words[0] == "run" else ())
         assert answer.code == 0, answer.err
     table = (tmp_path / "outputs" / "comparison" / "pivot.tex").read_text()
     assert all(words in table for words in (r"\begin{tabular}", r"\toprule", "POF-MKL", "vM-KOFL", "OFMKL-Avg"))
     assert "is best" in answer.out
+    assert fkl("compare", "algo.eta=0.1,0.3", "--metric", "mse", "--by", "seed").code == 0  # of paper_table.md
+
+
+def test_the_study_of_the_page_is_counted(
+    fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("naval", "energy", "bias"):
+        need_data(name)
+    monkeypatch.setenv("FKL_DATA", str(DATA))
+    [study, lists] = blocks_of("paper_table.md", "yaml")
+    (tmp_path / "study.yaml").write_text(study)
+    answer = fkl("study", "study.yaml", "--dry-run")
+    assert answer.code == 0 and answer.out.startswith("study.yaml: 4,500 runs\n"), answer
+    (tmp_path / "lists.yaml").write_text(lists)
+    plan = Plan.read(tmp_path / "lists.yaml")
+    assert [part.name for part in plan.methods][1:] == ["COKE 0.5", "OFMKL-Avg (sign)"]
+    assert [part.name for part in plan.datasets][2] == "Wards"
+
+
+@pytest.mark.slow
+def test_the_study_of_the_page_ends_in_a_table(fkl: Callable[..., Answer], tmp_path: Path) -> None:
+    plan = yaml.safe_load(blocks_of("paper_table.md", "yaml")[0])
+    plan |= {"datasets": ["diabetes"], "beside": ["mean"], "set": ["kernels.D=4"]}
+    plan["tune"]["trials"], plan["judge"]["seeds"] = 2, 3
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(plan))
+    for words in (["study", "study.yaml"], ["study", "study.yaml", "--status"]):
+        assert fkl(*words).code == 0
+    table = (tmp_path / "study" / "results-240pt.tex").read_text()
+    assert r"\begin{tabular}" in table and "vM-KOFL" in table
+
+
+NEEDS_CLUSTER = ("hydra/launcher=submitit_slurm", "hydra/launcher=ray")
+SMALLER = {
+    "seed=0,1,2": ("seed=0",),
+    "engine=jax": ("dataset=diabetes",),
+    "engine=disk": ("dataset.rows=2000", "partition.clients=100"),
+    "hydra/launcher=joblib": ("algo=ofmkl_avg", "seed=0,1", "dataset=diabetes", "hydra.launcher.n_jobs=2"),
+    "hydra/sweeper=optuna": ("dataset=diabetes", "hydra.sweeper.n_trials=2", "algo.iterations=20"),
+    "learners=federated,alone,pooled": ("dataset=diabetes",),
+    "topology=ring": ("algo.iterations=50",),
+}
+
+
+SWEEPS = [words for words in commands_of("sweeps.md") if "=" in " ".join(words)]
+SWEEPS += [words for words in commands_of("choosing.md") if words[0] == "run"]
+
+
+@pytest.mark.parametrize("words", SWEEPS, ids=" ".join)
+def test_commands_of_sweeps_run(words: list[str], fkl: Callable[..., Answer], tmp_path: Path) -> None:
+    if any(word in words for word in NEEDS_CLUSTER):
+        pytest.skip("it needs a cluster")
+    if "engine=jax" in words and words[0] == "run":
+        pytest.importorskip("jax")
+    (tmp_path / "own_logger.py").write_text(blocks_of("sweeps.md", "python")[0])
+    smaller = [word for key, more in SMALLER.items() if key in words for word in more]
+    answer = fkl(*words, *[*LITTLE, *smaller] if words[0] == "run" else [])
+    if words[0] == "plan":
+        assert answer.code == 2 and answer.err.strip() in (ROOT / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    else:
+        assert answer.code == 0, answer.err
+    assert "own_logger" not in " ".join(words) or "round 2: mse" in answer.out
 
 
 def alike(line: str, shown: str) -> bool:
