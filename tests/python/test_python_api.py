@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -18,7 +19,6 @@ from conftest import Answer
 from hydra.core.global_hydra import GlobalHydra
 
 import fkl
-import fkl.conformance.by_hand
 import fkl.runs.api
 import fkl.runs.play
 from fkl.basics.errors import FklError
@@ -46,16 +46,20 @@ def test_importing_fkl_costs_no_library_and_no_module_touches_pyplot() -> None:
     assert [file.name for file in files if "matplotlib.pyplot" in file.read_text(encoding="utf-8")] == []
 
 
-def test_what_documentation_shows_is_so() -> None:
-    """That of the functions, the page on Python, which has the same run, and the page for authors of methods."""
+def test_what_documentation_shows_is_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of all docstrings, README, the page on Python, and the page for authors of methods."""
     pytest.importorskip("river")
+    monkeypatch.chdir(tmp_path)
     root = Path(__file__).resolve().parents[2]
     pages = [root / name for name in ("README.md", "docs/python.md", "docs/method_author.md")]
+    files = [
+        file.relative_to(root).with_suffix("") for file in (root / "fkl").rglob("*.py") if ">>> " in file.read_text()
+    ]
     with warnings.catch_warnings(action="ignore"):
-        told = [doctest.testmod(module) for module in (fkl.runs.api, fkl.conformance.by_hand)]
+        modules = [import_module(".".join(file.parts).removesuffix(".__init__")) for file in files]
+        told = [doctest.testmod(module) for module in modules]
         told += [doctest.testfile(str(page), False, optionflags=doctest.ELLIPSIS) for page in pages]
-    for ended in told:
-        assert ended.failed == 0 < ended.attempted
+    assert sum(ended.failed for ended in told) == 0 < min(ended.attempted for ended in told[-len(pages) :])
 
 
 def test_a_run_is_that_of_the_command_and_is_not_run_again(fkl: Callable[..., Answer]) -> None:

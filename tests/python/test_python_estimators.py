@@ -1,6 +1,5 @@
 """fkl's learners as scikit-learn's regressors: the numbers of `fkl run`, and all conventions."""
 
-import doctest
 import pickle
 from dataclasses import replace
 
@@ -17,7 +16,7 @@ from fkl.basics.errors import FklError
 from fkl.config.compose import compose
 from fkl.config.loading import Run, load
 from fkl.engines.base import make_world
-from fkl.estimators import OmklGfRegressor, OmkrRegressor, RakerRegressor, RffRidgeRegressor, online, ridge
+from fkl.estimators import OmklGfRegressor, OmkrRegressor, RakerRegressor, RffRidgeRegressor
 from fkl.kernels import Dictionary
 from fkl.runs.prepare import prepare
 
@@ -138,8 +137,3 @@ def test_what_cannot_be_is_said_in_one_line(model: object, line: str) -> None:
     with pytest.raises(FklError) as error:
         model.fit(*make_friedman1(80, random_state=0))
     assert str(error.value).startswith(line)
-
-
-def test_what_its_documentation_shows_is_so() -> None:
-    for ended in map(doctest.testmod, (online, ridge)):
-        assert ended.failed == 0 < ended.attempted

@@ -251,9 +251,9 @@ def rounds(runs: str | PathLike[str] | Iterable[str | PathLike[str]] = ()) -> pd
     >>> runs = [fkl.run(*words, f"algo.eta={eta}", quiet=True) for eta in (0.25, 0.5)]
     >>> frame = fkl.rounds(runs)
     >>> frame[frame["round"] == 442].groupby(["method", "algo.eta"]).mse.mean().round(3)
-    method           algo.eta
-    Raker, eta=0.25  0.25        0.052
-    Raker, eta=0.5   0.50        0.048
+    method            algo.eta
+    Raker (eta=0.25)  0.25        0.052
+    Raker (eta=0.5)   0.50        0.048
     Name: mse, dtype: float64
     """
     return arrange(_chosen(runs).runs).rounds()
