@@ -201,14 +201,6 @@ def test_a_logger_that_does_not_come_back_holds_up_no_run(fkl, tmp_path, monkeyp
     assert (tmp_path / "mine.txt").exists()
 
 
-def test_a_divergence_is_told_with_the_rounds_before_it(fkl, tmp_path):
-    assert fkl(*RUN, "algo.eta=1e30", "chunk=1", "logger=jsonl").code == 2
-    [file] = tmp_path.glob("outputs/logs/*.jsonl")
-    _, *rounds, failed = lines(file)
-    assert [event["round"] for event in rounds] == [*range(1, len(rounds) + 1)]
-    assert failed["why"].startswith(f"POF-MKL diverged in round {len(rounds) + 1} with algo.eta=1e+30")
-
-
 def test_a_log_goes_on_after_an_interruption_and_is_made_anew_with_its_run(fkl, tmp_path, monkeypatch, at_once):
     """But for the line that says so, and the columns of time, it is as without; a line that was cut off is mended."""
     words, file = (*RUN, "logger=jsonl", "logger.jsonl.file=log"), tmp_path / "log"
