@@ -50,7 +50,7 @@ def test_what_documentation_shows_is_so() -> None:
     """That of the functions, the page on Python, which has the same run, and the page for authors of methods."""
     pytest.importorskip("river")
     docs = Path(__file__).resolve().parents[2] / "docs"
-    pages = [docs / name for name in ("python.md", "method_author.md")]
+    pages = [docs / name for name in ("python.md", "extending.md")]
     with warnings.catch_warnings(action="ignore"):
         told = [doctest.testmod(module) for module in (fkl.runs.api, fkl.conformance.by_hand)]
         told += [doctest.testfile(str(page), False, optionflags=doctest.ELLIPSIS) for page in pages]
