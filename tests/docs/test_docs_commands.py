@@ -137,7 +137,7 @@ def near(word: str, other: str) -> bool:
 
 def require_printed(page: str, fkl: Callable[..., Answer], folder: Path) -> None:
     """Play the console blocks of a page in their order; `...` stands for any lines, all others come in their order."""
-    blocks = "".join(re.findall(r"```console\n((?s:.*?))```", page))
+    blocks = "".join(re.findall(r"```console\n((?s:.*?))```", page)).replace("\\\n", " ")
     for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", blocks, re.MULTILINE):
         program, *words = shlex.split(command)
         if program == "fkl":
@@ -153,6 +153,17 @@ def require_printed(page: str, fkl: Callable[..., Answer], folder: Path) -> None
         for line in shown.splitlines():
             if line.strip() not in ("", "...") and not line.startswith(TAKES_TIME):
                 assert any(alike(one, line) for one in left), f"{command}: {line}\n{found}"
+
+
+@pytest.mark.slow
+def test_privacy_and_conditions_run(fkl: Callable[..., Answer], tmp_path: Path) -> None:
+    """One command for each condition; the first prints what its page shows."""
+    require_printed((ROOT / "docs" / "privacy.md").read_text(encoding="utf-8"), fkl, tmp_path)
+    shown = [words for words in commands_of("privacy.md") if words[0] == "run" and "..." not in words]
+    assert len(shown) >= 10
+    for words in shown:
+        answer = fkl(*words, "dataset=diabetes", *LITTLE)
+        assert answer.code == 0, f"{words}: {answer.err}"
 
 
 @pytest.mark.slow
