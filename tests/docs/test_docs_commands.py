@@ -102,9 +102,10 @@ def test_own_method(fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pyt
     monkeypatch.syspath_prepend(str(tmp_path))
     require_printed(page, fkl, tmp_path)
     small = ("dataset=diabetes", *LITTLE)
-    runs = [fkl("run", "--config-dir", "my_conf", "algo=my_method", *small), fkl("run", "algo=ofmkl_avg", "algo.eta=0.3", *small)]
-    mine, theirs = (re.search("mse (.*?) ", run.out)[1] for run in runs)  # type: ignore[index]
-    assert mine == theirs
+    mine = ("--config-dir", "my_conf", "algo=my_method")
+    runs = [fkl("run", *words, *small) for words in (mine, ("algo=ofmkl_avg", "algo.eta=0.3"))]
+    errors = {re.search("mse (.*?) ", run.out)[1] for run in runs}  # type: ignore[index]
+    assert len(errors) == 1
 
 
 def test_a_table_in_latex(fkl: Callable[..., Answer], tmp_path: Path) -> None:
