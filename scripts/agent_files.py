@@ -84,7 +84,7 @@ the judged rows.
 
 ## Add a method
 Copy `examples/own_method`: a class in `my_methods.py`, its keys in `my_conf/algo/quiet.yaml`. Read \
-docs/extending.md and docs/method_author.md.
+docs/extending.md.
 
     $ fkl run --config-dir my_conf algo=quiet dataset=friedman kernels.D=8 replicates=2
     $ python -m fkl.conformance --config-dir my_conf algo=quiet

@@ -1,4 +1,4 @@
-"""Patients of three hospitals that do not exist: writes hospitals.csv, and new_patients.csv without the target."""
+"""Patients of three invented hospitals: hospitals.csv, a file for each in sites/, and new_patients.csv without days."""
 
 from pathlib import Path
 
@@ -28,10 +28,13 @@ def patients(site: str, count: int, age: float, smokers: float, rng: np.random.G
 
 
 def main() -> None:
-    """Write both files."""
+    """Write all files."""
     rng = np.random.default_rng(0)
     table = pd.concat([patients(site, *what, rng) for site, what in SITES.items()])
     table.sample(frac=1, random_state=0).to_csv(HERE / "hospitals.csv", index=False)
+    (HERE / "sites").mkdir(exist_ok=True)
+    for site, rows in table.sample(frac=1, random_state=0).groupby("hospital"):
+        rows.drop(columns="hospital").to_csv(HERE / "sites" / f"{site}.csv", index=False)
     new = pd.concat([patients(site, 2, *what[1:], rng) for site, what in SITES.items()])
     new.drop(columns="days").to_csv(HERE / "new_patients.csv", index=False)
 

@@ -31,8 +31,6 @@ MORE = {
     "fkl run --config-dir": LITTLE,
 }
 """Words that make a command of README small: those of the longest beginning that fits."""
-CHAPTERS = (ROOT / "docs" / "afternoons.md").read_text(encoding="utf-8").split("\n## ")[1:]
-EXAMPLES = {"Three hospitals and a CSV": "hospitals", "A student with a method of her own": "own_method"}
 TAKES_TIME = ("runtime_", "files: ", "plots: ", "pictures: ")
 
 
@@ -108,16 +106,12 @@ def test_own_method(fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pyt
     (tmp_path / "my_conf" / "algo").mkdir(parents=True)
     (tmp_path / "my_conf" / "algo" / "my_method.yaml").write_text(dedent(keys))
     monkeypatch.syspath_prepend(str(tmp_path))
-    for words in [words for words in commands_of("extending.md") if "algo=my_method" in words]:
-        answer = fkl(*words, *LITTLE)
-        assert answer.code == 0, answer.err
-        assert answer.out.endswith("  unchecked python -m fkl.conformance --config-dir my_conf algo=my_method\n")
-    same = fkl("run", "algo=ofmkl_avg", "algo.eta=0.1", "dataset=wave_farm", *LITTLE)
-    [mine, theirs] = (re.search("mse (.*?) ", text)[1] for text in (answer.out, same.out))  # type: ignore[index]
-    assert mine == theirs
-    [check] = commands_of("extending.md", "python")
-    kept = subprocess.run([sys.executable, *check], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert kept.returncode == 0, kept.stdout + kept.stderr
+    require_printed(page, fkl, tmp_path)
+    small = ("dataset=diabetes", *LITTLE)
+    mine = ("--config-dir", "my_conf", "algo=my_method")
+    runs = [fkl("run", *words, *small) for words in (mine, ("algo=ofmkl_avg", "algo.eta=0.3"))]
+    errors = {re.search("mse (.*?) ", run.out)[1] for run in runs}  # type: ignore[index]
+    assert len(errors) == 1
 
 
 def test_a_table_in_latex(fkl: Callable[..., Answer], tmp_path: Path) -> None:
@@ -210,20 +204,43 @@ def near(word: str, other: str) -> bool:
         return False
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: EXAMPLES[chapter.splitlines()[0]])
-def test_an_afternoon_prints_what_its_page_shows(chapter: str, fkl: Callable[..., Answer], tmp_path: Path) -> None:
-    """`...` stands for any lines; all others come in their order."""
-    example = ROOT / "examples" / EXAMPLES[chapter.splitlines()[0]]
-    shutil.copytree(example, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("outputs", "__pycache__"))
-    blocks = "".join(re.findall(r"```console\n((?s:.*?))```", chapter))
-    for command, shown in re.findall(r"^\$ fkl (.*)\n((?:(?!\$ ).*\n)*)", blocks, re.MULTILINE):
-        answer = fkl(*shlex.split(command))
-        assert answer.code == 0, answer.err
-        left = iter(answer.out.splitlines())
+def require_printed(page: str, fkl: Callable[..., Answer], folder: Path) -> None:
+    """Play the console blocks of a page in their order; `...` stands for any lines, all others come in their order."""
+    blocks = "".join(re.findall(r"```console\n((?s:.*?))```", page)).replace("\\\n", " ")
+    for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", blocks, re.MULTILINE):
+        program, *words = shlex.split(command)
+        if program == "fkl":
+            answer = fkl(*(part for word in words for part in (sorted(map(str, Path().glob(word))) or [word])))
+            assert answer.code == 0, answer.err
+            found = answer.out
+        else:
+            assert program == "python"
+            ended = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, check=False)
+            assert ended.returncode == 0, ended.stdout + ended.stderr
+            found = ended.stdout
+        left = iter(found.splitlines())
         for line in shown.splitlines():
             if line.strip() not in ("", "...") and not line.startswith(TAKES_TIME):
-                assert any(alike(found, line) for found in left), f"{command}: {line}\n{answer.out}"
+                assert any(alike(one, line) for one in left), f"{command}: {line}\n{found}"
+
+
+@pytest.mark.slow
+def test_privacy_and_conditions_run(fkl: Callable[..., Answer], tmp_path: Path) -> None:
+    """One command for each condition; the first prints what its page shows."""
+    require_printed((ROOT / "docs" / "privacy.md").read_text(encoding="utf-8"), fkl, tmp_path)
+    shown = [words for words in commands_of("privacy.md") if words[0] == "run" and "..." not in words]
+    assert len(shown) >= 10
+    for words in shown:
+        answer = fkl(*words, "dataset=diabetes", *LITTLE)
+        assert answer.code == 0, f"{words}: {answer.err}"
+
+
+@pytest.mark.slow
+def test_three_hospitals_print_what_their_page_shows(fkl: Callable[..., Answer], tmp_path: Path) -> None:
+    """From their files to a model, and the same at sites, each in a process of its own."""
+    pytest.importorskip("flwr")
+    shutil.copytree(ROOT / "examples" / "hospitals", tmp_path, dirs_exist_ok=True)
+    require_printed((ROOT / "docs" / "flower.md").read_text(encoding="utf-8"), fkl, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["SKILL.md", "llms.txt"])

@@ -51,7 +51,7 @@ def test_what_documentation_shows_is_so(tmp_path: Path, monkeypatch: pytest.Monk
     pytest.importorskip("river")
     monkeypatch.chdir(tmp_path)
     root = Path(__file__).resolve().parents[2]
-    pages = [root / name for name in ("README.md", "docs/python.md", "docs/method_author.md")]
+    pages = [root / name for name in ("README.md", "docs/python.md", "docs/extending.md")]
     files = [
         file.relative_to(root).with_suffix("") for file in (root / "fkl").rglob("*.py") if ">>> " in file.read_text()
     ]

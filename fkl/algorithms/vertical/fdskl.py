@@ -384,7 +384,7 @@ class Fdskl(Dsg):
         "own mask, also at worker l', whose b stays on top; this needs one more message per sum. The messages to "
         "a worker that does not ask are then independent of the data, unless it colludes. With all three the "
         "asking worker has w'x + b of every sample, and from enough of these all features of all workers: "
-        "docs/privacy.md reports attacks on all three.",
+        "docs/findings/masks.md reports attacks on all three.",
         among=MASKS,
     )
 
