@@ -106,12 +106,17 @@ def test_what_is_refused_says_how_much_for_what_and_what_to_lower(monkeypatch: p
 
 
 def in_a_compiled_loop() -> None:
-    """Tiles of features, which numba's parallel loops make for themselves."""
+    """Tiles of features, which compiled loops make for themselves."""
     bank = Dictionary(N=2, D=1_000_000).bank(1, Streams(0, (0,)), "float32")
     bank.predict(np.ones((256, 1)), np.zeros((1, 2, bank.width)))
 
 
-@pytest.mark.parametrize("work", [lambda: np.ones(50 * MIB), in_a_compiled_loop])
+def in_a_parallel_loop() -> None:
+    """As numba's own parallel loops raise it."""
+    raise SystemError("returned a result with an exception set") from MemoryError()
+
+
+@pytest.mark.parametrize("work", [lambda: np.ones(50 * MIB), in_a_compiled_loop, in_a_parallel_loop])
 def test_taking_more_than_there_is_is_a_memory_error(
     monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]
 ) -> None:

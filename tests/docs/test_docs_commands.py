@@ -6,8 +6,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 import yaml
@@ -97,16 +97,12 @@ def test_own_files_with_sites(fkl: Callable[..., Answer], tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_own_method(fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It keeps its promises, and is OFMKL-Avg."""
-    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    code = {
-        name: re.findall(rf"^ *```{name}\n(.*?)^ *```", page, re.MULTILINE | re.DOTALL) for name in ("python", "yaml")
-    }
-    [method], [keys] = code["python"], code["yaml"]
-    (tmp_path / "my_method.py").write_text(dedent(method))
+    [method], [keys] = (blocks_of("extending.md", language) for language in ("python", "yaml"))
+    (tmp_path / "my_method.py").write_text(method)
     (tmp_path / "my_conf" / "algo").mkdir(parents=True)
-    (tmp_path / "my_conf" / "algo" / "my_method.yaml").write_text(dedent(keys))
+    (tmp_path / "my_conf" / "algo" / "my_method.yaml").write_text(keys)
     monkeypatch.syspath_prepend(str(tmp_path))
-    require_printed(page, fkl, tmp_path)
+    require_printed((ROOT / "docs" / "extending.md").read_text(encoding="utf-8"), fkl, tmp_path)
     small = ("dataset=diabetes", *LITTLE)
     mine = ("--config-dir", "my_conf", "algo=my_method")
     runs = [fkl("run", *words, *small) for words in (mine, ("algo=ofmkl_avg", "algo.eta=0.3"))]
@@ -198,10 +194,9 @@ def alike(line: str, shown: str) -> bool:
 
 
 def near(word: str, other: str) -> bool:
-    try:
+    with suppress(ValueError):
         return float(word) == pytest.approx(float(other), rel=0.03)
-    except ValueError:
-        return False
+    return False
 
 
 def require_printed(page: str, fkl: Callable[..., Answer], folder: Path) -> None:
