@@ -44,8 +44,6 @@ def _of(family: str) -> set[str]:
     return {name for name in ALGORITHMS if f".{family}." in (conf_folder() / "algo" / f"{name}.yaml").read_text()}
 
 
-ONLINE, DECENTRALIZED, PARSIMONIOUS = _of("online"), _of("decentralized"), _of("parsimonious")
-VERTICAL = _of("vertical")
 LOCAL_TRAINING = sorted(_of("local_training"))
 LOCAL_BATCHES = {
     f"{name}_batches": (f"algo={name}", "algo.iterations=100", "algo.eta=0.5", "kernels=coke", "partition.rounds=100")
@@ -53,17 +51,6 @@ LOCAL_BATCHES = {
 }
 LOCAL_BATCHES["pfedme_batches"] += ("algo.eta_k=0.3",)
 """Words of the same methods where clients use all their samples."""
-
-
-def _on_streams() -> set[str]:
-    """Decentralized algorithms whose agents learn from streams."""
-    from hydra.utils import get_class
-
-    nodes = {name: yaml.safe_load((conf_folder() / "algo" / f"{name}.yaml").read_text()) for name in DECENTRALIZED}
-    return {name for name, node in nodes.items() if get_class(node["_target_"]).online}
-
-
-AGENTS_ON_STREAMS = _on_streams()
 
 
 @cache
