@@ -69,11 +69,13 @@ def test_the_readme_s_commands_print_what_it_says(tmp_path: Path, example: str, 
         *(f"python -m fkl.conformance --config-dir my_conf algo={name}" for name in ("quiet", "tracking", "of_late")),
     ],
 )
-def test_methods_data_and_graphs_of_the_example_run_and_keep_their_promises(folder: Path, command: str) -> None:
-    answer = call(folder, command)
+def test_methods_data_and_graphs_of_the_example_run_and_keep_their_promises(tmp_path: Path, command: str) -> None:
+    answer = call(copied("own_method", tmp_path), command)
     assert answer.code == 0, answer.out + answer.err
 
 
-def test_a_key_that_the_class_refuses_is_named(folder: Path) -> None:
-    answer = call(folder, "fkl run --config-dir my_conf algo=quiet dataset=friedman algo.enough=-1")
+def test_a_key_that_the_class_refuses_is_named(tmp_path: Path) -> None:
+    answer = call(
+        copied("own_method", tmp_path), "fkl run --config-dir my_conf algo=quiet dataset=friedman algo.enough=-1"
+    )
     assert (answer.code, answer.err) == (2, "error: algo.enough=-1.0: must be a number >= 0\n")
