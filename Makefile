@@ -32,7 +32,7 @@ test-without-data: $(VENV)/ready
 	&& env -u FKL_DATA PYTHONPATH=$$folder/fkl $(abspath $(BIN))/python -m pytest --numprocesses=auto --dist=loadfile \
 		-m 'not slow' $$(grep -rl published_files --include='test_*.py' tests) && rm -rf $$folder
 
-# What `make test` asks of a few methods, of all others too; and the site. `make test SLOW=yes` runs all slow tests.
+# The slow tests that CI runs: all methods, pages and the site. `make test SLOW=yes` runs every slow test.
 test-slow: $(VENV)/ready
 	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile -m slow $(SLOW_TESTS)
 

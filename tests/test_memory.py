@@ -112,7 +112,7 @@ def in_a_compiled_loop() -> None:
 
 
 def in_a_parallel_loop() -> None:
-    """As numba's own parallel loops raise it."""
+    """Raise the error that numba's parallel loops raise."""
     raise SystemError("returned a result with an exception set") from MemoryError()
 
 

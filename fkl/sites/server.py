@@ -195,7 +195,7 @@ class SitesServer:
             line = str(error) if isinstance(error, FklError) else f"its answer is not one of fkl ({error})"
             of_ours = 0 <= k < self._sites
             if self._refused.get(node) != line:  # it is asked again, and may say the same
-                self._say(f"{f'site {k} (node {node})' if of_ours else f'node {node}'} is not taken in: {line}")
+                self._say(f"{f'site {k} (node {node})' if of_ours else f'node {node}'} cannot take part: {line}")
             elif of_ours and isinstance(error, FklError) and (k not in self.members or self.members[k].away):
                 self._out[k] = line
             self._refused[node] = line

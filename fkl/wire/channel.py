@@ -98,7 +98,7 @@ class Ledger:
             One of the counted directions.
         kind : str
             Kind of message, for example ``"theta"``.
-        messages, scalars, size : int, (R, K) or one that numpy broadcasts to it
+        messages, scalars, size : (R, K) int, messages also bool
             Counts of each client that sends, or that receives a downlink; size in bytes.
         timed : bool
             Whether to add the cost model's seconds for it.

@@ -160,12 +160,12 @@ class Played(NamedTuple):
 
     @property
     def theta(self) -> Array:
-        """Of all agents after each iteration, (T, R, K, P)."""
+        """Theta of all agents after each iteration, (T, R, K, P)."""
         return np.stack([getattr(outcome, "theta", outcome) for outcome in self.outcomes])
 
     @property
     def own(self) -> Any:
-        """What agents hold in the end."""
+        """States of all agents after the last iteration."""
         return self.states[-1].own
 
     def stacked(self, name: str, axis: int = 1) -> Any:

@@ -33,7 +33,7 @@ EXPECTED: dict[str, tuple[str, list[str], int, int]] = {
     ),
     "fdskl": ("error", ["iterations", "test_error", *PARTIES], 20, 2),
 }
-"""Of one method of each kind of task."""
+"""For one method of each kind of task: its figures, columns, rounds and clients."""
 OTHERS = sorted({*ALGORITHMS, *LOCAL_BATCHES} - {*EXPECTED})
 
 

@@ -52,7 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def digest() -> str | None:
-    """Of the user's module, in a new process."""
+    """Digest of the user's module, as a new process computes it."""
     forget()
     source.import_module("own")
     return source.of_module("own")

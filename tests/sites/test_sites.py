@@ -214,7 +214,7 @@ def test_a_site_that_comes_back_without_its_memory_or_with_another_file_stays_ou
 
     server, told = played(words, files, Changed(2, 5, 0, 4))
     assert not present(server)[5:, 2].any()
-    assert f"site 2 (node 200) is not taken in: {said}" in told
+    assert f"site 2 (node 200) cannot take part: {said}" in told
 
 
 BATCHES = {
@@ -483,7 +483,7 @@ def test_answers_that_no_site_would_give_end_in_a_line(tmp_path: Path) -> None:
                 attacks += attacker.attacks
         missed = int((~present(server)[:17, 1]).sum())
         assert present(server)[:, [0, 2]].all()
-        named = [line for line in said if "site 1: " in line or re.search(r"node 101\)? is not taken in", line)]
+        named = [line for line in said if "site 1: " in line or re.search(r"node 101\)? cannot take part", line)]
         assert named or not missed
         assert np.isfinite([server.now.book.last_errors[k].squared_error for k in (0, 2)]).all()
     assert diverged < number / 2
@@ -508,9 +508,9 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_line(tmp_path: Path, capsys:
     server, _, said = begun(words_of("pof_mkl"), files, timeout_s=0.5)
     server._poll_sites()
     assert list(server.members) == [0, 2]
-    [refused] = [one for one in said if "is not taken in" in one]
+    [refused] = [one for one in said if "cannot take part" in one]
     assert refused == (
-        "site 1 (node 101) is not taken in: it cannot answer; the output of its fkl flower site says why"
+        "site 1 (node 101) cannot take part: it cannot answer; the output of its fkl flower site says why"
     )
     assert "column a: 'word' is not a number" in capsys.readouterr().err
     good.rename(files[1])
@@ -554,7 +554,7 @@ def test_a_run_with_a_site_that_cannot_take_part_ends(
     server, _, said = begun(words_of("pof_mkl"), files, timeout_s=0.5, **{"clients-per-site": per_site})
     line = f"the run cannot begin: site 1 cannot take part: {reason}; once that is mended, start the run again"
     assert str(trained(server)) == line
-    assert f"site 1 (node 101) is not taken in: {reason}" in said
+    assert f"site 1 (node 101) cannot take part: {reason}" in said
 
 
 def test_a_round_that_needs_a_site_which_cannot_come_back_ends(tmp_path: Path) -> None:
