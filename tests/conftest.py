@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -94,6 +94,31 @@ class Answer(NamedTuple):
     code: int
     out: str
     err: str
+
+
+ANYONE_S = ("time ", "run ", "runtime_", "files: ", "plots: ", "pictures: ")
+"""Beginnings of lines with times, and with a run's hash."""
+
+
+def require_shown(found: str, shown: str) -> None:
+    """What a command prints is what a page shows: words are equal, numbers nearly so, `...` stands for any lines."""
+    lines, wanted = ([line for line in text.splitlines() if line.strip()] for text in (found, shown))
+    assert "..." in map(str.strip, wanted) or len(lines) == len(wanted), found
+    left = iter(lines)
+    for line in wanted:
+        if line.strip() != "..." and not line.lstrip().startswith(ANYONE_S):
+            assert any(_alike(one, line) for one in left), f"{line}\n{found}"
+
+
+def _alike(line: str, shown: str) -> bool:
+    words, others = ([word.strip("*_(),").replace(",", "") for word in text.split()] for text in (line, shown))
+    return len(words) == len(others) and all(map(_near, words, others))
+
+
+def _near(word: str, other: str) -> bool:
+    with suppress(ValueError):
+        return float(word) == pytest.approx(float(other), rel=0.03)
+    return word == other
 
 
 @pytest.fixture(scope="session", autouse=True)

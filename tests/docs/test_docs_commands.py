@@ -6,12 +6,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import yaml
-from conftest import Answer, script
+from conftest import Answer, require_shown, script
 from published_files import DATA, need_data
 
 from fkl.cli.commands import commands
@@ -31,7 +30,6 @@ MORE = {
     "fkl run --config-dir": LITTLE,
 }
 """Words that make a command of README small: those of the longest beginning that fits."""
-TAKES_TIME = ("runtime_", "files: ", "plots: ", "pictures: ")
 
 
 def commands_of(page: str, program: str = "fkl") -> list[list[str]]:
@@ -185,20 +183,6 @@ def test_commands_of_sweeps_run(words: list[str], fkl: Callable[..., Answer], tm
     assert "own_logger" not in " ".join(words) or "round 2: mse" in answer.out
 
 
-def alike(line: str, shown: str) -> bool:
-    """Whether words are equal and numbers nearly so."""
-    words, others = line.split(), shown.split()
-    return len(words) == len(others) and all(
-        word == other or near(word.strip("*_"), other.strip("*_")) for word, other in zip(words, others, strict=True)
-    )
-
-
-def near(word: str, other: str) -> bool:
-    with suppress(ValueError):
-        return float(word) == pytest.approx(float(other), rel=0.03)
-    return False
-
-
 def require_printed(page: str, fkl: Callable[..., Answer], folder: Path) -> None:
     """Play the console blocks of a page in their order; `...` stands for any lines, all others come in their order."""
     blocks = "".join(re.findall(r"```console\n((?s:.*?))```", page)).replace("\\\n", " ")
@@ -213,10 +197,7 @@ def require_printed(page: str, fkl: Callable[..., Answer], folder: Path) -> None
             ended = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, check=False)
             assert ended.returncode == 0, ended.stdout + ended.stderr
             found = ended.stdout
-        left = iter(found.splitlines())
-        for line in shown.splitlines():
-            if line.strip() not in ("", "...") and not line.startswith(TAKES_TIME):
-                assert any(alike(one, line) for one in left), f"{command}: {line}\n{found}"
+        require_shown(found, shown)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from conftest import require_shown
 from processes import Command, Ended
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -38,27 +39,13 @@ def call(folder: Path, command: str) -> Ended:
     return Command(folder, *words, module=f"{module}.__main__").wait()
 
 
-def _number(word: str) -> float:
-    return float(word.strip("(),").replace(",", ""))
-
-
-def require_alike(found: str, printed: str) -> None:
-    """Words are equal, numbers nearly so; times and the hash of a configuration are anyone's."""
-    lines, wanted = found.strip().splitlines(), printed.strip().splitlines()
-    assert len(lines) == len(wanted), found
-    for line, expected in zip(lines, wanted, strict=True):
-        if not expected.startswith(("  time ", "  run ")):
-            for word, other in zip(line.split(), expected.split(), strict=True):
-                assert word == other or _number(word) == pytest.approx(_number(other), rel=0.05), line
-
-
 @pytest.mark.parametrize(("example", "command", "printed"), BLOCKS, ids=[command for _, command, _ in BLOCKS])
 def test_the_readme_s_commands_print_what_it_says(tmp_path: Path, example: str, command: str, printed: str) -> None:
     """Each in a process of its own; refused ones say so with exit code 2."""
     answer = call(copied(example, tmp_path), command)
     refused = printed.startswith("error: ")
     assert answer.code == (2 if refused else 0), answer.err
-    require_alike(answer.err if refused else answer.out, printed)
+    require_shown(answer.err if refused else answer.out, printed)
 
 
 @pytest.mark.parametrize(
