@@ -70,7 +70,7 @@ class Settings(Keys):
         "Compiled loops, or the slow reference in numpy; a method whose loops exist only compiled refuses the "
         "latter. With disk, for methods whose clients have a server, the clients play in parts, one after "
         "another, with samples and states in files, and give the same bytes. With jax, for methods whose rounds "
-        "can be traced, one compiled scan plays them on the device that JAX finds.",
+        "can be traced, one compiled scan runs them on the device that JAX finds.",
         among=ENGINES,
     )
     scaling: str = key(

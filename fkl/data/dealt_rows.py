@@ -19,7 +19,7 @@ LEAST_BLOCKS = 4
 """Minimum number of blocks in a group; with few rows, they are shorter than `BLOCK`."""
 FIXED = ("all", "even", "odd", "early", "late")
 DEALT_BY_NUMBER = "tune_0, judge_0, tune_0_of_10, judge_0_of_10, judge_0_one_in_2.5"
-ALLOWED = f"{', '.join(FIXED)}, or dealt by number: {DEALT_BY_NUMBER}"
+ALLOWED = f"{', '.join(FIXED)}, or drawn by number: {DEALT_BY_NUMBER}"
 DEALT = re.compile(r"(tune|judge)_(\d{1,9})(?:_of_(\d{1,9}))?(?:_one_in_(\d{1,9}(?:\.\d{1,9})?))?")
 
 

@@ -52,7 +52,7 @@ class Reading:
     delimiter, header, decimal, thousands, encoding
         As in `fkl.data.table_file.TableFile`.
     hole : sequence of str or None
-        Cells that are missing, beside empty ones; None for `HOLES` in text.
+        Cells that are missing, besides empty ones; None for `HOLES` in text.
     """
 
     delimiter: str | None = None

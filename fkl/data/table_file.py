@@ -75,12 +75,12 @@ class TableFile(Keys):
     site: str | None = key(
         None,
         "Column that says where a row comes from: clients of partition=sites. Not a feature.",
-        must="a column beside the target, or null",
+        must="a column other than the target, or null",
     )
     time: Any = key(
         None,
         "Column of numbers or dates that says when a row comes, or several that do together, as [date, hour]; "
-        "rows are taken in this order, else in the file's. Not a feature.",
+        "rows are used in this order, else in the file's. Not a feature.",
         must="the name of a column, a list of several, or null",
     )
     test_path: str | None = key(
@@ -109,7 +109,7 @@ class TableFile(Keys):
     )
     hole: list[Any] | None = key(
         None,
-        "Words and numbers that stand for missing cells, beside empty ones; None for NA, NaN, ? and null, in text "
+        "Words and numbers that stand for missing cells, besides empty ones; None for NA, NaN, ? and null, in text "
         "only. A list replaces these: with ``[]`` NA is a word. A number stands for all ways to write it.",
     )
     date_format: Any = key(
@@ -157,7 +157,7 @@ class TableFile(Keys):
         fits = bool(several) and all(isinstance(one, str | int) for one in several)
         self.require(fits, "time")
         self.require(self.site is None or self.site != self.target, "site")
-        require(self.target not in self._times, "time", self.time, "a column beside the target, or null")
+        require(self.target not in self._times, "time", self.time, "a column other than the target, or null")
         require(self.site not in self._times, "time", self.site, "another column than site, or null")
         written = "a format of days or months in Python's codes, as %d.%m.%Y, %Y-%m or %Y-%m-%d %H:%M, or null"
         formats = self.date_format if isinstance(self.date_format, dict) else {"": self.date_format}
@@ -165,7 +165,7 @@ class TableFile(Keys):
             place, part = f"date_format{name and '.'}{name}", name in self._times and len(self._times) > 1
             fits = one is None or (isinstance(one, str) and (part or _is_format(one)))
             require(fits, place, one, written)
-            require(not name or name not in (self.site, self.target), place, one, "of a column beside target and site")
+            require(not name or name not in (self.site, self.target), place, one, "a column other than target or site")
         for one in ("drop", "fill", "words"):
             named = [name for name in getattr(self, one) or () if name in self._columns_beside_features]
             require(not named, one, ", ".join(named), "of other columns than target, site and time")
@@ -281,7 +281,7 @@ class TableFile(Keys):
             }
         features = tuple(name for name in columns if name not in self._columns_beside_features)
         if not features:
-            raise FklError(f"{self.path}: no column is left beside the target {short(self.target)}")
+            raise FklError(f"{self.path}: no column is left besides the target {short(self.target)}")
         keep, incomplete = self._complete_rows(columns, file)
         rows = np.flatnonzero(keep)
         if self._times:

@@ -31,7 +31,7 @@ class Jax(Engine):
         if run.settings.learners != "federated":
             return f"with learners={run.settings.learners} each learner has rounds of its own"
         if run.settings.stop_when is not None:
-            return "it plays many rounds at once, and stop_when looks at each"
+            return "it runs many rounds at once, and stop_when looks at each"
         for name, given in (("metrics", run.settings.metrics), ("intervals", run.intervals)):
             if given:
                 return f"it sums up losses as it goes, and {name} are of each prediction"

@@ -65,7 +65,7 @@ def test_blocks_that_are_drawn_come_from_the_whole_source():
     "rows", ["tune", "judge_", "tune_-1", "judge_10_of_10", "both", "judge_1_of_2_of_3", "tune_1_one_in_0.5"]
 )
 def test_what_names_no_part_is_refused(rows):
-    with pytest.raises(BadValue, match="dealt by number"):
+    with pytest.raises(BadValue, match="drawn by number"):
         require_part(rows)
 
 

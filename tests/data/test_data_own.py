@@ -168,7 +168,7 @@ REFUSED = [
     (column("NW|S|N"), {}, "line 2, column a: 'NW' is not a number; dataset.text=drop leaves"),
     (column("1|9007199254740993|2"), {}, "line 3, column a: 9007199254740993 is an integer above 2^53, which would be"),
     ("a,b,y\n1,2,no\n4,5,yes\n", {"text": "code"}, "line 2, column y: 'no' is not a number, and the target"),
-    ("a,y\nx,1\nz,2\n", {"text": "drop"}, "no column is left beside the target y"),
+    ("a,y\nx,1\nz,2\n", {"text": "drop"}, "no column is left besides the target y"),
     ("a,b,a,y\n1,2,3,4\n", {}, "line 1: two columns are named a; dataset.header=false if that line is data"),
     ('a,y\n1,2\n1,"2\n1,2\n', {}, "line 3: unexpected end of data"),
     ("a,y\n1,2\n3,\x1b[2J4\n", {}, "line 3: the control character U+001B is not text"),
