@@ -29,13 +29,14 @@ WORDS = dict.fromkeys(("consensus_rf_gp", "d_rf_gp"), ("precision=float64",))
 """More words of a method's small run: an agent's system amplifies float32's rounding to 2 % on some processors."""
 ONE_OF_EACH_CONTRACT = ("pof_mkl", "odkla", "fdskl")
 """Of a star, of a graph, of parties: each in processes of its own. Those of all others take a second each."""
-FROM_EACH_FILE = {
-    "cascade_svm", "coke", "consensus_rf_gp", "dekrr_ddrf", "dkla", "dsg", "em_kofl", "falkon", "fd_svrg", "fdskl",
-    "fed_poe", "fedavg_batches", "fomd_oms", "odkla", "ofmkl_avg", "omkl_gf", "omkl_sfg", "one_shot_ridge",
-    "parsimonious_federated", "perfedavg", "pof_mkl", "pooled_raker", "pp_svmv", "raker", "rf_gp", "scaffold",
-    "secureboost", "vertical_ridge", "vm_kofl",
+LIKE_OTHERS = {
+    "ada_raker", "cta", "d_rf_gp", "ditto", "dkrr_ny_cm", "domkl", "fed3r", "fedadagrad", "fedadam", "fedavg",
+    "fedavgm", "fedprox", "fedyogi", "libsvm", "link_dkla", "nco_oms", "ofskl", "omkl_sfg_r", "omkr",
+    "parsimonious_centralized", "pfedme", "poly_2", "pooled_ada_raker", "pooled_omkl_gf", "pooled_svm", "push_cta",
+    "q_fedavg", "qc_odkla", "rbf_1", "rfomkr", "vertical_nystroem",
+    *(name for name in LOCAL_BATCHES if name != "fedavg_batches"),
 }  # fmt: skip
-"""Methods that `make test` asks; `make test-slow` asks the others, which share the code of one of these."""
+"""Methods that share the code of a file with one that `make test` asks; `make test-slow` asks these."""
 
 CLAIMS = {
     "weight_falls": {
@@ -52,7 +53,7 @@ CLAIMS = {
 def asked(algo: str, promise: Promise) -> Any:
     """A test's arguments."""
     of_few = promise in (PROCESSES, Conformance.seeded_runs_repeat)  # replicates in another order repeat runs, too
-    slow = (of_few and algo not in ONE_OF_EACH_CONTRACT) or algo not in FROM_EACH_FILE
+    slow = (of_few and algo not in ONE_OF_EACH_CONTRACT) or algo in LIKE_OTHERS
     return pytest.param(algo, promise, id=f"{algo}-{promise.__name__}", marks=[pytest.mark.slow] * slow)
 
 
