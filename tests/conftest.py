@@ -122,9 +122,23 @@ def _near(word: str, other: str) -> bool:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Nothing is kept in, or taken from, the user's own cache."""
+def _nothing_of_the_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing is kept in, or taken from, the user's own cache, and no run is written where pytest was called."""
     os.environ["FKL_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    folder = Path.cwd() / "outputs"
+    before = {*folder.glob("runs/*")}
+    yield
+    assert {*folder.glob("runs/*")} == before, "a test wrote a run into the user's outputs: let it change the folder"
+
+
+@pytest.fixture(autouse=True)
+def _no_module_of_another_test(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Two tests may write modules of one name."""
+    before = {*sys.modules}
+    yield
+    for name in {*sys.modules} - before:
+        if Path(getattr(sys.modules[name], "__file__", None) or "/").is_relative_to(tmp_path_factory.getbasetemp()):
+            del sys.modules[name]
 
 
 @pytest.fixture(scope="session", autouse=True)

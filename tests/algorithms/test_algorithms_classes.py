@@ -1,5 +1,6 @@
 """Several classes: Fed3R is pooled ridge, losses are those of each class and of scikit-learn; digits are learned."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,9 @@ def test_gradients_are_slopes_of_mean_losses(loss: str) -> None:
         assert_close((ends[0] - ends[1]) / 2, along, 1e-6, "slope")
 
 
-def test_digits_are_learned() -> None:
+def test_digits_are_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fed3R misses few of them, and FedAvg with one local step descends to the optimum of each loss."""
+    monkeypatch.chdir(tmp_path)
     words = (*DIGITS, "kernels.D=100", "replicates=2")
     assert api.run("algo=fed3r", *words, quiet=True).summary["test_error"].mean() < 0.05
     for loss in ("softmax", "one_vs_rest"):

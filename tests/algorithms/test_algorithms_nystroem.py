@@ -1,5 +1,6 @@
 """Nystroem methods of a star against their literal transcriptions, their limits, and what they refuse."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -107,8 +108,9 @@ def test_a_message_is_no_longer_than_is_said() -> None:
     assert np.abs(shorter - plain).max() > 1e-3
 
 
-def test_noise_is_told_of_as_one_mechanism() -> None:
+def test_noise_is_told_of_as_one_mechanism(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One message a client is one Gaussian mechanism, which a sample moves twice as far as a client."""
+    monkeypatch.chdir(tmp_path)
     words = (*ONE_SHOT, "dataset=diabetes", "privacy.clip=1.5", "privacy.noise=2", "replicates=1")
     for where in ("central", "local"):
         rounds = api.run(*words, f"privacy={where}").rounds

@@ -1,7 +1,6 @@
 """A method author's bugs: each is told in a few lines, which name the array, the field or the author's own line."""
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -46,12 +45,10 @@ AXES = "; the first axes of PerClient must be (R, K) = (1, 4)"
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], object]]:
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], object]:
     """Write a module of one's own, with some of its words replaced."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    sys.modules.pop("own", None)
-    yield lambda old, new: (tmp_path / "own.py").write_text(METHOD.replace(old, new))
-    sys.modules.pop("own", None)
+    return lambda old, new: (tmp_path / "own.py").write_text(METHOD.replace(old, new))
 
 
 WRONG = {

@@ -1,6 +1,5 @@
 """The loss of every judged row, kept with its number, and metrics of a user's own, of every kind of method."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +51,6 @@ JUDGED = {
 def _module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_losses.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "own_losses", raising=False)  # that of another test, in another folder
 
 
 def played(name: str, *words: str) -> fkl.Result:

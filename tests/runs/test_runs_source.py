@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -40,15 +40,14 @@ def forget() -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a user's modules lie."""
     for name, content in FILES.items():
         path = tmp_path / "mine" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
     monkeypatch.syspath_prepend(tmp_path / "mine")
-    yield tmp_path / "mine"
-    forget()
+    return tmp_path / "mine"
 
 
 def digest() -> str | None:
