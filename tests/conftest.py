@@ -76,6 +76,15 @@ def words_of(algo: str) -> tuple[str, ...]:
     return LOCAL_BATCHES.get(algo, (f"algo={algo}",))
 
 
+@cache
+def words_of_few_kernels(algo: str) -> tuple[str, ...]:
+    """Words that choose a method, with 9 kernels where it would have 51."""
+    from fkl.conformance import scenario
+
+    fewer = getattr(scenario(*words_of(algo)).kernels, "N", None) == 51
+    return (*words_of(algo), *["kernels.N=9"] * fewer)
+
+
 def script(name: str) -> Any:
     """A module of scripts/; a file of tests whose checkout has none is skipped."""
     path = Path(__file__).parents[1] / "scripts" / f"{name}.py"

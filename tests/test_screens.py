@@ -100,6 +100,7 @@ def environment() -> dict[str, str]:
     return kept | {"PYTHONPATH": path, "PAGER": "cat", "TERM": "xterm-256color"}
 
 
+@pytest.mark.slow
 def test_no_line_is_wider_than_the_terminal(tmp_path: Path) -> None:
     """Of 80 columns, with colours; of a bar no state of it."""
     ours, theirs = pty.openpty()

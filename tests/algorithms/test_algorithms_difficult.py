@@ -20,6 +20,7 @@ IN_ONE_PROCESS = [
     *(promise for promise in PROMISES if promise is not Conformance.parties_share_nothing_but_messages),
 ]
 
+KERNELS = "kernels.N=9"
 ABSENT = ("partition=quantity_skew", "partition.clients=5", "partition.rounds=60", "precision=float64")
 NEAREST = ("compression=uniform", "compression.rounding=nearest")
 NOISY = ("privacy=local", "privacy.clip=1.5", "privacy.noise=0.5")
@@ -30,19 +31,19 @@ WHERE_LOST = {LEDGER, APART, KEPT, ALIKE}
 DIFFICULT: dict[str, tuple[set[Promise], tuple[str, ...]]] = {
     "pof_mkl, bins drawn, clients absent": (
         WHERE_ABSENT | {ALIKE, CHUNKS},
-        ("algo=pof_mkl", "algo.M=2", "algo.xi=0.3", *ABSENT),
+        ("algo=pof_mkl", KERNELS, "algo.M=2", "algo.xi=0.3", *ABSENT),
     ),
-    "em_kofl, clients absent": (WHERE_ABSENT, ("algo=em_kofl", *ABSENT)),
-    "fed_poe, clients absent": (WHERE_ABSENT | {ALIKE}, ("algo=fed_poe", "algo.eta_k=3", *ABSENT)),
+    "em_kofl, clients absent": (WHERE_ABSENT, ("algo=em_kofl", KERNELS, *ABSENT)),
+    "fed_poe, clients absent": (WHERE_ABSENT | {ALIKE}, ("algo=fed_poe", KERNELS, "algo.eta_k=3", *ABSENT)),
     "fomd_oms, clients absent": (
         WHERE_ABSENT | {ALIKE},
-        ("algo=fomd_oms", "algo.J=3", "algo.eta=32", "algo.step_size=0.5", *ABSENT),
+        ("algo=fomd_oms", KERNELS, "algo.J=3", "algo.eta=32", "algo.step_size=0.5", *ABSENT),
     ),
     "rf_gp, an active few, clients absent": (
         WHERE_ABSENT | {ALIKE},
-        ("algo=rf_gp", "algo.M=3", "algo.flush=7", "algo.personal=true", *ABSENT),
+        ("algo=rf_gp", KERNELS, "algo.M=3", "algo.flush=7", "algo.personal=true", *ABSENT),
     ),
-    "rf_gp, summed up, clients absent": (WHERE_ABSENT, ("algo=rf_gp", "algo.rank=2", "algo.flush=6", *ABSENT)),
+    "rf_gp, summed up, clients absent": (WHERE_ABSENT, ("algo=rf_gp", KERNELS, "algo.rank=2", "algo.flush=6", *ABSENT)),
     "raker, mixed families": (
         {ALIKE, CHUNKS, INPUTS},
         ("algo=raker", "kernels.N=7", "kernels.laplacians=3", "precision=float64"),
@@ -52,10 +53,10 @@ DIFFICULT: dict[str, tuple[set[Promise], tuple[str, ...]]] = {
     "odkla, clients absent": (WHERE_ABSENT, ("algo=odkla", *ABSENT)),
     "consensus_rf_gp, clients absent": (  # an estimated noise of 1e-6 would magnify rounding in a log density
         WHERE_ABSENT,
-        ("algo=consensus_rf_gp", "algo.flush=null", "algo.forget=0.95", "algo.noise=0.01", *ABSENT),
+        ("algo=consensus_rf_gp", KERNELS, "algo.flush=null", "algo.forget=0.95", "algo.noise=0.01", *ABSENT),
     ),
-    "d_rf_gp, messages lost": (WHERE_LOST, ("algo=d_rf_gp", *LOSSY)),
-    "domkl, weights added, messages lost": (WHERE_LOST, ("algo=domkl", "algo.weights=added", *LOSSY)),
+    "d_rf_gp, messages lost": (WHERE_LOST, ("algo=d_rf_gp", KERNELS, *LOSSY)),
+    "domkl, weights added, messages lost": (WHERE_LOST, ("algo=domkl", "algo.weights=added", KERNELS, *LOSSY)),
     "fedavg_batches, softmax": (
         WHERE_ABSENT | {ALIKE},
         ("algo=fedavg", "kernels=coke", "algo.loss=softmax", "algo.iterations=20", *DIGITS, "participation=share"),

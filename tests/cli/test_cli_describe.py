@@ -44,7 +44,7 @@ RUNS = [
     ("algo=coke", "network.loss=0.3"),
     ("algo=pof_mkl", "network.latency_s=0.1", "network.bandwidth_bytes_per_s=1e6"),
     ("algo=fdskl", "algo.masks=fresh"),
-    ("algo=pof_mkl", "dataset=drift"),
+    ("algo=pof_mkl", "dataset=drift", "dataset.rounds=100", "kernels.N=9"),
     ("algo=pof_mkl", "late=updates", "compression=sign", "logger=jsonl"),
 ]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import LOCAL_BATCHES, LOCAL_TRAINING, conformance, words_of
+from conftest import LOCAL_BATCHES, LOCAL_TRAINING, conformance, words_of_few_kernels
 from numpy.typing import NDArray
 from recount import ledger_books_every_message
 
@@ -67,7 +67,7 @@ class Counting(OnMessages):
 )
 def test_a_condition_that_does_nothing_changes_no_bit_and_remembers(algo: str) -> None:
     """Outcomes and traffic, round after round; after it was saved and loaded; at parties on their own as together."""
-    plain = prepare(scenario(*words_of(algo)))
+    plain = prepare(scenario(*words_of_few_kernels(algo)))
     inside = replace(plain, algorithm=wrap(plain.algorithm, {"compression": Counting()}))
     require_same(play(plain, (0, 1)), play(inside, (0, 1)), "in a condition that does nothing")
     suite = Conformance(inside)

@@ -108,6 +108,7 @@ def test_own_method(fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pyt
     assert len(errors) == 1
 
 
+@pytest.mark.slow
 def test_a_table_in_latex(fkl: Callable[..., Answer], tmp_path: Path) -> None:
     """From the tutorial's sweep, with tests of the methods."""
     shown = [words for words in commands_of("tutorial.md") if words[0] in ("run", "list", "describe", "compare")]
@@ -165,6 +166,7 @@ SMALLER = {
 
 SWEEPS = [words for words in commands_of("sweeps.md") if "=" in " ".join(words)]
 SWEEPS += [words for words in commands_of("choosing.md") if words[0] == "run"]
+SWEEPS = [pytest.param(words, marks=[pytest.mark.slow] * ("dataset=air" in words)) for words in SWEEPS]
 
 
 @pytest.mark.parametrize("words", SWEEPS, ids=" ".join)

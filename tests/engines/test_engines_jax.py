@@ -240,6 +240,7 @@ for case in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_eight_devices_show_what_the_reference_does() -> None:
     """Each has one of four replicates, and half of the clients, who are three tiles."""
     environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "PYTHONPATH": PATHS}

@@ -12,7 +12,10 @@ from every_write import CASES, FAULTS, KILLED, SIGNALS, Tried, published
 from faulty_disk import NO_SHIM, FaultyDisk
 
 pytestmark = pytest.mark.skipif(bool(NO_SHIM), reason=NO_SHIM)
-SLOW = ("run, out=a", "run, model added", "run, diverges", "report --single", "data fetch", "predict", "flower init")
+SLOW = (
+    "run, out=a", "run, model added", "run, diverges", "report", "report --single", "data fetch", "predict",
+    "flower init",
+)  # fmt: skip
 """Commands that `make test` leaves out; it tries one change of each other one."""
 DAY = os.environ.get("FKL_TEST_DAY", "" if "CI" in os.environ else f"{datetime.now(UTC):%Y-%m-%d}")
 """The seed of that choice: other changes every day, and always the same ones in CI."""
