@@ -57,9 +57,7 @@ def test_synthetic_noise_and_shifts_are_as_large_as_asked_for():
     assert np.allclose(np.linalg.norm(means, axis=1), 4.0, atol=0.1) and np.linalg.norm(means[0] - means[1]) > 1.0
 
 
-@pytest.mark.parametrize(
-    ("dataset", "theirs"), [(Diabetes(), load_diabetes), (Digits(), load_digits)], ids=["diabetes", "digits"]
-)
+@pytest.mark.parametrize(("dataset", "theirs"), [(Diabetes(), load_diabetes), (Digits(), load_digits)])
 def test_scikit_learn_s_tables_are_its_own(dataset, theirs):
     """To the last bit, though the function of diabetes is not called."""
     table, expected = load(dataset), theirs()

@@ -12,11 +12,8 @@ from every_write import CASES, FAULTS, KILLED, SIGNALS, Tried, published
 from faulty_disk import NO_SHIM, FaultyDisk
 
 pytestmark = pytest.mark.skipif(bool(NO_SHIM), reason=NO_SHIM)
-SLOW = (
-    "run, out=a", "run, model added", "run, diverges", "report", "report --single", "data fetch", "predict",
-    "flower init",
-)  # fmt: skip
-"""Commands that `make test` leaves out; it tries one change of each other one."""
+SLOW = ("run, out=a", "run, model added", "run, diverges", "report", "data fetch", "predict", "flower init")
+"""Beginnings of commands that `make test` leaves out; it tries one change of each other one."""
 DAY = os.environ.get("FKL_TEST_DAY", "" if "CI" in os.environ else f"{datetime.now(UTC):%Y-%m-%d}")
 """The seed of that choice: other changes every day, and always the same ones in CI."""
 
@@ -28,7 +25,7 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyDisk]:
     disk.close()
 
 
-@pytest.mark.parametrize("case", [name for name in CASES if name not in SLOW])
+@pytest.mark.parametrize("case", [name for name in CASES if not name.startswith(SLOW)])
 def test_a_change_that_fails_loses_nothing(case: str, disk: FaultyDisk, tmp_path: Path) -> None:
     draw = random.Random(f"{DAY} {case}")
     with published() as address:

@@ -51,7 +51,6 @@ def test_the_readme_s_commands_print_what_it_says(tmp_path: Path, example: str, 
 @pytest.mark.parametrize(
     "command",
     [
-        "fkl run --config-dir my_conf algo=quiet dataset=friedman kernels.D=20 replicates=2",
         "fkl run --config-dir my_conf algo=coke dataset=friedman topology=barbell algo.iterations=50 replicates=2",
         *(f"python -m fkl.conformance --config-dir my_conf algo={name}" for name in ("quiet", "tracking", "of_late")),
     ],
@@ -59,10 +58,3 @@ def test_the_readme_s_commands_print_what_it_says(tmp_path: Path, example: str, 
 def test_methods_data_and_graphs_of_the_example_run_and_keep_their_promises(tmp_path: Path, command: str) -> None:
     answer = call(copied("own_method", tmp_path), command)
     assert answer.code == 0, answer.out + answer.err
-
-
-def test_a_key_that_the_class_refuses_is_named(tmp_path: Path) -> None:
-    answer = call(
-        copied("own_method", tmp_path), "fkl run --config-dir my_conf algo=quiet dataset=friedman algo.enough=-1"
-    )
-    assert (answer.code, answer.err) == (2, "error: algo.enough=-1.0: must be a number >= 0\n")
