@@ -49,7 +49,7 @@ class ClusteringTask(StreamTask):
         return float(values.diagonal().mean() - values.mean())
 
     def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Columns:
-        """Distortion so far, beside that of one centre."""
+        """Distortion so far, and that of one centre."""
         columns: Columns = judge.columns()
         columns.summary["distortion_of_one"] = np.full(elapsed.shape[1], np.nan if beside is None else beside)
         return columns

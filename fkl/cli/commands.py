@@ -294,7 +294,7 @@ def _folders(config_dir: str | None) -> list[Path]:
     folders = [] if config_dir is None else [Path(config_dir)]
     for folder in folders:
         if not config_dir or not folder.is_dir():
-            raise FklError(f"--config-dir={folder if config_dir else ''}: must be a folder that is there")
+            raise FklError(f"--config-dir={folder if config_dir else ''}: must be a folder that exists")
     return folders
 
 

@@ -96,7 +96,7 @@ def _of_partition(run: Run, given: Problem) -> list[str]:
     held = given.present.sum(axis=0)
     spread = f"{held.min()} to {held.max()} samples each, median {np.median(held):g}"
     words = f"{plural(given.clients, 'client')}, {plural(given.rounds, 'round')}, {spread}"
-    return [f"{words}, {plural(given.rows_left_out, 'row')} left out", "", f"pictures: {_drawn(run, given)}"]
+    return [f"{words}, {plural(given.rows_left_out, 'row')} omitted", "", f"pictures: {_drawn(run, given)}"]
 
 
 def _parties(table: Table, given: Vertical) -> list[str]:

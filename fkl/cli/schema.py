@@ -38,7 +38,7 @@ def schema(name: str | None = None) -> Schema:
     """
     if name is not None and name not in choices.GROUPS:
         raise FklError(
-            f"describe {name} --format=schema: must be a group, or left out for the whole configuration",
+            f"describe {name} --format=schema: must be a group, or omitted for the whole configuration",
             help=did_you_mean(name, choices.GROUPS, f"groups: {', '.join(choices.GROUPS)}"),
         )
     made: Schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"}

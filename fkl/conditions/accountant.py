@@ -68,7 +68,7 @@ def sampled_epsilons(
     probability : float
         Of taking part in each mechanism, independently of everything else.
     replaced : bool
-        Whether a message is replaced by any other one; otherwise it is left out.
+        Whether a message is replaced by any other one; otherwise it is omitted.
     """
     steps = np.unique(np.append(np.geomspace(1, times.max(), COMPOSED).astype(int), times.max()))
     told = np.array([_sampled_epsilon(noise, probability, int(count), delta, replaced) for count in steps])

@@ -1,6 +1,6 @@
 """Audit: canaries instead of all messages show how large epsilon is at least, in one run.
 
-A canary is a message along one entry, ten times as long as the clipping norm, which is there or not by a coin. Entries
+A canary is a message along one entry, ten times as long as the clipping norm, which is sent or not by a coin. Entries
 of clients differ, so no canary changes another one's score. The auditor sees what the adversary of the stated epsilon
 sees: the noisy mean with `privacy=central`, every noisy message with `privacy=local`, their sum alone with `secure`. It
 never uses the noise multiplier. Steinke, Nasr and Jagielski, Privacy Auditing with One (1) Training Run (NeurIPS
@@ -253,7 +253,7 @@ class Placed(Canaries):
             return ("the audit has no score: no client has sent anything",)
         told = {name: summary[name].to_numpy() for name in summary if name in COLUMNS}
         upper, lower, p = (told[name] for name in ("epsilon_upper", "epsilon_lower", "scores_p"))
-        moves = "zero-out (C)" if self.disappears else "left out (2 C)"
+        moves = "zero-out (C)" if self.disappears else "omitted (2 C)"
         lines = [
             f"epsilon of a {self.level}, delta {self.privacy.delta:g}, {moves}: at most {_span(upper)}; audit: at "
             f"least {_span(lower)} (95 % in each replicate), by guesses {_span(told['epsilon_lower_guesses'])}"

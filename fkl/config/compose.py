@@ -349,7 +349,7 @@ class _ChosenFiles:
         if None not in entries:  # stands for _self_
             entries.append(None)
         if entries.count(None) > 1:
-            raise FklError(f"{path}.yaml: defaults: _self_ is there twice")
+            raise FklError(f"{path}.yaml: defaults: _self_ stands there twice")
         entries += added
         for entry in entries:
             if entry is not None and entry.override:
@@ -467,7 +467,7 @@ def _apply_word(config: dict[str, Any], word: Word) -> None:
             raise FklError(f"{word.text}: it is {'null' if there is None else there}")
         del node[last if isinstance(node, dict) else int(last)]
     elif word.sign == "+" and there is not None and not isinstance(word.value, dict | list):
-        raise FklError(f"{word.text}: is there already; write {word.text[1:]}")
+        raise FklError(f"{word.text}: exists already; write {word.text[1:]}")
     else:
         _set_key(node, last, word.value, word.key, new=adds)
 

@@ -298,7 +298,7 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
                 nodes["algo"].require_fits(kernels)
     else:
         given = type(kernels).__name__
-        require(kernels is None, "kernels", given, f"left out, as by ~kernels: {label} uses none")
+        require(kernels is None, "kernels", given, f"omitted, as by ~kernels: {label} uses none")
     settings, top = build(Settings, top, "", also=groups)
     plain |= top
     for name, path in (settings.metrics or {}).items():

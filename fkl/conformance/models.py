@@ -51,7 +51,7 @@ def all_present_in(problem: Any, t: int) -> Any:
 
 
 def compared_on_stream(experiment: Experiment) -> Iterator[Compared]:
-    """The predictions of the last round, or of the last that begins a block of those that a learner plays at once.
+    """The predictions of the last round, or of the last that begins a block of those that a learner takes at once.
 
     Where the server asks one client after another, the model before the round is that of the first client.
     """

@@ -27,7 +27,7 @@ class PartyObject:
     """A party as an object in this process, made from copies, so nothing is shared by accident."""
 
     apart = "alone"
-    why = "a party sees more than its own state, its samples and what it is told"
+    why = "a party sees more than its own state, its samples and what it receives"
 
     def __init__(self, kind: Callable[..., Any], *arguments: Any) -> None:
         self._folder = TemporaryDirectory(prefix="fkl-party-")

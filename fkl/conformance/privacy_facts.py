@@ -1,6 +1,6 @@
 """Facts of a method on which epsilon rests, checked on its messages.
 
-Every party plays again with other samples, and hears what it heard before. So whatever changes in its messages follows
+Every party runs again with other samples, and hears what it heard before. So whatever changes in its messages follows
 from its own samples alone.
 """
 

@@ -177,7 +177,7 @@ class FormRecorder(Channel):
 def form_of_message(part: Any, rows: int = 0) -> Any:
     """All of a message, or of a part of it, but its numbers: classes, lengths, types, shapes, and what is no array.
 
-    Of shapes, the first axes are left out, as many as `rows`.
+    Of shapes, the first axes are omitted, as many as `rows`.
     """
     kind = f"{type(part).__module__}.{type(part).__qualname__}"
     if isinstance(part, np.ndarray):

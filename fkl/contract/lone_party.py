@@ -1,6 +1,6 @@
 """A client or a server by itself, with its own state, and with messages as bytes.
 
-A simulation plays all clients as one array. Here a party is one object. It sees no other client, and a server sees no
+A simulation holds all clients in one array. Here a party is one object. It sees no other client, and a server sees no
 samples. A site of Flower is such a party, and `fkl.conformance` compares such parties with the simulation.
 """
 

@@ -1,7 +1,7 @@
 """Methods of parties that hold different features of the same samples: actors on a wire.
 
 An actor holds its own features, and labels if it is active, and knows about the others only the content of letters. A
-simulation plays all actors in turn. Where letters would take most of its time, a method also has a pooled path, which
+simulation runs all actors in turn. Where letters would take most of its time, a method also has a pooled path, which
 computes the parties' sums at once, with all features in one array, and counts the letters that they would send.
 `fkl.conformance` compares the simulation with isolated parties.
 """

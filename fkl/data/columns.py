@@ -237,7 +237,7 @@ class Columns:
         return replace(self, by_name=kept)
 
     def with_zeros(self, names: Iterable[str]) -> "Columns":
-        """The same with columns of zeros of these names, where zeros were left out."""
+        """The same with columns of zeros of these names, where zeros were omitted."""
         zeros = Column.of_numbers(np.zeros(self.rows))
         lacking = [name for name in names if name not in self.by_name] if self.zeros_left_out else []
         return replace(self, by_name={**self.by_name, **dict.fromkeys(lacking, zeros)})
@@ -279,7 +279,7 @@ def checked_names(names: Sequence[str], where: str, use: str = "") -> list[str]:
     Raises
     ------
     FklError
-        If one is there twice; `use` says what to do.
+        If one occurs twice; `use` says what to do.
     """
     tidy = [" ".join(name.split()) for name in names]  # a name may be quoted over two lines, a message may not
     seen: set[str] = set()

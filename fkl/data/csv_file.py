@@ -32,9 +32,9 @@ EXACT = 2.0**53
 NAMES_SHOWN = 4
 """Names that are shown of a first line that looks like data."""
 PER_CELL = 72
-"""Bytes of memory that a cell takes beside its text."""
+"""Bytes of memory that a cell takes besides its text."""
 PER_ROW = 150
-"""Bytes of memory that a row takes beside its cells."""
+"""Bytes of memory that a row takes besides its cells."""
 
 
 def read(path: str, raw: bytes, reading: Reading) -> Columns:

@@ -28,7 +28,7 @@ DECIMALS = {"point": ".", "comma": ","}
 THOUSANDS = {"comma": ",", "point": r"\.", "space": "[ \u00a0\u202f]", "apostrophe": "['\u2019]"}
 """Patterns of the sign between groups of three digits."""
 SIGNS = re.compile(r"^([+-]?)\s*[$€£¥]\s*|\s*[$€£¥%‰]$")
-"""Signs beside a number."""
+"""Signs next to a number."""
 LIKE_NUMBER = re.compile(
     r"[+-]?\s*[$€£¥]?\s*[+-]?(\d{1,3}([.,'’ \u00a0\u202f]\d{3})+|\d+)?(?<=\d)([.,]\d*)?([eE][+-]?\d+)?\s*[$€£¥%‰]?"
 )
@@ -132,7 +132,7 @@ class Reading:
             return ", ".join(f"{keys} reads it as {number:.12g}" for number, keys in read.items())
         bare = SIGNS.sub(r"\1", cell)
         return (
-            "" if bare == cell or not LIKE_NUMBER.fullmatch(bare) else "take the signs beside numbers out of the file"
+            "" if bare == cell or not LIKE_NUMBER.fullmatch(bare) else "take the signs next to numbers out of the file"
         )
 
     @cached_property
@@ -163,7 +163,7 @@ def _is_encoding(name: str) -> bool:
     try:
         b"a".decode(name)
     except (LookupError, ValueError) as error:
-        return isinstance(error, UnicodeError)  # such as half a letter: the encoding is there
+        return isinstance(error, UnicodeError)  # such as half a letter: the encoding is known
     return True
 
 
@@ -238,7 +238,7 @@ class Encoder:
         return tuple(names)
 
     def as_json(self) -> str:
-        """All of it as text, for a file; what most tables do not have is left out."""
+        """All of it as text, for a file; what most tables do not have is omitted."""
         told = asdict(self) | {"reading": self.reading.as_plain()}
         left_out = [name for name in ("reading", "dates", "new_words") if not told[name]]
         return json.dumps({name: value for name, value in told.items() if name not in left_out})

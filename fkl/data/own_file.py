@@ -54,12 +54,12 @@ OFFICE = {
 }
 """What a zip archive is that has this file."""
 TABLES = frozenset({".csv", ".tsv", ".tab", ".data", ".dat"})
-"""Suffixes by which a table is found beside other files in a zip archive."""
+"""Suffixes by which a table is found among other files in a zip archive."""
 PER_BYTE = 6
 """Bytes of memory that a byte of text takes while it is decoded and cut into lines."""
 FILES_SHOWN = 10
 PER_COLUMN = 1000
-"""Bytes of memory that a column takes beside its cells."""
+"""Bytes of memory that a column takes besides its cells."""
 ROOM, LEAST_ROOM = 512, 2**29
 """A file may take this many times its size in memory, and any file this many bytes: then it is cut into cells soon."""
 LOWER = "the number of its rows or columns"
@@ -74,7 +74,7 @@ def read(path: str) -> bytes:
         If there is no such file, it is a folder, a pipe or a device, it cannot be read, or is too large.
     """
     try:
-        require(Path(path).is_file(), "path", path, "a file that is there, no folder, pipe or device")
+        require(Path(path).is_file(), "path", path, "an existing file, no folder, pipe or device")
         with Path(path).open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
             require_memory(PER_BYTE * size, f"{path}, {shown_bytes(size)} of text", LOWER)

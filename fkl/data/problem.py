@@ -64,7 +64,7 @@ class Scale:
 
 
 class Incomplete(NamedTuple):
-    """Rows of a file that were left out because cells are missing.
+    """Rows of a file that were dropped because cells are missing.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Incomplete(NamedTuple):
     always: bool = False
 
     def __str__(self) -> str:
-        return f"{self.rows} of {plural(self.of, 'row')} left out, {'all' if self.always else 'most'} for {self.column}"
+        return f"{self.rows} of {plural(self.of, 'row')} dropped, {'all' if self.always else 'most'} for {self.column}"
 
 
 COMPLETE = Incomplete()
@@ -115,7 +115,7 @@ class Table:
     row : (n,) int64 or None
         Number of each row in the whole data set, if the loss of each row is stored.
     incomplete : Incomplete
-        Rows that were left out before.
+        Rows that were dropped before.
     cells : Cells or None
         What x and y are made of, if they follow from the rows that are learned from; None if they are as published.
     """

@@ -51,7 +51,7 @@ class TableFile(Keys):
     its different ones, are numbers; its other cells are refused. Integers of three digits or more that begin with 0
     make it a column of words, as ids are. A column of nothing but true and false, in any case, holds the numbers 1 and
     0. Words that differ only in Unicode's form, NFC or NFD, are one word. A column without a name is called by its
-    number, or left out if all its cells are empty. Text in LIBSVM's format has a column for each index, called by it,
+    number, or dropped if all its cells are empty. Text in LIBSVM's format has a column for each index, called by it,
     where an index that a file does not have is one of zeros. An npz holds arrays: of one axis a column each; one of
     two axes named x is columns x1, x2, ...
     """
@@ -69,7 +69,7 @@ class TableFile(Keys):
     )
     target: str = key(
         "",
-        "Name of the target's column; in text without a header its number, counted from 1. Left out for a file in "
+        "Name of the target's column; in text without a header its number, counted from 1. Omit it for a file in "
         "LIBSVM's format, whose target is ``label``.",
     )
     site: str | None = key(
@@ -120,10 +120,10 @@ class TableFile(Keys):
         "written so, too, several columns with a space between them; else as 2024-01-31 or 2024-01-31 12:30. "
         "Dates that a Parquet or Feather file or an Excel workbook knows to be dates need no format.",
     )
-    drop: list[str] | None = key(None, "Columns that are left out. They need not be in every file.")
+    drop: list[str] | None = key(None, "Columns to drop. They need not be in every file.")
     missing: str = key(
         "refuse",
-        "What becomes of rows with missing cells: an error, left out, or the mean of the column's training rows "
+        "What becomes of rows with missing cells: an error, dropped, or the mean of the column's training rows "
         "put in. A missing target, site or time is never made up: ``mean`` leaves its row out.",
         among=("refuse", "drop", "mean"),
     )
@@ -134,7 +134,7 @@ class TableFile(Keys):
     )
     text: str = key(
         "refuse",
-        "What becomes of feature columns of text: an error, left out, their words coded 0, 1, ... in the order in "
+        "What becomes of feature columns of text: an error, dropped, their words coded 0, 1, ... in the order in "
         "which they first appear in training rows, or a feature for each word, 1 where a row has it.",
         among=TEXTS,
     )
@@ -256,7 +256,7 @@ class TableFile(Keys):
         """
         files = [self._read(path, store.tables) for path in [*self._paths, *self._test_paths]]
         if files[0].zeros_left_out and self.target != LABEL:
-            label = f"{LABEL}, or left out: {self.path} is in LIBSVM's format"
+            label = f"{LABEL}, or omitted: {self.path} is in LIBSVM's format"
             require(not self.target, "target", self.target, label)
             return replace(self, target=LABEL).load(store, rng)
         site_of_row = np.repeat(np.arange(len(files)), [one.rows for one in files])

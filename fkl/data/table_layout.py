@@ -74,7 +74,7 @@ class Layout(Keys):
     missing: str = key(
         "refuse",
         "Treatment of missing values: an error, leaving out their rows, or filling in the column's mean, median "
-        "or previous value; rows that still miss one are left out.",
+        "or previous value; rows that still miss one are dropped.",
         among=HOLES,
     )
     file_rows: int | None = key(None, "Rows that every file must have: a check for files without a hash.")
@@ -125,7 +125,7 @@ class Layout(Keys):
 
     @cached_property
     def features(self) -> tuple[str, ...]:
-        """Names of the features: all columns except the target, the site and those that are left out."""
+        """Names of the features: all columns except the target, the site and those that are omitted."""
         others = {self.target, self.site, *expanded(self.leave_out)}
         return tuple(name for name in self.all_columns if name not in others)
 
@@ -185,9 +185,9 @@ class Option(NamedTuple):
 
 
 def options(node: Mapping[str, Any]) -> dict[str, Option]:
-    """Keys of a data set's node beside `table`.
+    """Keys of a data set's node besides `table`.
 
-    They are the fields of the layout that stand beside `table`, too, its switches, and the key that `replace` names.
+    They are the fields of the layout that stand next to `table`, too, its switches, and the key that `replace` names.
 
     Raises
     ------

@@ -44,7 +44,7 @@ class TableSet:
         """The class whose fields are the keys of this node."""
         given = options(node)
         for key in given:
-            require(key in node, key, None, "given beside dataset.table, which names it")
+            require(key in node, key, None, "given in addition to dataset.table, which names it")
         types = [(key, option.type) for key, option in given.items()]
         made: type[TableSet] = make_dataclass(cls.__name__, types, bases=(cls,), frozen=True, kw_only=True)
         made.__doc__, made.__module__ = cls.__doc__, cls.__module__

@@ -215,7 +215,7 @@ class FeatureGroups(Keys):
         if self.groups is not None:
             groups = _given_groups(self.groups, features)
         else:
-            require(features >= 2, "parties", self.parties, f"left out: no two parties can share {features} feature")
+            require(features >= 2, "parties", self.parties, f"omitted: no two parties can share {features} feature")
             parties = min(FEW_PARTIES, features) if self.parties is None else self.parties
             require(parties <= features, "parties", parties, f"at most {features}, the features of the data set")
             order = rng.permutation(features) if self.how == "random" else np.arange(features)

@@ -15,7 +15,7 @@ a simplified model of our own, and none of the numbers below are theirs:
   that grows along the waves by directional spreading. For what is known of such interactions see Babarit, "On the
   park effect in arrays of oscillating wave energy converters", Renewable Energy 58 (2013).
 - Shares of power that pass several converters multiply. Interference of waves, by which one converter helps another, is
-  left out.
+  dropped.
 
 Sites differ in height, period, main direction and spread of directions, so the same layout has a different power, and
 other converters in the shadow, at each.

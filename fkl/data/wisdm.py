@@ -198,7 +198,7 @@ class Wisdm(Keys):
         at_hand = list(places)
         chosen = at_hand
         if self.participants is not None:
-            allowed = f"at most {len(at_hand)}, the participants whose file is there"
+            allowed = f"at most {len(at_hand)}, the participants whose file exists"
             require(self.participants <= len(at_hand), "participants", self.participants, allowed)
             drawn = rng.choice(len(at_hand), self.participants, replace=False)
             chosen = [at_hand[number] for number in np.sort(drawn)]  # in the order of participants
@@ -311,7 +311,7 @@ def window_means(time: NDArray[np.int64], values: NDArray[np.float64], seconds: 
     """Means of the readings in windows that follow each other.
 
     A recording has no pause and no step back in time; its windows are counted from its first reading. Incomplete
-    windows are left out.
+    windows are dropped.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""An experiment and its engine, which plays the rounds: the base class, and the engines of this process.
+"""An experiment and its engine, which runs the rounds: the base class, and the engines of this process.
 
 Below them are methods without federation, and the messages about a diverged run.
 """
@@ -33,7 +33,7 @@ from fkl.wire import Channel, Ledger
 
 
 class Engine:
-    """Plays the rounds of a run: by compiled loops, on a device, or with some clients in memory at a time.
+    """Runs the rounds of a run: by compiled loops, on a device, or with some clients in memory at a time.
 
     Each engine writes `can_play` and `rounds`; the other methods are those of an engine with all clients in memory.
     """
@@ -315,7 +315,7 @@ class Each:
 
 @dataclass(frozen=True)
 class Alone:
-    """A method that every client, or the one with all samples, plays by itself, without messages."""
+    """A method that every client, or the one with all samples, runs by itself, without messages."""
 
     method: Any
 

@@ -137,7 +137,7 @@ class Disk(Numba):
     has_all_clients: ClassVar[bool] = False
 
     def can_play(self, run: Run) -> str | None:
-        """It plays clients of a server that needs only means over them, also in most conditions."""
+        """It runs clients of a server that needs only means over them, also in most conditions."""
         if why := why_not_a_part_at_a_time(run):
             return why
         network, settings = run.network, run.settings

@@ -24,7 +24,7 @@ class Jax(Engine):
     name: ClassVar[str] = "jax"
 
     def can_play(self, run: Run) -> str | None:
-        """It plays methods and conditions that JAX can trace."""
+        """It runs methods and conditions that JAX can trace."""
         method = run.algo
         if is_judged(run.settings.rows):
             return f"it sums up losses as it goes, and rows={run.settings.rows} keeps the loss of each row"

@@ -1,4 +1,4 @@
-"""Rounds as one compiled scan: how `engine=jax` plays a method.
+"""Rounds as one compiled scan: how `engine=jax` runs a method.
 
 The method's own `step` is traced once, in a world with placeholders for the samples, random numbers and channel of a
 round, and XLA compiles a loop over many rounds. The host still draws random numbers from the same streams, and books

@@ -81,7 +81,7 @@ class JaxBank(FeatureBank):
 
     def predict(self, x: Array, theta: Array) -> Array:
         """theta_i' z_i(x_k) of all replicates, (R, K, N)."""
-        by_map = self.split(theta.astype(self.precision))[..., None, :]  # (R, N, maps, 1, D), beside a tile's features
+        by_map = self.split(theta.astype(self.precision))[..., None, :]  # (R, N, maps, 1, D), as a tile's
         (f,) = self._each_kernel_and_tile(lambda z, theta: ((z * theta).sum(axis=(0, -1)),), x, [by_map])
         return self._by_client(f, len(x))
 

@@ -8,7 +8,7 @@ from fkl.kernels.cached_njit import njit_cached
 
 @njit_cached(
     "void(int64, int64, float64[:, ::1], float64[:, ::1], float64[:, ::1])",  # compiled here, not inside a clock
-    fastmath={"reassoc", "contract", "nsz"},  # sums may be taken in vector lanes
+    fastmath={"reassoc", "contract", "nsz"},  # sums may be formed in vector lanes
     error_model="numpy",
     nogil=True,
 )

@@ -135,7 +135,7 @@ class Evidence:
         Parameters
         ----------
         numbers : callable
-            False numbers of a claim's cells; several have equal weights; a claim without any is left out.
+            False numbers of a claim's cells; several have equal weights; a claim without any is omitted.
         """
         false = [
             [

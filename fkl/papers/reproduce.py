@@ -74,7 +74,7 @@ def reproduce(papers: Sequence[str] = (), fail_fast: bool = False, readings: boo
     played.print_times()
     print_missing_data(papers)
     if left_out:
-        print(f"left out: readings that no published number waits for, --readings runs them: {', '.join(left_out)}")
+        print(f"omitted: readings that no published number waits for, --readings runs them: {', '.join(left_out)}")
     print("failed: " + ("; ".join(played.failed) or "nothing"))
     return played.failed
 

@@ -50,7 +50,7 @@ def render(markdown: str, anchor: str, level: int) -> Prose:
     Parameters
     ----------
     markdown : str
-        Its first heading is left out, the others become headings of `level` and below.
+        Its first heading is omitted, the others become headings of `level` and below.
     anchor : str
         Prefix of the ids of its items.
     level : int

@@ -198,7 +198,7 @@ class Collected:
 
     @property
     def of_other_code(self) -> list[EndedRun]:
-        """Runs whose seed the newest code, or data, of their cell has not played: they are left out."""
+        """Runs whose seed the newest code, or data, of their cell has not run: they are omitted."""
         newest = {run.decisive: run for run in (*self.diverged, *self.whole)}
         sources = self._sources()
         return [run for run in newest.values() if run.source != sources.get(run.cell, run.source)]
@@ -216,7 +216,7 @@ class Collected:
         return len(self.whole) - len({run.decisive for run in self.whole})
 
     def add(self, folder: Path, only: Collection[str] | None = None) -> None:
-        """Read a folder: a complete, a diverged or a broken run; other failures are left out.
+        """Read a folder: a complete, a diverged or a broken run; other failures are omitted.
 
         Parameters
         ----------
@@ -243,7 +243,7 @@ class Collected:
         if others := [run.folder.name for run in self.of_other_code]:
             more = f" and {len(others) - MOST_NAMED} more" * (len(others) > MOST_NAMED)
             warning(
-                "left out, because newer runs of the same configuration are of other code or data: "
+                "omitted, because newer runs of the same configuration are of other code or data: "
                 f"{', '.join(others[:MOST_NAMED])}{more}; give their commands again to play these seeds, too"
             )
         if not self.broken:
@@ -251,7 +251,7 @@ class Collected:
         named = [f"{folder}: {reason}" for folder, reason in [*self.broken.items()][:MOST_NAMED]]
         named += [f"{len(self.broken) - MOST_NAMED} more"] * (len(self.broken) > MOST_NAMED)
         words = "; ".join(" ".join(legible(one).split()) for one in named)
-        warning(f"broken runs left out, run the same command again to repair one: {words}")
+        warning(f"broken runs omitted, run the same command again to repair one: {words}")
 
 
 def collect(outputs: Path) -> Collected:

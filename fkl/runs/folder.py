@@ -192,7 +192,7 @@ def workspace(run: Run) -> Iterator[Path]:
         told = provenance(folder)
         marked = told.get("state") in (UNDER_WAY, FINISHED) and isinstance(told.get("digest"), str)
         usable = marked or _is_begun(folder)
-    require(usable, "out", run.folder, f"a folder beside which no {folder.name} lies that is not fkl's")
+    require(usable, "out", run.folder, f"a folder without a {folder.name} that is not fkl's next to it")
     with writing(run.folder):
         folder.mkdir(exist_ok=True)
         for left_behind in filter(is_temporary, folder.iterdir()):

@@ -44,7 +44,7 @@ class Logger(Protocol):
     def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
         """Round t has ended: columns of rounds.csv, as means over the replicates that run together.
 
-        Empty columns are left out. The rounds of a group of replicates come in order; after an interruption they come
+        Empty columns are omitted. The rounds of a group of replicates come in order; after an interruption they come
         again from the first, with the same numbers.
         """
         ...

@@ -55,8 +55,8 @@ def write_predictions(
     from pandas import DataFrame, concat
 
     model = load(run)
-    require(across is None or client is None, "client", client, "left out with --across, which asks all of them")
-    require(across is None or not keep, "keep", ", ".join(keep), "left out with --across, which has no line for a row")
+    require(across is None or client is None, "client", client, "omitted with --across, which asks all of them")
+    require(across is None or not keep, "keep", ", ".join(keep), "omitted with --across, which has no line for a row")
     # All cells as in a data set's reader, None if they are missing
     raw = own_file.read(path := str(rows))
     typed = rows.suffix.lower() in typed_file.FORMATS

@@ -104,7 +104,7 @@ class Stopping(Numba):
     Parameters
     ----------
     experiment : Experiment
-        Experiment with the engine that plays its rounds, in this process.
+        Experiment with the engine that runs its rounds, in this process.
     when : str
         Value of the key `stop_when`.
     cache : Path

@@ -73,7 +73,7 @@ def require_fits(run: Run) -> None:
 
 
 REFUSED = {
-    "participation": "null: who takes part is who is there",
+    "participation": "null: whoever is connected takes part",
     "attack": "null: attackers are simulated",
     "audit": "null: canaries are simulated",
     "late": "null: what comes late is not heard",
@@ -203,7 +203,7 @@ class Known:
     run : str
         Name of the run.
     sites, clients_per_site : int
-        A site plays several clients, which get its rows in turn, so a round learns from several of its rows.
+        A site has several clients, which get its rows in turn, so a round learns from several of its rows.
     rounds : int
     columns : tuple of str
         Features in the order of site 0.

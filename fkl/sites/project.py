@@ -144,7 +144,7 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
             for name, path in there.items()
         )
         if folder.exists() and not (folder.is_dir() and ours):
-            raise FklError(f"{folder}: is there already, and is not empty")
+            raise FklError(f"{folder}: exists already, and is not empty")
         folder.mkdir(parents=True, exist_ok=True)
     require_files_in(folder)
     for path, text in files.items():

@@ -1,8 +1,8 @@
-"""The server: it plays the server of the contract, sees only messages of sites, and continues without failed ones.
+"""The server: it is the server of the contract, sees only messages of sites, and continues without failed ones.
 
-A round counts completely or not at all. If a site does not answer in time, the server discards the round and plays it
+A round counts completely or not at all. If a site does not answer in time, the server discards the round and runs it
 again without that site; the other sites also discard it. A missing site is then simply absent, like an absent client in
-a simulation. A site that has restarted in the meantime plays the round with the others.
+a simulation. A site that has restarted in the meantime runs the round with the others.
 """
 
 import os
@@ -47,7 +47,7 @@ from fkl.wire.packets import Packet, read_packets, write_packets
 PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 """Between two looks for answers: at first, and at most; a tenth of the time waited so far in between."""
 ASK_S = 2.0
-"""Seconds between two identity requests to a node that plays no site, or does not answer."""
+"""Seconds between two identity requests to a node that is no site, or does not answer."""
 LOOK_S = 1.0
 """Between two looks for nodes that are new."""
 WORD_S = 30.0
@@ -156,7 +156,7 @@ class SitesServer:
         self._say(f"{self._run.algo.label}: {there}, {rounds_}{done}")
         return now
 
-    # --- who is there
+    # --- who is connected
 
     def _poll_sites(self, silent: set[int] = frozenset()) -> None:  # type: ignore[assignment]
         """Request the identity of nodes that play no site, or are silent, from time to time; process the answers."""

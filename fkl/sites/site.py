@@ -1,4 +1,4 @@
-"""A site: it plays one client, or several, with the rows of its own file, and answers message after message.
+"""A site: it acts for one client, or several, with the rows of its own file, and answers message after message.
 
 Between two messages a site keeps only `Memory`: in Flower's context of the node, and in a file next to the rows, from
 which another process of the site can continue.
@@ -54,7 +54,7 @@ class Site:
 
     @property
     def clients_per_site(self) -> int:
-        """How many clients every site plays."""
+        """How many clients every site has."""
         return int(self._context.run_config["clients-per-site"])
 
     @cached_property

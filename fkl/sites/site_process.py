@@ -2,7 +2,7 @@
 
 A SuperNode of Flower looks for messages every 3 seconds and starts a Python process for each. This process keeps the
 connection, looks many times a second, and runs no code that the server sends: it reads the configuration of a project,
-and plays the functions of the fkl that is installed here. The connection is Flower's own, that of its SuperNode.
+and runs the functions of the fkl that is installed here. The connection is Flower's own, that of its SuperNode.
 """
 
 import secrets

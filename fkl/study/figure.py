@@ -107,7 +107,7 @@ def draw(frame: pd.DataFrame, label: str = "error", style: str = "screen") -> di
     """Error against the bytes sent by all clients, with 95 % intervals over seeds; one panel per data set.
 
     A method without messages is at 0, on an axis that is broken there. More than `MOST_POINTS` methods have a row each,
-    in the order of their bytes. One with failed seeds is left out, because the seeds that ended are not comparable with
+    in the order of their bytes. One with failed seeds is omitted, because the seeds that ended are not comparable with
     those of others.
 
     Parameters

@@ -139,7 +139,7 @@ class Plan:
         folders: tuple[Path, ...] = ()
         if (own := given.get("config_dir")) is not None:
             folders = (file.parent / str(own),)
-            require(folders[0].is_dir(), "config_dir", own, f"a folder beside {file.name}")
+            require(folders[0].is_dir(), "config_dir", own, f"a folder next to {file.name}")
         parts: dict[str, Any] = {
             name: _parts(_listed(given, name), prefix, folders)
             for name, prefix in (("methods", "algo"), ("datasets", "dataset"))

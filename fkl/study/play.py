@@ -134,7 +134,7 @@ def _launcher(plan: Plan, words: Sequence[str]) -> Launcher:
 
 @contextmanager
 def _alone(plan: Plan) -> Iterator[None]:
-    """Be the only process that plays the study."""
+    """Be the only process that runs the study."""
     with writing(plan.folder):
         plan.folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(plan.folder / ".lock", is_singleton=False)
@@ -142,7 +142,7 @@ def _alone(plan: Plan) -> Iterator[None]:
         lock.acquire(blocking=False)
     except Timeout:
         raise FklError(
-            f"{plan.folder}: another process plays this study", help=[f"how far it is: fkl study {plan.file} --status"]
+            f"{plan.folder}: another process runs this study", help=[f"how far it is: fkl study {plan.file} --status"]
         ) from None
     try:
         yield

@@ -97,14 +97,14 @@ def _forecast(plan: Plan, dataset: Part, method: Part) -> Forecast:
 def _rows(plan: Plan, dataset: Part) -> str:
     """Rows for tuning and judging, in words."""
     if plan.claim == "time":
-        return "the first half is tuned on, the second judged, a block between them left out"
+        return "the first half is tuned on, the second judged, a block between them dropped"
     if are_drawn(plan, dataset):
         return "drawn anew in each seed, for its search and for the run that is judged"
     if portions := portions_of(plan, dataset):
         return f"{portions} portions that share no row, half of each tuned on and half judged"
     if draws_blocks(plan, dataset):
         return "drawn blocks, half tuned on, half judged" + ", anew in each seed" * (not plan.once)
-    return "one half tuned on, one judged" if plan.once else "half tuned on and half judged, dealt anew in each seed"
+    return "one half tuned on, one judged" if plan.once else "half tuned on and half judged, divided anew in each seed"
 
 
 def seeds_wanted(answer: Answer) -> list[str]:

@@ -94,7 +94,7 @@ def require_allowed(hydra: DictConfig) -> None:
         known = sorted({*map(str, schemas[name])} - inside | {*limits})
         for key, value in _entries(node, limits):
             if name == "joblib" and key in OF_JOBLIB_ALONE:
-                require(value == schemas[name][key], f"hydra.{kind}.{key}", value, "left out; fkl takes n_jobs alone")
+                require(value == schemas[name][key], f"hydra.{kind}.{key}", value, "omitted; fkl takes n_jobs alone")
             _require_value(f"hydra.{kind}.{key}", value, known, limits.get(key))
 
 
@@ -117,7 +117,7 @@ def _require_value(path: str, value: Any, known: list[str], limit: tuple[str, st
     if isinstance(value, dict | list) and (inside := str(value).count("_target_")):
         sampler = value.get("_target_") if isinstance(value, dict) else None
         fits = path == "hydra.sweeper.sampler" and inside == 1 and SAMPLER.fullmatch(str(sampler)) is not None
-        allowed = "left out, or a sampler of optuna.samplers under hydra.sweeper.sampler"
+        allowed = "omitted, or a sampler of optuna.samplers under hydra.sweeper.sampler"
         require(fits, f"{path}._target_", sampler, allowed)
     if key in FOLDERS:
         require_folder(path, value)

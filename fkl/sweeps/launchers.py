@@ -124,7 +124,7 @@ class Launcher:
             setattr(owner, name, before)
 
     def _job(self, number: int, words: Sequence[str], **how: Any) -> tuple[Any, ...]:
-        """A function that plays a job, and its arguments."""
+        """A function that runs a job, and its arguments."""
         from hydra_plugins.hydra_joblib_launcher._core import execute_job
 
         launcher = self._launcher

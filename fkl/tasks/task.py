@@ -177,7 +177,7 @@ class Panel(NamedTuple):
         Label of the axis.
     curves : dict of str to str
         Columns of the rounds, and their names in the figure, where {method} is the method's label; missing columns are
-        left out.
+        omitted.
     log : bool
         Whether the axis is logarithmic.
     nominal : dict of str to float, or None
@@ -260,12 +260,12 @@ class Task:
         """A line about the data of a run."""
         problem = self.problem
         words = [plural(problem.clients, "client"), self.amount, plural(problem.dimension, "feature")]
-        left_out = [f"{plural(problem.rows_left_out, 'row')} left out"] if problem.rows_left_out else []
+        left_out = [f"{plural(problem.rows_left_out, 'row')} dropped"] if problem.rows_left_out else []
         return ", ".join([*words, *left_out, *self.incomplete])
 
     @property
     def incomplete(self) -> list[str]:
-        """Words about rows with missing cells, if any were left out."""
+        """Words about rows with missing cells, if any were dropped."""
         found = getattr(self.problem, "incomplete", None)
         return [str(found)] if found is not None and found.rows else []
 
@@ -307,7 +307,7 @@ class Task:
         Parameters
         ----------
         rehearse : callable
-            Plays one round of one replicate, and returns approximately the bytes that it keeps, and its peak.
+            Runs one round of one replicate, and returns approximately the bytes that it keeps, and its peak.
         """
         kept, peak = rehearse()
         return max(1, min(self.room // kept, int(SHARE_OF_FREE * memory.available_bytes()) // peak))
@@ -698,7 +698,7 @@ def require_topology(run: Run) -> None:
         require(not decentralized, "topology", None, "a graph of agents, for example topology=ring")
     else:
         given = type(run.topology).__name__
-        require(decentralized, "topology", given, f"left out: {run.algo.label} is not decentralized")
+        require(decentralized, "topology", given, f"omitted: {run.algo.label} is not decentralized")
 
 
 def topology_of_run(run: Run, agents: int, generator: np.random.Generator) -> Topology | None:

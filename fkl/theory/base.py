@@ -114,7 +114,7 @@ class Theory(NamedTuple):
     Parameters
     ----------
     record_of : callable
-        From the method and a world of one replicate to what its theorems need: it plays the replicate.
+        From the method and a world of one replicate to what its theorems need: it runs the replicate.
     theorems : callable
         From the record to its theorems on the replicate, as many for each replicate.
     identities : callable

@@ -249,7 +249,7 @@ class Channel:
         Raises
         ------
         fkl.basics.errors.FklError
-            If the shares of replicates that run together differ; `fkl run` plays such replicates one at a time.
+            If the shares of replicates that run together differ; `fkl run` runs such replicates one at a time.
         """
         if self.times is None:
             return share

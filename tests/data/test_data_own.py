@@ -136,7 +136,7 @@ NOTATIONS = [
     ("1,5|2,25|7", {"decimal": "comma"}, [1.5, 2.25, 7], "dataset.decimal=comma reads it as 1.5"),
     ("N/A|3504|3436|2130", {"hole": ["N/A"]}, [3504, 3436, 2130], "'N/A' is not a finite number; dataset.hole=[N/A]"),
     (".|1.5|2|3", {"hole": ["."]}, [1.5, 2, 3], "'.' is not a finite number; dataset.hole=[.]"),
-    ("12%|5 %|7%", None, None, "take the signs beside numbers out of the file"),
+    ("12%|5 %|7%", None, None, "take the signs next to numbers out of the file"),
 ]
 
 
@@ -184,7 +184,7 @@ REFUSED = [
     (column("n|s"), {"words": {"a": ["n"]}, "text": "code"}, "line 3, column a: 's' is none of dataset.words.a: n"),
     ("M,0.455,0.365,0.095,15\nF,0.53,0.42,0.135,9\n", {"target": "15"}, "looks like data (M, 0.455, 0.365, 0.095, ..."),
     ("1 1:0.5 2:1\n\n2 1:1 2:x\n", {"target": ""}, "line 3: '2 1:1 2:x' is not a label and"),
-    ("1 1:0.5 2:1\n2 1:1\n", {"target": "1"}, "target=1: must be label, or left out: own.csv is in LIBSVM's format"),
+    ("1 1:0.5 2:1\n2 1:1\n", {"target": "1"}, "target=1: must be label, or omitted: own.csv is in LIBSVM's format"),
     ("1 1:0.5 999999999:1\n2 1:1\n", {"target": ""}, "with their zeros, would take 14.9 GiB of memory; a YAML"),
     (zipped(xl__workbook_xml=b""), {}, "is an Excel workbook; give it a name that ends in .xlsx, or save"),
     (zipped(a_csv=PLAIN, b_csv=PLAIN, c_txt=b""), {}, "with 2 tables among 3 files: a.csv, b.csv; unpack"),
@@ -211,7 +211,7 @@ def test_what_cannot_be_read_is_refused_where_it_is(tmp_path, content, keys, sai
 def test_a_file_that_is_not_there_is_refused_before_anything_is_read(path):
     dataset = TableFile(path=path, target="y")
     for read in (lambda: dataset.fingerprint, lambda: dataset.load(Store(Path()), None)):
-        with pytest.raises(FklError, match=r"must be a file that is there|cannot be read"):
+        with pytest.raises(FklError, match=r"must be an existing file|cannot be read"):
             read()
 
 

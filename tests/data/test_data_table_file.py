@@ -282,7 +282,7 @@ def test_new_rows_with_ids_are_predicted_as_training_rows_were_read(fkl, tmp_pat
 
 
 def test_a_run_on_an_own_file_has_its_name_its_units_first_and_its_scaling(fkl):
-    """And it counts rows that are left out, with the column to blame."""
+    """And it counts rows that are dropped, with the column to blame."""
     rows = (f"{n % 7 / 10},{50000 + 1000 * (n % 5)},{20 + 3 * (n % 7)}\n" for n in range(60))
     Path("wards & more.csv").write_text("a,b,y\n" + "".join(rows) + ",50000,20\n,,20\n1,,20\n,1,20\n")
     own = ("dataset=file", "dataset.path='wards & more.csv'", "dataset.target=y", "dataset.missing=drop")
@@ -293,7 +293,7 @@ def test_a_run_on_an_own_file_has_its_name_its_units_first_and_its_scaling(fkl):
     assert re.search(r"\n  error     rmse_in_units [\d.]+ +R² [-\d.]+\n +(test_)?mse ", answer.out), answer.out
     assert "\n  scaling   unit_box, from training rows\n" in answer.out and "hides the others" not in answer.err
     [folder] = Path("outputs/runs").iterdir()
-    told, said = json.loads((folder / "provenance.json").read_text()), "4 of 64 rows left out, most for a"
+    told, said = json.loads((folder / "provenance.json").read_text()), "4 of 64 rows dropped, most for a"
     assert told["rows_left_out"] == 4 and said in told["sizes"]
     assert f", {said}," in answer.out and said in fkl("data", "describe", *own).out
     answer = fkl(*words, "scaling=unit_ball")

@@ -63,7 +63,7 @@ def changed(**fields: object) -> dict:
         (changed(replace={"7": "quiet"}), "dataset.table.replace={'7': 'quiet'}: must be cell and key"),
         (changed(switches={"input": {"all": {"colour": 1}}}), "table.switches=colour: must be one of the fields"),
         (changed(switches={"missing": {True: {}}, "input": ["all"]}), 'must be a word in quotes, "true"'),
-        (changed(switches={"absent": ["a"]}), "absent=None: must be given beside dataset.table"),
+        (changed(switches={"absent": ["a"]}), "absent=None: must be given in addition to dataset.table"),
     ],
     ids=str,
 )  # fmt: skip

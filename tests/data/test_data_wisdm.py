@@ -105,7 +105,7 @@ def test_participants_are_drawn_from_those_at_hand(folder):
     drawn = {read(Wisdm(participants=3), folder.store, seed).table.site_names for seed in range(9)}
     assert len(drawn) > 3
     assert all(list(names) == sorted(set(names)) and len(names) == 3 for names in drawn)
-    with pytest.raises(BadValue, match="participants=7: must be at most 6, the participants whose file is there"):
+    with pytest.raises(BadValue, match="participants=7: must be at most 6, the participants whose file exists"):
         read(Wisdm(participants=7), folder.store)
 
 

@@ -73,10 +73,10 @@ def test_it_goes_on_past_a_failure_and_lists_it(called: Callable, capsys: pytest
 def test_readings_and_missing_data_are_named(
     called: Callable, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Readings are left out unless they are asked for; data are named once before and once after."""
+    """Readings are omitted unless they are asked for; data are named once before and once after."""
     sweeps = [call[2] for call in called("coke", "pof_mkl")[1][:-1]]
     out = capsys.readouterr().out
-    left_out = out.partition("left out: ")[2].splitlines()[0].partition("runs them: ")[2].split(", ")
+    left_out = out.partition("omitted: ")[2].splitlines()[0].partition("runs them: ")[2].split(", ")
     assert left_out == ["coke/bandwidth", "coke/bandwidth_rows", "pof_mkl/switches"]
     all_of_them = _names("coke") | _names("pof_mkl")
     assert sorted(sweeps) == sorted(f"+experiment={name}" for name in all_of_them - {*left_out})

@@ -72,7 +72,7 @@ REFUSED: dict[tuple[str, ...], dict[str, str]] = {
         "objective=null": "objective=None: must be a column of summary.csv, which the",
     },
     (): {
-        "run --config-dir=nope": "--config-dir=nope: must be a folder that is there",
+        "run --config-dir=nope": "--config-dir=nope: must be a folder that exists",
         "dance": "dance: no such command",
         "table pof_mkl/1": "table: no finished run belongs to it; first fkl run -m +experiment=pof_mkl/table1",
         "figure pof_mkl/../../x": "pof_mkl/../../x: no such figure",

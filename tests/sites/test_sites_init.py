@@ -40,7 +40,7 @@ def test_a_folder_with_something_in_it_is_left_alone(fkl: Callable, tmp_path: Pa
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "mine.txt").touch()
     told = fkl("flower", "init", "here", "--sites", "3", *GOOD)
-    assert (told.code, told.err) == (2, "error: here: is there already, and is not empty\n")
+    assert (told.code, told.err) == (2, "error: here: exists already, and is not empty\n")
     assert [file.name for file in (tmp_path / "here").iterdir()] == ["mine.txt"]
 
 

@@ -65,7 +65,7 @@ class OneShotRidge(HoldOut, OnBatches):
 
     Client k sends G_k = Z_k'Z_k / n_k and b_k = Z_k'y_k / n_k, and theta = (sum_k G_k + lam I)^-1 sum_k b_k. Clients
     have equal weights however many samples they have, and theta is the optimum of COKE's eqs. (15) and (16). If all
-    clients have equally many samples, this is ridge regression on pooled samples. Absent and late clients are left out.
+    clients have equally many samples, this is ridge regression on pooled samples. Absent and late clients do not count.
 
     With features of map=pairs, |z| = 1, and targets of at most 1 a client's message has norm at most 2^(1/2): clip to
     that norm if there is noise. With noise G may have negative eigenvalues, which are set to 0.

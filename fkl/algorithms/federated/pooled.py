@@ -67,7 +67,7 @@ class Pooled(Federated, Learner):
     """Mixin before a `Learner`, which then runs at the server, round after round, client after client.
 
     A client sends the d features of its sample, receives one prediction and sends one target. Nothing is private. In a
-    simulation the learner plays a round of all clients at once, which changes numbers only by rounding.
+    simulation the learner takes a round of all clients at once, which changes numbers only by rounding.
     """
 
     exchanges: ClassVar[int] = 2
@@ -103,7 +103,7 @@ class Pooled(Federated, Learner):
         now = slice(server.count, server.count + 1)
         if isinstance(up, Features):
             x = up.features.values[0]
-            # Predict on a copy: the learner plays a whole round, but the target has not arrived yet.
+            # Predict on a copy: the learner takes a whole round, but the target has not arrived yet.
             guess = self.play(_world_of_learner(common, server.total, x, np.zeros(1)), deepcopy(server.learner), now)
             return replace(server, x=x, y_hat=guess.played.y_hat)
         world = _world_of_learner(common, server.total, server.x, up.target.values[0])

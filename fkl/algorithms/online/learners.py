@@ -57,7 +57,7 @@ class Learner(Keys):
     """One client and no network: predict x_t, see y_t, learn, in the order of the stream.
 
     Rounds are played in blocks of `block`, which changes numbers only by rounding: within `play` every prediction is
-    made before its label is used. A subclass defines its state, with a field `played`, in `init`, and plays in `play`.
+    made before its label is used. A subclass defines its state, with a field `played`, in `init`, and runs in `play`.
     """
 
     label: ClassVar[str]

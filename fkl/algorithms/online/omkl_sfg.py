@@ -413,7 +413,7 @@ def farthest_first(log_inner: Float64s, log_total: Float64s, members: int) -> tu
 
     The sum over m in S of Delta(k_m, k_j) is that of <k_m, k_m>, the same for every j, and |S| <k_j, k_j> - 2 sum_m
     <k_m, k_j>. With bandwidths from 0.01 to 100, and d of at least 8, the first sum exceeds the difference between two
-    j by more digits than a float64 has. It is therefore left out, and the rest is compared by sign and logarithm.
+    j by more digits than a float64 has. It is therefore omitted, and the rest is compared by sign and logarithm.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
 
 
 def _bandwidths(runs: list[FinishedRun]) -> pd.DataFrame:
-    """DKLA's error on left out fifths of the training samples, and in how many replicates a bandwidth has the least.
+    """DKLA's error on held-out fifths of the training samples, and in how many replicates a bandwidth has the least.
 
     No test sample is seen, so a replicate's choice may be judged on its test samples.
     """

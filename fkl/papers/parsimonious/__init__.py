@@ -162,7 +162,7 @@ def _apart(pair: Pair) -> pd.DataFrame:
         nodes, at = np.unique(np.concatenate([one.points @ (1, 1j) for one in functions]), return_inverse=True)
         alpha = np.zeros((2, len(nodes), functions[0].coefficients.shape[1]))  # times a weight, equal for all nodes
         for values, one, here in zip(alpha, functions, np.split(at, [len(functions[0].points)]), strict=True):
-            np.add.at(values, here, one.coefficients[0].T)  # a centre is there once for each width
+            np.add.at(values, here, one.coefficients[0].T)  # a centre occurs once for each width
         shares.append([np.linalg.norm(two[0] - two[1]) / np.linalg.norm(two[1]) for two in (f, alpha)])
     return pd.DataFrame(shares, columns=["f", "α"])
 

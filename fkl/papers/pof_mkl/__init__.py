@@ -21,7 +21,7 @@ FIGURE = {
 }
 """Their experiments."""
 READINGS = (AS_STATED, AS_PUBLISHED)
-"""Those that the figures show, one beside the other."""
+"""Those that the figures show, side by side."""
 ROUNDS = 500
 CURVES = (("vM-KOFL", "M=51;D=9"), ("POF-MKL", "M=1;D=100"), ("POF-MKL", "M=25;D=20"), ("POF-MKL", "M=51;D=9"))
 """Algorithms and settings of Figure 1; Figure 2 shows the middle two."""

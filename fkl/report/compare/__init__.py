@@ -119,7 +119,7 @@ class Comparison:
     def course(self, cell: Cell) -> pd.DataFrame:
         """Metric over rounds and costs for the units of a cell: one curve per seed or replicate, one below the other.
 
-        Diverged ones are left out. Columns as in `fkl.report.compare.courses.course`.
+        Diverged ones are omitted. Columns as in `fkl.report.compare.courses.course`.
         """
         if cell not in self._courses:
             curves = [course(run, self.metric) for run in self.cells.finished(cell)]
@@ -202,7 +202,7 @@ def compare(
     """Compare finished runs.
 
     Checksums of the read files are compared: configuration, summary and rounds. Runs of one cell have one code, the
-    newest run's; others are named and left out.
+    newest run's; others are named and omitted.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def rounds(runs: str | PathLike[str] | Iterable[str | PathLike[str]] = ()) -> pd
 
 
 def _chosen(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> Collected:
-    """The runs; warns of those that are left out."""
+    """The runs; warns of those that are omitted."""
     with showing(warning_lines=False):
         found = choose([runs] if isinstance(runs, str | PathLike) else runs)
         found.warn()
@@ -293,7 +293,7 @@ def _left_out(runs: Sequence[FinishedRun], metric: str) -> list[str]:
         methods.setdefault(main_metric(run.summary), []).append(run.algorithm)
     notes = []
     for error, names in methods.items():
-        which = f"{plural(len(names), 'run')} of {' and '.join(dict.fromkeys(names))} left out"
+        which = f"{plural(len(names), 'run')} of {' and '.join(dict.fromkeys(names))} omitted"
         other = error != metric and metric in MAIN
         why = f"another kind of error ({error}, not {metric}); compare these with --metric={error}"
         notes.append(f"{which}: {why if other else f'{metric} is not known in every replicate'}.")

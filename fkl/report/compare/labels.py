@@ -37,7 +37,7 @@ def _flat(node: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
 def by_hand(run: EndedRun) -> Flat:
     """The user's settings of a run: keys with values, and groups with the names of their choices.
 
-    The method and the data set, which have their own names, and keys that decide no number are left out.
+    The method and the data set, which have their own names, and keys that decide no number are omitted.
     """
     pairs = (word.lstrip("+").partition("=") for word in run.words)
     config = flat(run.config)
