@@ -697,5 +697,5 @@ def _store() -> "Store":
 def _paper_and_number(command: str, words: tuple[str, ...]) -> tuple[str, str]:
     paper, slash, number = (words[0] if words else "").partition("/")
     if not slash or len(words) != 1:
-        raise FklError(f"{command} {' '.join(words)}: say PAPER/NUMBER, for example pof_mkl/1")
+        raise FklError(f"{command} {' '.join(words)}: write PAPER/NUMBER, for example pof_mkl/1")
     return paper, number

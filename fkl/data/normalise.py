@@ -69,7 +69,7 @@ def normalise(table: Table, scaling: str = "unit_ball", rows: NDArray[np.bool_] 
             row = int(np.arange(len(table.y))[rows][squared_norms.argmax()]) + 1
             raise FklError(f"{where}, row {row}: its features are too large to take their norm")
         if largest < np.sqrt(np.finfo(np.float64).tiny):  # squares below that have lost digits, or all of them
-            raise FklError(f"{where}: all features of all rows are 0, or as good as; they cannot be scaled to norm 1")
+            raise FklError(f"{where}: all features of all rows are 0, or nearly 0; they cannot be scaled to norm 1")
         x_low, x_unit = np.zeros(table.x.shape[1]), np.full(table.x.shape[1], largest)
     else:
         x_low, x_high = table.x[rows].min(axis=0), table.x[rows].max(axis=0)

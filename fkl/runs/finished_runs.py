@@ -244,7 +244,7 @@ class Collected:
             more = f" and {len(others) - MOST_NAMED} more" * (len(others) > MOST_NAMED)
             warning(
                 "omitted, because newer runs of the same configuration are of other code or data: "
-                f"{', '.join(others[:MOST_NAMED])}{more}; give their commands again to play these seeds, too"
+                f"{', '.join(others[:MOST_NAMED])}{more}; give their commands again to run these seeds, too"
             )
         if not self.broken:
             return

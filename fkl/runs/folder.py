@@ -73,7 +73,7 @@ def locked(folder: Path) -> Iterator[None]:
             try:
                 lock.acquire(blocking=False)
             except Timeout:
-                note(f"{folder}: another process works on it; waiting until it has ended")
+                note(f"{folder}: another process is using it; waiting until that ends")
                 lock.acquire()
         try:
             yield

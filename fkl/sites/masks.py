@@ -69,7 +69,7 @@ class Mask:
             if phase >= 2:
                 sent = client.masked(self.letters[2], self.vector)
         except (InvalidTag, ValueError, KeyError, IndexError) as error:
-            raise FklError(f"secure sums: a letter that no neighbour wrote ({type(error).__name__})") from None
+            raise FklError(f"secure sums: a message that no neighbour wrote ({type(error).__name__})") from None
         return client.unmask(self.letters[3]) if phase == PHASES - 1 else sent
 
 

@@ -186,11 +186,11 @@ class SitesServer:
             ends.require_finite()
             session, before = str(about["session"]), self.members.get(k, Member(node, rows, away=True))
             if k in self.members and not before.away and before.node != node:
-                raise FklError(f"site {k} is node {before.node}, which is still there")
+                raise FklError(f"site {k} is node {before.node}, which is still connected")
             if rows != before.rows:
                 raise FklError(f"it has {rows} rows, and had {before.rows}")
             if before.heard not in (int(about["heard"]), int(about["played"])):
-                raise FklError(f"it has lost its memory of {plural(before.heard + 1, 'round')}, and stays out")
+                raise FklError(f"it has lost its memory of {plural(before.heard + 1, 'round')}, and takes no part")
         except (FklError, *BROKEN) as error:
             line = str(error) if isinstance(error, FklError) else f"its answer is not one of fkl ({error})"
             of_ours = 0 <= k < self._sites

@@ -91,7 +91,7 @@ class Memory:
             self.settle(heard)
             return deepcopy(self.state)
         if (self.round, self.exchange, self.heard) != (t, exchange - 1, heard):
-            raise FklError(f"it has not played exchange {exchange} of round {t + 1}, and cannot play the next one")
+            raise FklError(f"it has not done exchange {exchange} of round {t + 1}, and cannot do the next one")
         return self.after
 
     def end(self, t: int, exchange: int, state: dict[int, Any]) -> None:

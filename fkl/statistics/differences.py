@@ -187,7 +187,7 @@ def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Diff
     _, row = np.unique(np.broadcast_to(np.asarray(rows), a.shape)[judged], return_inverse=True)
     n = int(row.max()) + 1
     if n < 2:
-        raise FklError("one row was judged: no spread over rows is known from it, two are needed at least")
+        raise FklError("one row was judged: it shows no spread over rows, at least two are needed")
     z = (a / e_a - b / e_b)[judged] / judged.sum()  # D has mean 0
     B = min(n, ROW_BLOCKS)
     V_rows = OF_TRAINING * _of_sums(row * B // n, z)
@@ -296,7 +296,7 @@ def from_data_sets(differences: Sequence[Difference], sources: Sequence[Hashable
         places = [[place for place, source in enumerate(sources) if source == one] for one in dict.fromkeys(sources)]
         m = np.array([_mean(m[some]) for some in places])
     if len(m) < 2:
-        raise FklError("one data set tells no spread: two are needed at least")
+        raise FklError("one data set shows no spread: at least two are needed")
     failures = [sum(one.failed_a for one in differences), sum(one.failed_b for one in differences)]
     seeds = sum(one.seeds for one in differences)
     if any(failures):
@@ -313,7 +313,7 @@ def satterthwaite(of_rows: float, blocks: float, of_seeds: float, seeds: float) 
 def _of_units(d: Array, unit: str, seeds: int, failed_a: NDArray[np.bool_], failed_b: NDArray[np.bool_]) -> Difference:
     """Student's t over units of equal weight; without mean and variance if a run failed."""
     if len(d) < 2:
-        raise FklError(f"one {unit} tells no spread: two are needed at least")
+        raise FklError(f"one {unit} shows no spread: at least two are needed")
     failures: dict[str, Any] = {"failed_a": int(failed_a.sum()), "failed_b": int(failed_b.sum()), "seeds": seeds}
     if (failed_a | failed_b).any():
         return Difference(np.nan, np.nan, np.nan, d, unit, **failures)

@@ -212,7 +212,7 @@ class Judged:
             folder = self.plan.folder / "runs" / note["folder"]
             if (why := damage(folder)) is not None:
                 file = Job(self.plan, self.dataset, part, note["seed"]).file
-                raise FklError(f"{folder}: {why}; delete {file} to play it again")
+                raise FklError(f"{folder}: {why}; delete {file} to run it again")
             found.append(folder)
         return found
 

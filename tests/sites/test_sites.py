@@ -198,7 +198,7 @@ def test_a_site_that_was_away_was_absent(name: str, exchange: int, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("lines", "said"),
-    [("", "it has lost its memory of 5 rounds, and stays out"), ("1,2,3,4\n", "it has 21 rows, and had 20")],
+    [("", "it has lost its memory of 5 rounds, and takes no part"), ("1,2,3,4\n", "it has 21 rows, and had 20")],
 )
 def test_a_site_that_comes_back_without_its_memory_or_with_another_file_stays_out(
     lines: str, said: str, tmp_path: Path
@@ -570,7 +570,7 @@ def test_a_round_that_needs_a_site_which_cannot_come_back_ends(tmp_path: Path) -
         return node == 102 and 200 in grid.nodes
 
     server, grid, _ = begun((*words_of("vm_kofl"), *SECURE), files, fails, timeout_s=0.5)
-    reason = "site 2 cannot take part: it has lost its memory of 5 rounds, and stays out"
+    reason = "site 2 cannot take part: it has lost its memory of 5 rounds, and takes no part"
     line = f"round 6 needs 1 more site with rows left: {reason}; once that is mended, {GOES_ON}"
     assert str(trained(server)) == line
 
