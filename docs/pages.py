@@ -23,6 +23,7 @@ from fkl.config.compose import keys_of
 from fkl.config.loading import ENGINES, engine
 from fkl.conformance import scenario
 from fkl.engines.base import why_not_at_sites
+from fkl.papers import declared
 from fkl.screen import columns
 from fkl.screen.units import bytes_of
 from fkl.study.plan import Plan
@@ -60,6 +61,8 @@ def write(folder: Path) -> None:
     for page, file in copied.items():
         if file.suffix == ".md":
             text = file.read_text(encoding="utf-8").replace(COLUMNS_HERE, _columns())
+            if page.startswith("papers/"):
+                text = text.replace("## Differences", f"# {declared(file.parent.name)['title']}: differences", 1)
             made[page] = _linked(text, file.relative_to(ROOT).as_posix(), page, pages, {*made, *copied})
         elif file.suffix == ".ipynb":
             made[page] = file.read_text(encoding="utf-8").replace("../../docs/", "../")
@@ -231,7 +234,8 @@ def _choices(folder: str) -> dict[str, str]:
     listed = [f"# {title}", "\n".join(["| name | |", "|---|---|", *rows]), _toc(found), ""]
     made = {f"{folder}/index.md": "\n\n".join(listed)}
     for name, one in found.items():
-        told = [f"# {name}", f"{one.what}.", f"    {one.usage}", *_told(one), _keys(one), ""]
+        heading = f"# {groups[0]}={name}" if alone else f"# {name}"
+        told = [heading, f"{one.what}.", f"    {one.usage}", *_told(one), _keys(one), ""]
         made[f"{folder}/{name}.md"] = "\n\n".join(filter(None, told))
     return made
 
