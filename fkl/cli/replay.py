@@ -142,7 +142,7 @@ def _apart(then: str, now: str) -> str:
 
 
 def _surroundings(then: dict[str, Any], now: dict[str, Any]) -> str:
-    """Which of code, data and versions have changed since the run."""
+    """Words about what has changed since the run: code, data or versions."""
     if then["digest"] == now["digest"]:  # which also covers code and data
         then = {**then, **{key: now[key] for key in ("code", "data")}}
     known = [key for key in SURROUNDINGS if key in then]

@@ -56,7 +56,7 @@ def _epsilon_of_count(noise: float, times: int, delta: float) -> float:
 def sampled_epsilons(
     noise: float, probability: float, times: NDArray[np.integer], delta: float, replaced: bool
 ) -> NDArray[np.float64]:
-    """At most the epsilon of a number of Gaussian mechanisms in which a client takes part by chance, unseen.
+    """An upper bound of the epsilon of a number of Gaussian mechanisms in which a client takes part by chance, unseen.
 
     Computed from privacy loss distributions: Koskela, Jälkö and Honkela, Computing Tight Differential Privacy
     Guarantees Using FFT (2020). Only some numbers of mechanisms are composed, because each takes time; others get the

@@ -286,7 +286,7 @@ def squared_distances(messages: Array) -> Array:
 
 
 def scores(distances: Array, f: int, left_out: int = 0) -> Array:
-    """Of every message the sum of its squared distances to the nearest ones; those `left_out` are infinitely far."""
+    """The sum of each message's squared distances to its nearest ones; those `left_out` are infinitely far."""
     others = distances.shape[1] - left_out - 1
     near = min(max(others - f - 1, 1), others)
     return np.sort(distances, axis=2)[:, :, 1 : near + 1].sum(axis=2)  # without the distance to itself

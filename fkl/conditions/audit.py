@@ -65,7 +65,7 @@ class Seen:
         return cls(np.full(shape, np.nan), np.zeros(shape, bool))
 
     def put(self, number: Any, scores: Any, inside: NDArray[np.bool_]) -> "Seen":
-        """With scores (R, K) and coins of an exchange: its number, or that of each agent (R, K)."""
+        """Add the scores (R, K) and coins of an exchange, given its number, or that of each agent (R, K)."""
         place = np.arange(self.scores.shape[-1]) == np.asarray(number)[..., None]
         scores = np.where(place, scores[..., None], self.scores)
         return Seen(scores, np.where(place, inside[..., None], self.inside))

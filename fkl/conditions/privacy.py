@@ -169,7 +169,7 @@ class SampledWith(Sampled):
         return memory, message, np.full(share.shape, 1 / (self.probability * common.clients))
 
     def columns(self, method: Any, problem: Any) -> dict[str, NDArray[np.float64]]:
-        """At most the epsilon of a sample and of a client up to every round, with all draws of clients."""
+        """Upper bounds of the epsilon of a sample and of a client up to every round, with all draws of clients."""
         if not accountant.INSTALLED:
             return {}
         noise, rounds = self.noise / exchanges_of(method) ** 0.5, np.arange(1, len(problem.present) + 1)

@@ -77,7 +77,7 @@ class OnGrid(Streams):
         return np.repeat(self._grid()[:, None], size, axis=1)
 
     def generators(self, role: Role) -> list[Any]:
-        """For selections, generators of one number of the grid each; of other roles, the replicate's own."""
+        """Generators of one number of the grid each for selections; the replicate's own for other roles."""
         return list(map(Constant, self._grid())) if role == Role.SELECTION else super().generators(role)
 
     def _grid(self) -> NDArray[np.float64]:

@@ -193,7 +193,7 @@ def _read_plain(words: str, line: int, sign: str, width: int, reading: Reading, 
 
 
 def _odd_integers(body: NDArray[np.uint8], is_end: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Where cells as 007, -0 and +5 may begin, which pandas reads as 7, 0 and 5."""
+    """Places where cells such as 007, -0 and +5 may begin, which pandas reads as 7, 0 and 5."""
     one, two, three = (np.append(body[i:], np.zeros(i, np.uint8)) for i in range(3))
     begins = np.append(True, is_end[:-1])
     odd = (one == ord("0")) & (two - ord("0") < 10) & (three - ord("0") < 10)

@@ -297,7 +297,7 @@ class Encoder:
         return np.logical_and.reduce([np.isfinite(values) for values in self._values(frame).values()])
 
     def _values(self, frame: "DataFrame") -> dict[str, NDArray[np.float64]]:
-        """By column its numbers or codes, NaN of cells that cannot be read."""
+        """Numbers or codes by column, NaN for cells that cannot be read."""
         lacking = [column for column in self.columns if column not in frame]
         if lacking:
             raise FklError(f"no column {in_one_line(lacking[0])}; needed are {in_one_line(', '.join(self.columns))}")

@@ -249,6 +249,6 @@ def first_rows(frame: "DataFrame", rows: int, where: str) -> "DataFrame":
 
 
 def between_ends(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Each feature taken to [0, 1], and the target to [-1, 1], as MATLAB's mapminmax does."""
+    """Scale each feature to [0, 1], and the target to [-1, 1], as MATLAB's mapminmax does."""
     low, high = x.min(axis=0), x.max(axis=0)
     return (x - low) / (high - low), 2 * (y - y.min()) / (y.max() - y.min()) - 1

@@ -522,7 +522,7 @@ class TableFile(Keys):
             raise FklError(f"{self.path}, column {short(name)}: {many}; {mend}")
 
     def _times_of_rows(self, file: Columns) -> NDArray[np.float64]:
-        """When each row comes; NaN where it is missing."""
+        """The time of each row; NaN where it is missing."""
         from pandas import to_datetime
 
         names, columns = self._times, [file.by_name[name] for name in self._times]

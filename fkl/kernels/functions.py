@@ -172,7 +172,7 @@ class Gaussian(OnFeatures):
 
     @classmethod
     def from_mean(cls, mean: OnFeatures, root: Array, noise: Array) -> Self:
-        """With the mean that these features have."""
+        """Functions with this mean."""
         own = {one.name: getattr(mean, one.name) for one in fields(mean)}
         return cls(**own, root=np.asarray(root, mean.theta.dtype), noise=np.asarray(noise, np.float64))
 
@@ -226,7 +226,7 @@ class OnPoints(Function):
 
     @classmethod
     def gaussian(cls, points: Array, scales: Array, coefficients: Array, bias: Array, *more: NDArray[Any]) -> Self:
-        """With kernels exp(-scale^2 |x - x'|^2 / 2)."""
+        """Functions with kernels exp(-scale^2 |x - x'|^2 / 2)."""
         return cls(points, np.full(len(scales), "rbf"), np.asarray(scales, np.float64), coefficients, bias, *more)
 
     @property

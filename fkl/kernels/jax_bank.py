@@ -27,7 +27,7 @@ HERE, ELSEWHERE = 2**18, 2**28
 
 
 def sine_and_cosine(angle: Array, precision: np.dtype[np.floating]) -> tuple[Array, Array]:
-    """In this precision, in float32 by the polynomials of the compiled bank: XLA's own take several times as long.
+    """Sine and cosine in this precision. In float32, they are the polynomials of the compiled bank; XLA's take longer.
 
     Angles in float64 are first reduced to one turn in float64, and large ones computed exactly, also as in that bank.
     """

@@ -367,7 +367,7 @@ class ClassRows(Rows):
         return super().predict(columns).reshape(R, K, -1, B)
 
     def weigh(self, weight: Array) -> Array:
-        """For weight (R, K, r, C): (R, K, C P)."""
+        """The weighted sums of features for weight (R, K, r, C), (R, K, C P)."""
         weighed = namespace(weight).matmul(weight.swapaxes(2, 3), self.phi)
         return weighed.reshape(*weighed.shape[:2], -1)
 
@@ -454,7 +454,7 @@ class Softmax(OfClasses):
         return p / p.sum(axis=3, keepdims=True) - target
 
     def optimum(self, rows: Any, lam: float) -> Array:
-        """By scikit-learn's Newton method."""
+        """The minimiser that scikit-learn's Newton method finds."""
         from sklearn.linear_model import LogisticRegression
 
         there, weight = rows.there, np.broadcast_to(1 / rows.count[:, None], rows.there.shape)

@@ -356,7 +356,7 @@ class OneWay(Topology):
 
     @cached_property
     def edge(self) -> NDArray[np.int64]:
-        """Each link is a separate edge."""
+        """The edge of each link: its own."""
         return np.arange(len(self.links))
 
     @cached_property

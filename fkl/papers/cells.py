@@ -291,7 +291,7 @@ class Cell:
         return DIFFERENT
 
     def judged(self, reading: str, builds_on: Mapping[str, str], order: Sequence[str]) -> "Cell":
-        """With its mark by this reading of the paper, and the reading behind the mark, the first in this order."""
+        """The cell with its mark by this reading of the paper, and the reading behind it, the first in this order."""
         if self.is_bound and not self.is_time:
             return replace(self, one_reading=reading)
         mark, one = self.outcome(reading, builds_on), self.read_as(reading, builds_on)

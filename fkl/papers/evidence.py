@@ -65,7 +65,7 @@ class Evidence:
 
     @cached_property
     def builds_on(self) -> dict[str, str]:
-        """By reading, the one whose runs it shares if it has none of its own."""
+        """The reading whose runs a reading shares if it has none of its own."""
         return experiments.builds_on(self.paper)
 
     @cached_property

@@ -251,7 +251,7 @@ class Model:
         return [raw] * len(chosen)
 
     def _passed_over(self, rows: Any) -> str:
-        """Which rows have words that no training row had; empty if none has."""
+        """Words about rows with words that no training row had; empty if there are none."""
         rows = _without_arrow(rows)
         return self.encoder.passed_over(rows) if hasattr(rows, "columns") else ""
 

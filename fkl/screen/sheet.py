@@ -149,7 +149,7 @@ class Cell(NamedTuple):
 
     @property
     def typeset(self) -> "Cell":
-        """With numbers as they are printed."""
+        """The sheet with numbers as they are printed."""
         return self._replace(text=typeset(self.text), above=typeset(self.above))
 
     def written(self, look: Look) -> str:

@@ -125,7 +125,7 @@ def _named(k: int, file: Path) -> Iterator[None]:
 
 
 def _what_is_left(server: Path, files: Sequence[Path]) -> Iterator[str]:
-    """Where the files of the server and of each site are, and how to predict with a site's model."""
+    """The paths of the server's and each site's files, and how to predict with a site's model."""
     yield f"server: {server}"
     model: Path | None = None
     for k, file in enumerate(files):

@@ -133,7 +133,7 @@ class Answer:
 
 
 def looks_of(answer: Answer) -> str:
-    """When data sets ended, in a study with several looks; otherwise empty."""
+    """The looks at which data sets ended, in a study with several looks; otherwise empty."""
     looks = answer.plan.looks
     if not looks:
         return ""

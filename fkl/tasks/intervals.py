@@ -82,7 +82,7 @@ class Adaptive(Keys):
     window: int = key(100, "Number of last scores.", least=1, most=100000)
 
     def begin(self, world: World, with_server: bool) -> "AdaptiveIntervals":
-        """Before the first round."""
+        """The state before the first round."""
         R, K = len(world.streams.replicates), world.problem.clients
         alpha = np.broadcast_to((1 - LEVELS)[:, None, None], (len(LEVELS), R, K)).copy()
         rounds = np.full((len(COLUMNS), world.problem.rounds, R), np.nan)
@@ -155,7 +155,7 @@ class Split(Keys):
     share: float = key(0.5, "Share of test rows that calibrate.", above=0, below=1)
 
     def begin(self, world: World, with_server: bool) -> "SplitIntervals":
-        """Before the first round."""
+        """The state before the first round."""
         return SplitIntervals(self.share, world, with_server)
 
 

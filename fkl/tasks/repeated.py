@@ -76,11 +76,11 @@ class PerReplicateTask(Task):
         return FittedJudge(world.problem, world.streams.replicates)
 
     def encoder(self, replicate: int) -> Encoder | None:
-        """Each replicate's own."""
+        """The encoder of one replicate."""
         return self.problem.batches[replicate].encoder
 
     def scales(self, world: World) -> tuple[Scale, ...]:
-        """Each replicate's own scaling."""
+        """The scaling of each replicate."""
         return tuple(self.problem.batches[replicate].scale for replicate in world.streams.replicates)
 
     def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:

@@ -114,7 +114,7 @@ class StreamTask(Task):
         return replace(problem, **streams, site=problem.site[:clients], **NO_ROWS)
 
     def first_round(self) -> Problem:
-        """Of all clients."""
+        """The first round of all clients."""
         problem: Problem = self.problem
         one = {name: getattr(problem, name)[:1] for name in ("x", "y", "present")}
         return replace(problem, **one, **NO_ROWS)
@@ -128,7 +128,7 @@ class StreamTask(Task):
         return judge.columns(np.zeros((1, 1)) if beside is None else beside)
 
     def by_round(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Values:
-        """Without the fits in hindsight, which only clients' columns need."""
+        """Columns of the rounds, without the fits in hindsight, which only clients' columns need."""
         return judge.by_round(np.zeros((1, 1)) if beside is None else beside)
 
     def panels(self) -> Mapping[str, Panel]:

@@ -87,7 +87,7 @@ class VerticalTask(Task):
         return bool(self.problem.two_classes)
 
     def directions(self, topology: Topology | None) -> tuple[Direction, ...]:
-        """From party to party."""
+        """Messages go from party to party."""
         return BETWEEN_PARTIES
 
     def judge(self, world: World, method: Algorithm) -> "ScoredJudge":

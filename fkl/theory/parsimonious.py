@@ -191,7 +191,7 @@ class DualSum(NamedTuple):
 
     @classmethod
     def of(cls, problem: Dual, mu: Array, together: Dual) -> "DualSum":
-        """For one function's problems, at the agents' lambda = N mu."""
+        """The sum for one function's problems, at the agents' lambda = N mu."""
         quadrature, gamma, weights = problem.quadrature, problem.gamma, problem.quadrature.weights
         whole = float(together.value(mu[problem.present][None] * together.N)[0])
         apart = whole - float(problem.value(mu * problem.N).sum())

@@ -167,7 +167,7 @@ class RfGp(GaussianProcesses, Federated):
 
     @property
     def means_only(self) -> bool:  # type: ignore[override]
-        """Not with `rank`, where the server reads the samples that each message is summed up by."""
+        """False with `rank`, because the server then reads the samples that sum up each message."""
         return self.rank is None
 
     @property
@@ -300,7 +300,7 @@ class RfGp(GaussianProcesses, Federated):
         return np.asarray(scipy.special.logsumexp(evidence, axis=-1) - np.log(evidence.shape[-1]))
 
     def functions(self, world: World, state: Star, t: int) -> tuple[Gaussian, ...]:
-        """Of every client its mixture of the kernels' normal distributions."""
+        """Every client's mixture of the kernels' normal distributions."""
         server: Server = state.server
         log_w = state.client.log_w if self.personal else server.evidence[:, None]
         w = weights_of_active(log_w, server.active[:, None])

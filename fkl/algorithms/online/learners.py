@@ -389,7 +389,7 @@ class AdaRaker(Learner):
         )
 
     def lengthened(self, world: World, state: AdaRakerState) -> AdaRakerState:
-        """With intervals longer than the planned stream."""
+        """The same state with intervals longer than the planned stream."""
         R, J, N, P = state.theta.shape
         more = _interval_lengths(world) - J
         return replace(

@@ -147,7 +147,7 @@ class Plain:
         return _PlainKeys(self.width)
 
     def keys_of(self, public: bytes) -> Keys:
-        """Also a counter: nothing is hidden."""
+        """The same counter: nothing is hidden."""
         return _PlainKeys(self.width)
 
 

@@ -153,7 +153,7 @@ def bin_features(x: Array, most: int) -> tuple[tuple[Array, ...], NDArray[np.uin
 
 
 def first_bins_of(edges: tuple[Array, ...]) -> NDArray[np.int64]:
-    """Where the bins of each feature begin in a histogram, and their number."""
+    """The first bin of each feature in a histogram, and the number of bins."""
     return np.concatenate([[0], np.cumsum([len(own) + 1 for own in edges])]).astype(np.int64)
 
 

@@ -132,7 +132,7 @@ class Pivot:
         return said
 
     def frame(self) -> pd.DataFrame:
-        """For programs: one row per method and data set with runs, and per baseline and data set."""
+        """A table for programs: one row per method and data set with runs, and per baseline and data set."""
         rows = []
         for j, dataset in enumerate(self.datasets):
             unit = self.units[dataset]
