@@ -72,9 +72,8 @@ def _of_table(run: Run, table: Table) -> list[str]:
         lines.append(str(table.incomplete))
     names, of = _classes(table, y)
     counts = np.bincount(of, minlength=len(names))
-    lines.append(
-        "target's classes: " + ", ".join(f"{name}: {count}" for name, count in zip(names, counts, strict=True))
-    )
+    told = ", ".join(f"{name}: {count}" for name, count in zip(names, counts, strict=True))
+    lines.append(f"rows by target: {told}")
     return lines
 
 
@@ -96,7 +95,7 @@ def _of_partition(run: Run, given: Problem) -> list[str]:
     held = given.present.sum(axis=0)
     spread = f"{held.min()} to {held.max()} samples each, median {np.median(held):g}"
     words = f"{plural(given.clients, 'client')}, {plural(given.rounds, 'round')}, {spread}"
-    return [f"{words}, {plural(given.rows_left_out, 'row')} omitted", "", f"pictures: {_drawn(run, given)}"]
+    return [f"{words}, {plural(given.rows_left_out, 'row')} dropped", "", f"pictures: {_drawn(run, given)}"]
 
 
 def _parties(table: Table, given: Vertical) -> list[str]:

@@ -304,5 +304,7 @@ def no_such_key(key: str, keys: Iterable[object]) -> FklError:
     there = sorted(str(one) for one in keys if one != "_target_")
     start, _, last = key.rpartition(".")
     few = len(there) <= MOST_LISTED
-    where = f"keys there: {', '.join(there) or 'none'}" if few else f"all keys: fkl describe {start or 'settings'}"
+    where = f"keys there: {', '.join(there)}" if few else f"all keys: fkl describe {start or 'settings'}"
+    if not there:
+        where = f"the chosen {start} has no keys"
     return FklError(f"{key}: no such key", help=did_you_mean(last, there, where, f"{start}." if start else ""))

@@ -401,7 +401,7 @@ class TableFile(Keys):
             name, column = next(one for one in holed_there if one[0] not in (self.fill or ()))
             use = "dataset.missing=drop leaves such rows out"
             if name not in self._columns_beside_features:
-                use += ", dataset.missing=mean puts the column's mean in, dataset.fill puts a value in"
+                use += ", dataset.missing=mean puts the mean of the training rows in, dataset.fill puts a value in"
             if column.word(row) and column.text:
                 use += ", dataset.hole=[] makes a word of it"
             cell = f"{file.place(row)}, column {short(name)}: {column.word(row)!r}"

@@ -196,7 +196,9 @@ class Dictionary(Keys):
     def __post_init__(self) -> None:
         super().__post_init__()
         mixed = self.laplacians > 0
-        require(self.laplacians <= self.N, "laplacians", self.laplacians, f"an integer from 0 to N={self.N}")
+        require(
+            self.laplacians <= self.N, "laplacians", self.laplacians, f"an integer from 0 to N={self.N}; set it with N"
+        )
         require(not mixed or self.family == "rbf", "laplacians", self.laplacians, f"0 where family={self.family}")
         require(
             self.smallest <= self.largest <= WIDEST,

@@ -181,7 +181,7 @@ class Verdict:
                 seeds = min(2 * of.n, MOST_SEEDS)
                 more = [f"with {seeds} seeds {percent(least_effect(of, seeds))} %"]
             more += [f"with any number of seeds {percent(least_effect(of, np.inf))} %"]
-        said = ", ".join([f"{percent(least_effect(of))} % would have been seen", *more])
+        said = ", ".join([f"a difference of {percent(least_effect(of))} % would have been seen", *more])
         if of.blocks and more_seeds_will_not_tell(of, max(self.margin, float(np.expm1(abs(of.m))))):
             said += "; more seeds will not tell: more rows or data sets would"
         return said
@@ -277,7 +277,7 @@ def over_data_sets(
 
 
 def about_best(verdicts: Sequence[Verdict], methods: Collection[str] = ()) -> str:
-    """A sentence about the best method of a data set: what it is tied with, and by how much it is better.
+    """A sentence about the best method of a data set, those not distinguished from it, and by how much it is better.
 
     Parameters
     ----------
@@ -299,14 +299,17 @@ def about_best(verdicts: Sequence[Verdict], methods: Collection[str] = ()) -> st
     better = {name: one for name, one in told.items() if one.better == best}
     worse = {name: one for name, one in told.items() if one.better != best}
     undecided = {name: one for name, one in others.items() if name not in told and not one.why_not}
-    ties = [
-        name + " (practically equal)" * (one.outcome == EQUAL) for name, one in undecided.items() if not failed[name]
-    ]
-    of = f" the best of {plural(len(compared), 'method')}" if worse or len(compared) < len(methods) else " best"
+    equal, unclear = (
+        [name for name, one in undecided.items() if not failed[name] and (one.outcome == EQUAL) == alike]
+        for alike in (True, False)
+    )
+    of = plural(len(compared), "method") if worse or len(compared) < len(methods) else ""
+    first = f"leads {of}".rstrip() if unclear else f"is the best of {of}" if of else "is best"
     said = [
-        f"{best} is{of}"
-        + (f", tied with {_listed(ties)}" if ties else "")
-        + (f", but worse than {_by_how_much(worse)}" if worse else "")
+        f"{best} {first}"
+        + (f", practically equal to {_listed(equal)}" if equal else "")
+        + (f", but cannot be distinguished from {_listed(unclear)}" if unclear else "")
+        + (f"{'; ' if unclear else ', but '}worse than {_by_how_much(worse)}" if worse else "")
     ]
     said += [f"better than {_by_how_much(better)}"] if better else []
     for name, one in undecided.items():

@@ -61,7 +61,7 @@ class Answer:
 
     @property
     def sentences(self) -> list[str]:
-        """The answer: of all data sets and of each, the best method, what it is tied with, and what it beats.
+        """The best method of all data sets and of each, what cannot be distinguished from it, and what it beats.
 
         If the study plans its pairs, the verdicts of these.
         """
@@ -70,7 +70,7 @@ class Answer:
         return [*over, *each] or ["No two methods have been judged yet."]
 
     def brief(self, dataset: str) -> str:
-        """The best method of a data set and what it is tied with; empty if nothing is judged."""
+        """The best method of a data set and what cannot be distinguished from it; empty if nothing is judged."""
         verdicts = self.verdicts.get(dataset, [])
         if not self.plan.planned:
             return self._said(verdicts).partition("; ")[0]

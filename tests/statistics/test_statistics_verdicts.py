@@ -84,7 +84,7 @@ def test_words_name_the_better_method_and_how_much_larger_the_others_error_is() 
 
 def test_words_say_what_could_have_been_seen_and_what_would_help() -> None:
     shared = one(-0.008, 0.032, V_rows=0.6)
-    said = "A and B: cannot tell, −0.8 % [−3.9, 2.4]; 4.6 % would have been seen, with 20 seeds"
+    said = "A and B: cannot tell, −0.8 % [−3.9, 2.4]; a difference of 4.6 % would have been seen, with 20 seeds"
     assert shared.words.startswith(said)
     assert shared.words.endswith("seeds 3.1 %; more seeds will not tell: more rows or data sets would")
     assert "with any number of seeds" in shared.words
@@ -154,15 +154,15 @@ def test_fewer_than_five_data_sets_are_not_tested() -> None:
     assert alike == []
 
 
-def test_the_best_method_is_told_with_what_it_is_tied_with_and_what_it_beats() -> None:
+def test_no_method_is_called_best_that_is_not_distinguished() -> None:
     pairs = {("A", "B"): difference(-0.004, 0.01), ("A", "C"): difference(-0.01, 0.04), ("B", "C"): difference(0, 0.04)}
     verdicts = of_data_set(pairs)
-    assert about_best(verdicts) == "A is best, tied with B (practically equal) and C"
-    assert about_best(verdicts, "ABCD").startswith("A is the best of 3 methods, tied"), "D is not compared"
+    assert about_best(verdicts) == "A leads, practically equal to B, but cannot be distinguished from C"
+    assert about_best(verdicts, "ABCD").startswith("A leads 3 methods, practically"), "D is not compared"
     pairs |= {(name, "D"): difference(-0.1, 0.01) for name in "ABC"} | {("A", "A (alone)"): difference(0.06, 0.01)}
     said = about_best(of_data_set(pairs), "ABCD")
     assert said == (
-        "A is the best of 4 methods, tied with B (practically equal) and C, but worse than A (alone) by"
+        "A leads 4 methods, practically equal to B, but cannot be distinguished from C; worse than A (alone) by"
         " 6.2 % [5.1, 7.3]; better than D by 10.5 % [9.4, 11.6]"
     )
     fails = of_data_set({("A", "B"): from_seeds([1.0, 1.1, np.inf], [2.0, 2.1, 2.3])})

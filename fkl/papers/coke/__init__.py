@@ -55,7 +55,7 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
     if number == "bandwidth":
         return _bandwidths(runs)
     found = find("coke", runs, *EXPERIMENTS)
-    require_found(found, "table", "coke/uncensored")
+    require_found(found, "table", "coke/uncensored_files" if number in ("4", "5", "6") else "coke/uncensored")
     cells = []
     for cell in published("coke", number):
         counted = cell.metric == "transmissions" and cell.setting.startswith("k=") and cell.algorithm != "COKE"

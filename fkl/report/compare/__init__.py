@@ -103,7 +103,7 @@ class Comparison:
 
     @property
     def verdicts(self) -> list[str]:
-        """For each data set, a sentence about its best method: what it is tied with, and what it beats."""
+        """For each data set, a sentence about its best method, those not distinguished from it, and those it beats."""
         return [f"On {name}, {about_best(some)}." for name, some in self._compared[0].items()]
 
     @property
