@@ -366,8 +366,7 @@ def files_left(folder: Path) -> dict[str, bytes]:
     return found
 
 
-@pytest.mark.parametrize("name", ["em_kofl", "pof_mkl-bins"])
-@pytest.mark.slow
+@pytest.mark.parametrize("name", ["em_kofl", pytest.param("pof_mkl-bins", marks=pytest.mark.slow)])
 def test_kills_at_random_moments_change_nothing(name: str, tmp_path: Path) -> None:
     """Server and sites end at thirty moments, the same project is started again, and all bytes are as undisturbed."""
     words, left = words_of(name), []
@@ -466,7 +465,6 @@ class Attacker:
         return NUMBERS[rng.integers(len(NUMBERS))]
 
 
-@pytest.mark.slow
 def test_answers_that_no_site_would_give_end_in_a_line(tmp_path: Path) -> None:
     """Sixty random ones: each is refused or harmless, and other sites go on, unless its numbers are too large."""
     rng, attacks, diverged, number = np.random.default_rng(3), 0, 0, 0
