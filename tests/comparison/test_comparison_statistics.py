@@ -60,7 +60,7 @@ def test_pairs_have_a_studys_verdicts() -> None:
 def test_what_has_no_ratio_or_no_spread_has_no_verdict() -> None:
     found, notes = verdicts(pivot_of({("a", "air"): [-1.0, 2.0, 3.0], ("b", "air"): [1.0, 4.0, 6.0]}))
     assert (found, [note.partition(": an error of -1")[0] for note in notes]) == ({}, ["air: not compared in pairs"])
-    assert "one replicate tells no spread" in verdicts(pivot_of({("a", "air"): [1.0], ("b", "air"): [2.0]}))[1][0]
+    assert "one replicate shows no spread" in verdicts(pivot_of({("a", "air"): [1.0], ("b", "air"): [2.0]}))[1][0]
     assert verdicts(pivot_of({("a", "air"): [0.1], ("b", "air"): [0.2]}, larger=True))[0] == {}
 
 

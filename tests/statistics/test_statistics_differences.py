@@ -175,7 +175,7 @@ def test_data_sets_with_failures_are_ranked() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: from_seeds([1.0], [2.0]), "one seed tells no spread"),
+        (lambda: from_seeds([1.0], [2.0]), "one seed shows no spread"),
         (lambda: from_seeds([1.0, 0.0], [2.0, 2.0]), "above 0"),
         (lambda: from_clients([1.0, 2.0, 3.0], [1.0, 2.0, 2.0]), "3 natural clients cannot tell: 4 are needed"),
         (lambda: from_time(np.ones(9), np.ones(9)), "9 rounds cannot be cut into 10 blocks"),
