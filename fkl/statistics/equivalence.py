@@ -136,7 +136,7 @@ class Equivalence:
         if self.h > margin:
             return "one digit is printed"
         if np.isnan(self.SE):
-            return "one replicate tells no spread"
+            return "one replicate shows no spread"
         if self.h + self._reach_with(np.inf) > margin:
             return "never: theirs alone is too wide"
         if abs(self.D) + self.h + self._reach_with(np.inf) > margin:
