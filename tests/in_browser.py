@@ -142,7 +142,7 @@ def require_black_on_white(tab: Any) -> None:
     """The printed page, also where the screen is dark."""
     tab.emulate_media(media="print", color_scheme="dark")
     white = "['rgb(255, 255, 255)', 'rgba(0, 0, 0, 0)'].includes(getComputedStyle(document.body).backgroundColor)"
-    tab.wait_for_function(white)  # the site's script hears of the other scheme a moment later
+    tab.wait_for_function(white, polling=50)  # the site's script hears of the other scheme a moment later
     assert tab.evaluate(FAINT, CONTRAST) == []
 
 
