@@ -349,7 +349,7 @@ class _ChosenFiles:
         if None not in entries:  # stands for _self_
             entries.append(None)
         if entries.count(None) > 1:
-            raise FklError(f"{path}.yaml: defaults: _self_ stands there twice")
+            raise FklError(f"{path}.yaml: defaults: _self_ is listed twice")
         entries += added
         for entry in entries:
             if entry is not None and entry.override:

@@ -88,7 +88,7 @@ def _runs(cell: Cell) -> list[str]:
 
 
 def _command(run: FinishedRun) -> str:
-    """The command that runs a run, without words that change none of its numbers; empty if it is unknown."""
+    """The command of a run, without words that change none of its numbers; empty if it is unknown."""
     words = [word for word in run.words if word.lstrip("+~").split("=")[0].split(".")[0] not in NOT_RESULTS]
     return shlex.join(["fkl", "run", *words]) if words else ""
 
