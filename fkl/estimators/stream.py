@@ -5,7 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
+from fkl.algorithms.base import softmax
 from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError, require
 from fkl.basics.random_streams import Streams
@@ -56,6 +58,8 @@ class StreamRegressor(IncrementalRegressor):
     Attributes
     ----------
     n_samples_seen_ : int
+    weights_ : (N,)
+        Weights of the kernels, whose sum is 1, in the prediction of the next sample.
     """
 
     kernels: Dictionary | None
@@ -69,6 +73,13 @@ class StreamRegressor(IncrementalRegressor):
 
     def _method(self) -> Any:
         raise NotImplementedError
+
+    @property
+    def weights_(self) -> NDArray[np.float64]:
+        """Weights of the kernels, (N,), after the samples seen so far."""
+        check_is_fitted(self, "n_samples_seen_")
+        weights: NDArray[np.float64] = softmax(self._state.log_w)[0]
+        return weights
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
