@@ -63,12 +63,16 @@ def conformance(*overrides: str) -> Any:
 
 def small(algo: str) -> tuple[str, ...]:
     """Overrides of a run that takes a moment, as `fkl.conformance.small` has them for the algorithm's class."""
-    from hydra.utils import get_class
-
     from fkl import conformance
 
-    node = yaml.safe_load((conf_folder() / "algo" / f"{algo.removesuffix('_batches')}.yaml").read_text())
-    return (*conformance.small(get_class(node["_target_"])), *words_of(algo), "replicates=2")
+    return (*conformance.small(class_of(algo.removesuffix("_batches"))), *words_of(algo), "replicates=2")
+
+
+def class_of(algo: str) -> type:
+    """The class of a method."""
+    from hydra.utils import get_class
+
+    return get_class(yaml.safe_load((conf_folder() / "algo" / f"{algo}.yaml").read_text())["_target_"])
 
 
 def words_of(algo: str) -> tuple[str, ...]:

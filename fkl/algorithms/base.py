@@ -1,6 +1,11 @@
-"""Weights and norms that many algorithms share."""
+"""The loss, weights and norms that many algorithms share."""
+
+from dataclasses import dataclass
 
 from fkl.basics.arrays import Array, namespace
+from fkl.basics.errors import require
+from fkl.basics.keys import Keys, key
+from fkl.basics.pointwise import ON_STREAMS, PointwiseLoss, pointwise_loss
 from fkl.contract.star import Fitted
 from fkl.contract.world import Algorithm, Outcome, World
 
@@ -9,12 +14,38 @@ __all__ = [
     "Array",
     "Fitted",
     "Outcome",
+    "WithLoss",
     "World",
     "mixture_norm",
     "namespace",
     "softmax",
     "squared_norms",
 ]
+
+
+@dataclass(frozen=True)
+class WithLoss(Keys):
+    """Keys of a method of streams that learns by gradients: the loss l(f, y) of a prediction f."""
+
+    loss: str = key(
+        "square",
+        "l(f, y): square (f - y)^2; huber, the same up to |f - y| = delta and linear beyond; quantile, the pinball "
+        "loss at `level`; for a target of two classes logistic log(1 + exp(-y f)), or hinge max(0, 1 - y f).",
+        among=ON_STREAMS,
+    )
+    level: float = key(0.5, "Level of the quantile that loss=quantile predicts.", above=0, below=1)
+    delta: float = key(1.0, "Largest |f - y|, of the scaled target, with a squared error in loss=huber.", above=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, loss in (("level", "quantile"), ("delta", "huber")):
+            used = self.loss == loss or getattr(self, name) == getattr(WithLoss, name)
+            require(used, name, getattr(self, name), f"left as it is without algo.loss={loss}")
+
+    @property
+    def pointwise(self) -> PointwiseLoss:
+        """The loss."""
+        return pointwise_loss(self.loss, self.level, self.delta)
 
 
 def softmax(log_weights: Array) -> Array:

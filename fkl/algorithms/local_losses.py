@@ -12,6 +12,7 @@ import numpy as np
 
 from fkl.algorithms.base import Outcome, squared_norms
 from fkl.basics.arrays import Array, traced
+from fkl.basics.pointwise import PointwiseLoss
 from fkl.contract.star import Samples
 from fkl.contract.world import FEATURES, Common, Held
 from fkl.kernels.client_tiles import tiles
@@ -21,7 +22,7 @@ from fkl.wire.payloads import FeatureGradients, PerClient
 
 @dataclass
 class LossOfSample:
-    """(theta'z - y)^2 + lam |theta|^2 of each kernel, at a client's sample of the round.
+    """l(theta'z, y) + lam |theta|^2 of each kernel, at a client's sample of the round.
 
     A point is a combination a theta + b z + c v of the server's theta, of the sample's features z, and of a vector v of
     the client's own. It is stored as (a, b, c), because gradients at such points are again such combinations. Products
@@ -34,6 +35,8 @@ class LossOfSample:
     theta : (R, N, P)
         The server's theta.
     lam : float
+    loss : PointwiseLoss
+        l.
     own : (R, K, N, P) or None
         v.
     """
@@ -42,6 +45,7 @@ class LossOfSample:
     samples: Samples
     theta: Array
     lam: float
+    loss: PointwiseLoss
     own: Any = None
 
     def __post_init__(self) -> None:
@@ -74,12 +78,14 @@ class LossOfSample:
         return self.units[2]
 
     def gradient(self, point: Array) -> Array:
-        """2 (f - y) z + 2 lam theta."""
-        return 2 * self._residual(point)[..., None] * self.units[1] + 2 * self.lam * point
+        """l'(f, y) z + 2 lam theta."""
+        slope = self.loss.derivative(self._prediction(point), self.samples.y[:, None])
+        return slope[..., None] * self.units[1] + 2 * self.lam * point
 
     def value(self, point: Array) -> Array:
         """The loss, (R, K, N)."""
-        return self._residual(point) ** 2 + self.lam * self.squared_norm(point)
+        loss = self.loss.value(self._prediction(point), self.samples.y[:, None])
+        return loss + self.lam * self.squared_norm(point)
 
     def squared_norm(self, point: Array) -> Array:
         """|theta|^2, (R, K, N)."""
@@ -101,9 +107,6 @@ class LossOfSample:
 
     def _prediction(self, point: Array) -> Array:
         return (self.products[..., 1, :] * point).sum(axis=-1)
-
-    def _residual(self, point: Array) -> Array:
-        return self._prediction(point) - self.samples.y[:, None]
 
 
 @dataclass

@@ -29,17 +29,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import namespace
+from fkl.algorithms.base import WithLoss, namespace
 from fkl.algorithms.federated.descent import MOST_STEPS, Parameters, Server
 from fkl.algorithms.local_losses import LossOfAll, LossOfSample
 from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
+from fkl.basics.pointwise import ON_STREAMS
 from fkl.contract.star import Federated, Star, Turn, all_samples
 from fkl.contract.world import Common, World
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
-from fkl.kernels.losses import LOSSES
+from fkl.kernels.losses import LOSSES, OF_CLASSES
 from fkl.tasks.batch import Batched, StarTask
 from fkl.tasks.stream import StreamTask
 from fkl.tasks.task import Task
@@ -70,14 +71,14 @@ def zeros(common: Common, *clients: int) -> Array:
 
 
 @dataclass(frozen=True)
-class LocalTraining(Batched, Federated):
+class LocalTraining(WithLoss, Batched, Federated):
     """Clients that predict, take steps of their own, and send the change of theta; what F_k, their loss, is of.
 
     A method writes `begin`, `broadcast`, `train` and `server`. `begin` and `train` are its `start` and `client`.
     """
 
     task: ClassVar[type[Task]] = StreamTask
-    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
+    losses: ClassVar[tuple[str, ...]] = tuple(dict.fromkeys((*ON_STREAMS, *LOSSES)))
     choices_reveal_data: ClassVar[bool] = False
     personal: ClassVar[bool] = False
     """Whether each client has a model of its own."""
@@ -101,15 +102,23 @@ class LocalTraining(Batched, Federated):
         must="a number > 0, or null for 1/sqrt(T)",
     )
     eta_server: float = key(1.0, "Learning rate of the server.", above=0)
+    loss: str = key(
+        "square",
+        "On streams as in POF-MKL: square, logistic, hinge, quantile or huber. With iterations as in COKE, and for "
+        "several classes: square, logistic, one_vs_rest or softmax.",
+        among=(*ON_STREAMS, *OF_CLASSES),
+    )
     local_steps: int = key(5, "Steps E of a client in a round, all on the same samples.", least=1, most=MOST_STEPS)
     lam: float = key(0.001, "Regularisation lambda of the loss; with iterations, of the sum over all clients.", least=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        allowed, where = (ON_STREAMS, "without") if self.iterations is None else (tuple(LOSSES), "with")
+        require(self.loss in allowed, "loss", self.loss, f"one of {', '.join(allowed)} {where} algo.iterations")
         if self.iterations is not None:
             require(self.lam > 0, "lam", self.lam, "a number > 0")
             vars(self).update(task=StarTask, uses_sample_once=False, message_of_one_sample=False)
-        for name in ("loss", "test_share", "fold", "test_on"):
+        for name in ("test_share", "fold", "test_on"):
             value = getattr(self, name)
             used = self.iterations is not None or value == getattr(LocalTraining, name)
             require(used, name, value, "left as it is without algo.iterations, where clients see streams")
@@ -121,7 +130,7 @@ class LocalTraining(Batched, Federated):
     def local_loss(self, common: Common, down: Any, samples: Any, own: Array | None = None) -> Loss:
         """A client's loss F_k, where the server's theta is known and perhaps a vector of its own."""
         if self.iterations is None:
-            return LossOfSample(common, samples, down.theta.values, self.lam, own)
+            return LossOfSample(common, samples, down.theta.values, self.lam, self.pointwise, own)
         return LossOfAll(common, samples, down.theta.values, self.lam / common.clients, own)
 
     def rate(self, common: Common) -> float:

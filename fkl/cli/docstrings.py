@@ -146,6 +146,8 @@ class Class:
             if isinstance(value, ast.Call) and ast.unparse(value.func) == "key":
                 words = {str(word.arg): self.module.value(word.value) for word in value.keywords}
                 found[name] = Key(*map(self.module.value, value.args), **words), ast.unparse(line.annotation)
+            elif name in found and "ClassVar" in ast.unparse(line.annotation):  # no key any more
+                del found[name]
             elif name in found:  # another default
                 found[name] = replace(found[name][0], default=self.module.value(value)), found[name][1]
             elif not self.module.is_fkl and "ClassVar" not in (annotation := ast.unparse(line.annotation)):

@@ -65,6 +65,20 @@ def show_list(group: str | None, format: str = "table", folders: Sequence[Path] 
         with page.section(family.capitalize()):
             page.write_dl([(name, known[name]) for name in names], col_max=26)
     say(page.getvalue().rstrip("\n"))
+    if group == "algo":
+        say("\nLosses besides squared errors, by algo.loss:")
+        for words, found in _by_losses(list(known), folders).items():
+            say(fill(f"{words}: {', '.join(found)}", width(), subsequent_indent="    ", break_on_hyphens=False))
+
+
+def _by_losses(names: Sequence[str], folders: Sequence[Path]) -> dict[str, list[str]]:
+    """Methods with several losses, by these losses: `level` is a key of those of streams."""
+    made: dict[str, list[str]] = {"logistic, hinge, quantile, huber": [], "logistic": []}
+    for name in names:
+        keys = keys_of("algo", name, folders)
+        if "loss" in keys:
+            made["logistic, hinge, quantile, huber" if "level" in keys else "logistic"].append(name)
+    return made
 
 
 def by_family(names: Sequence[str], folders: Sequence[Path] = ()) -> dict[str, list[str]]:

@@ -1,7 +1,8 @@
 """Errors of predictions without learning, on the samples for judging a method."""
 
+from bisect import insort
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
 CLIENTS_AT_A_TIME = 4096
 CONSTANTS = {
     "mse": {"mse_running_mean": "each client's mean target so far", "mse_last_value": "each client's last target"},
+    "error": {
+        "error_majority": "the class that most of each client's samples so far have",
+        "error_last_class": "each client's last class",
+    },
+    "pinball": {
+        "pinball_running_quantile": "the quantile of each client's targets so far",
+        "pinball_last_value": "each client's last target",
+    },
     "test_mse": {"test_mse_training_mean": "the mean target of the training samples"},
     "test_error": {"test_error_majority": "the class that most training samples have"},
 }
@@ -24,35 +33,47 @@ BLOWN_UP = 1e6
 """A finite error counts as diverged when it is more than this many times that of the worst baseline."""
 
 
-class Baselines(NamedTuple):
-    """Squared errors (T, K) of two predictors that see a target only after predicting it.
+def baselines(problem: Problem) -> dict[str, Array]:
+    """Errors (T, K) of predictors that see a target only after predicting it, by the columns of their means.
 
-    Each client has its own, and predicts 0 before its first target, as methods do. 0 if a client is absent.
+    Each client has its own, and predicts 0 before its first target, as methods do. Of the mean target so far the sign
+    is the majority. 0 if a client is absent.
     """
-
-    running_mean: Array
-    last_value: Array
-
-
-def baselines(problem: Problem) -> Baselines:
-    """Errors in the rounds for judging a method."""
-    errors = Baselines(empty(problem.y.shape), empty(problem.y.shape))
+    loss = problem.loss
+    main = loss.columns[0]
+    names = {"error": ("majority", "last_class"), "pinball": ("running_quantile", "last_value")}
+    so_far, last_one = names.get(main, ("running_mean", "last_value"))
+    errors = {f"{main}_{so_far}": empty(problem.y.shape), f"{main}_{last_one}": empty(problem.y.shape)}
     # Some clients at a time, to limit copies as large as y.
     for start in range(0, problem.clients, CLIENTS_AT_A_TIME):
         columns = slice(start, start + CLIENTS_AT_A_TIME)
         present = problem.present[:, columns]
         y = np.where(present, problem.y[:, columns], 0.0)
         before: NDArray[np.int64] = np.cumsum(present, axis=0) - present
-        running_mean = (np.cumsum(y, axis=0) - y) / np.maximum(before, 1)
-        running_mean -= y
+        if main == "pinball":
+            guess = _running_quantile(y, present, loss.at)
+        else:
+            guess = (np.cumsum(y, axis=0) - y) / np.maximum(before, 1)
         rounds = np.where(present, np.arange(1, len(y) + 1)[:, None], 0)
         last = np.zeros_like(rounds)
         np.maximum.accumulate(rounds[:-1], axis=0, out=last[1:])  # the client's last round, 0 before the first
         last_value = np.where(last > 0, np.take_along_axis(y, np.maximum(last - 1, 0), axis=0), 0.0)
-        last_value -= y
-        errors.running_mean[:, columns] = np.where(present, running_mean**2, 0.0)
-        errors.last_value[:, columns] = np.where(present, last_value**2, 0.0)
+        for error, f in zip(errors.values(), (guess, last_value), strict=True):
+            error[:, columns] = np.where(present, loss.shown(f, y)[main], 0.0)
     return errors
+
+
+def _running_quantile(y: Array, present: NDArray[np.bool_], level: float) -> Array:
+    """The quantile at this level of each client's targets before each round, (T, K): the least with this share."""
+    quantiles = np.zeros(y.shape)
+    for k in range(y.shape[1]):
+        seen: list[float] = []
+        for t in range(len(y)):
+            if seen:
+                quantiles[t, k] = seen[max(0, int(np.ceil(level * len(seen))) - 1)]
+            if present[t, k]:
+                insort(seen, float(y[t, k]))
+    return quantiles
 
 
 def explained(mse: Array, variance: Array | float) -> Array:

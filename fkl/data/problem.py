@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, plural, require
+from fkl.basics.pointwise import SQUARED, PointwiseLoss
 from fkl.data.dealt_rows import BLOCK, in_part
 from fkl.data.encoder import Cells, Encoder
 
@@ -215,6 +216,8 @@ class Problem(OfClients):
         As in `Table`.
     incomplete : Incomplete
         As in `Table`.
+    loss : PointwiseLoss
+        Loss of a prediction; for one of two classes y is -1 or 1.
     """
 
     x: NDArray[np.floating]
@@ -230,6 +233,7 @@ class Problem(OfClients):
     sampled: NDArray[np.bool_] | None = None
     row: NDArray[np.int64] | None = None
     incomplete: Incomplete = COMPLETE
+    loss: PointwiseLoss = SQUARED
     rounds: int = field(init=False)
     clients: int = field(init=False)
     dimension: int = field(init=False)
@@ -291,11 +295,30 @@ class Problem(OfClients):
         names = ("x", "y", "present", "tested", "expected", "sampled", "row")
         return replace(self, **{name: array[:rounds] for name in names if (array := getattr(self, name)) is not None})
 
+    def of_two_classes(self, loss: str) -> "Problem":
+        """The same with targets -1 and 1 for the lower and the higher value, for a loss with this name.
+
+        Raises
+        ------
+        fkl.basics.errors.BadValue
+            If the number of values is not two.
+        """
+        values = two_classes(self.y[self.everywhere], loss)
+        signs = np.where(self.everywhere, np.where(self.y == values[0], -1.0, 1.0), 0.0)
+        return replace(self, y=signs, expected=None, scale=self.scale.to_signs(*values))
+
     def testing_last(self, share: float) -> "Problem":
         """The same with the last samples of each client set apart to be tested on, this share of them, rounded."""
         count = self.present.sum(axis=0)
         after = count - np.cumsum(self.present, axis=0)
         return replace(self, tested=self.present & (after < np.rint(share * count)))
+
+
+def two_classes(y: NDArray[np.float64], loss: str) -> list[float]:
+    """Both values of a target; a loss of two classes refuses any other number of values."""
+    values: list[float] = np.unique(y).tolist()
+    require(len(values) == 2, "loss", loss, f"square: the target has {len(values)} values, not two classes")
+    return values
 
 
 @dataclass(frozen=True)
@@ -405,10 +428,9 @@ class Batch(OfClients):
         fkl.basics.errors.BadValue
             If the number of values is not two.
         """
-        values = np.unique(self.y)
-        require(len(values) == 2, "loss", "logistic", f"square: the target has {len(values)} values, not two classes")
+        values = two_classes(self.y, "logistic")
         signs = np.where(self.y == values[0], -1.0, 1.0)
-        return replace(self, y=signs, loss="logistic", scale=self.scale.to_signs(*values.tolist()))
+        return replace(self, y=signs, loss="logistic", scale=self.scale.to_signs(*values))
 
     def of_classes(self, loss: str, fewest: int) -> "Batch":
         """The same for a loss of C classes, with targets -(C - 1), -(C - 3), ..., C - 1 in the order of the values.

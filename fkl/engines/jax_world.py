@@ -37,7 +37,6 @@ MOST_ROUNDS = 64
 """Maximum number of rounds in a scan, because progress and checkpoints wait for its end."""
 LEAST_ROUNDS = 2
 """Minimum number of rounds: one round would not be compiled as a loop, and might round differently."""
-SUMS = 3
 """Input of a `StreamJudge` about a round."""
 ROOM = 2**26
 """Maximum bytes of a scan's inputs and results over its rounds."""
@@ -94,7 +93,7 @@ class Told(NamedTuple):
     Parameters
     ----------
     shown : tuple of (B, ...)
-        For a `StreamJudge` the three sums of its `add_sums` and, for a method with predictive variances, predictions,
+        For a `StreamJudge` the sums of its `add_sums` and, for a method with predictive variances, predictions,
         their variances and, if the outcome has them, log densities; for another judge the outcome of a round.
     sizes : tuple of (B, ...)
         Sizes of messages, and the clients that sent them, if these may differ between rounds.
@@ -222,9 +221,10 @@ class Scan:
         if not self._of_streams:
             fine = judge.enter(t, *told.shown)
         else:
-            if sure := told.shown[SUMS:]:
+            sums = 2 + len(judge.errors)
+            if sure := told.shown[sums:]:
                 judge.enter_variance(t, *sure)
-            fine = judge.add_sums(t, told.shown[:SUMS])
+            fine = judge.add_sums(t, told.shown[:sums])
         if not fine:
             raise NotFiniteError
 
@@ -256,7 +256,9 @@ class Scan:
             sums, shown = (), (outcome,)
             if self._of_streams:
                 _, y, share = given.samples
-                added = rebuilt(self._judge.sums, carried[1]).after(outcome, y, share > 0, self._judge.lam)
+                added = rebuilt(self._judge.sums, carried[1]).after(
+                    outcome, y, share > 0, self._judge.lam, self._judge.problem.loss
+                )
                 sure = () if outcome.variance is None else (outcome.y_hat, outcome.variance, outcome.log_density)
                 sure = tuple(part for part in sure if part is not None)
                 sums, shown = parts(added), (*map(sum_in_order, added.terms()), *sure)

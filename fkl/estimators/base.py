@@ -1,15 +1,17 @@
-"""Base of all of fkl's regressors: scikit-learn's conventions, and common parameters."""
+"""Base of all of fkl's estimators: scikit-learn's conventions, and common parameters."""
 
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_regressor
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fkl.basics.arrays import Array
+from fkl.basics.arrays import Array, logistic_function
 from fkl.basics.errors import require
 from fkl.kernels import Dictionary
 from fkl.kernels.dictionary import AroundMedian
@@ -17,8 +19,8 @@ from fkl.kernels.dictionary import AroundMedian
 MOST_SEEDS = 2**31
 
 
-class IncrementalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A regressor that continues with `partial_fit`; a subclass implements `_begin`, `_learn` and `_predict`.
+class Incremental(BaseEstimator):  # type: ignore[misc]
+    """An estimator that continues with `partial_fit`; a subclass implements `_begin`, `_learn` and `_values`.
 
     Attributes
     ----------
@@ -33,8 +35,13 @@ class IncrementalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Learn from samples (n, d) and targets (n,); return the number of samples so far."""
         raise NotImplementedError
 
-    def _predict(self, x: Array) -> Array:
+    def _values(self, x: Array) -> Array:
+        """Values of the function, (n,)."""
         raise NotImplementedError
+
+    def _numbers(self, y: Array) -> NDArray[np.float64]:
+        """The targets as numbers, (n,)."""
+        return np.asarray(y, np.float64)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget everything, and learn from these samples once, in order.
@@ -53,9 +60,10 @@ class IncrementalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         fkl.basics.errors.FklError
             For parameters that are not allowed, or if the method diverges.
         """
-        x, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        x, target = validate_data(self, X, y, dtype=np.float64, y_numeric=is_regressor(self))
+        target = self._numbers(target)
         self._begin(x)
-        self.n_samples_seen_ = self._learn(x, np.asarray(target, np.float64))
+        self.n_samples_seen_ = self._learn(x, target)
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -92,11 +100,20 @@ class IncrementalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             and bool(np.isfinite(target).all())
         )
         if not clean:
-            x, target = validate_data(self, X, y, reset=begin, dtype=np.float64, y_numeric=True)
+            x, target = validate_data(self, X, y, reset=begin, dtype=np.float64, y_numeric=is_regressor(self))
+        target = self._numbers(target)
         if begin:
             self._begin(x)
-        self.n_samples_seen_ = self._learn(x, np.asarray(target, np.float64))
+        self.n_samples_seen_ = self._learn(x, target)
         return self
+
+    def _checked_values(self, X: ArrayLike) -> Array:
+        check_is_fitted(self)
+        return self._values(validate_data(self, X, reset=False, dtype=np.float64))
+
+
+class IncrementalRegressor(RegressorMixin, Incremental):  # type: ignore[misc]
+    """A regressor that continues with `partial_fit`."""
 
     def predict(self, X: ArrayLike) -> Array:
         """Predict samples; a learner of a stream predicts each as if it were the next sample.
@@ -109,8 +126,69 @@ class IncrementalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         -------
         (n,)
         """
-        check_is_fitted(self)
-        return self._predict(validate_data(self, X, reset=False, dtype=np.float64))
+        return self._checked_values(X)
+
+
+class IncrementalClassifier(ClassifierMixin, Incremental):  # type: ignore[misc]
+    """A classifier of two classes that continues with `partial_fit`; for more, `sklearn.multiclass` has a wrapper.
+
+    Attributes
+    ----------
+    classes_ : (2,)
+    """
+
+    loss: str
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """As `Incremental.fit`, for targets of two classes."""
+        if hasattr(self, "classes_"):
+            del self.classes_
+        return super().fit(X, y)
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """As `Incremental.partial_fit`; the first call needs both `classes`, unless y has them."""
+        if classes is not None and not hasattr(self, "classes_"):
+            self.classes_ = _two(np.unique(classes))
+        return super().partial_fit(X, y)
+
+    def _numbers(self, y: Array) -> NDArray[np.float64]:
+        """-1 and 1."""
+        check_classification_targets(y)
+        if not hasattr(self, "classes_"):
+            self.classes_ = _two(np.unique(y))
+        known = np.isin(y, self.classes_)
+        require(bool(known.all()), "y", next(iter(y[~known]), ""), f"a class: {' or '.join(map(str, self.classes_))}")
+        return np.where(y == self.classes_[1], 1.0, -1.0)
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """F of samples X (n, d), (n,): above 0 for the second class."""
+        return self._checked_values(X)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The classes of samples X (n, d), (n,)."""
+        second = self.decision_function(X) > 0
+        return self.classes_[second.astype(np.int64)]
+
+    @available_if(lambda self: self.loss == "logistic")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Probabilities of both classes of samples X (n, d), (n, 2), 1 / (1 + exp(-f)) for the second."""
+        second = logistic_function(self.decision_function(X))
+        return np.stack([1 - second, second], axis=1)
+
+
+def _two(classes: NDArray[Any]) -> NDArray[Any]:
+    """Both classes; a ValueError in scikit-learn's words for another number."""
+    if len(classes) > 2:
+        kind = type_of_target(classes)
+        raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+    if len(classes) < 2:
+        raise ValueError("y: has one class, where two classes are needed")
+    return classes
 
 
 def chosen_kernels(kernels: Dictionary | None, default: Dictionary, x: Array) -> Dictionary:

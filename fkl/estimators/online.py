@@ -1,18 +1,19 @@
-"""Online multi-kernel learners as regressors: Raker, OMKL-GF and OMKR."""
+"""Online multi-kernel learners as regressors and classifiers: Raker, OMKL-GF and OMKR."""
 
 from typing import Any, ClassVar
 
 from fkl.algorithms.online.learners import Omkr, Raker
 from fkl.algorithms.online.omkl_gf import OmklGf
 from fkl.basics.errors import require
-from fkl.estimators.stream import StreamRegressor
+from fkl.estimators.base import IncrementalClassifier, IncrementalRegressor
+from fkl.estimators.stream import StreamLearner
 from fkl.kernels import Dictionary
 
 FORESEEN = 1000
 """Planned length of a stream of unknown length."""
 
 
-class RakerRegressor(StreamRegressor):
+class RakerRegressor(StreamLearner, IncrementalRegressor):
     """Raker: every kernel learns from every sample, in random features, and the best ones gain weight.
 
     It is `fkl run algo=raker` on one stream, with the same numbers up to rounding. Samples are not scaled, so scale
@@ -29,6 +30,9 @@ class RakerRegressor(StreamRegressor):
     precision : {"float32", "float64"}
     random_state : int, RandomState or None
         An integer is the seed of `fkl run`.
+    loss : {"square", "huber", "quantile"}
+        As `algo.loss`, with `level` and `delta`. With "quantile" it predicts the quantile at `level`.
+    level, delta : float
 
     Attributes
     ----------
@@ -55,14 +59,60 @@ class RakerRegressor(StreamRegressor):
         lam: float = 1e-3,
         precision: str = "float32",
         random_state: Any = 0,
+        loss: str = "square",
+        level: float = 0.5,
+        delta: float = 1.0,
     ) -> None:
         self.kernels, self.eta, self.lam, self.precision, self.random_state = kernels, eta, lam, precision, random_state
+        self.loss, self.level, self.delta = loss, level, delta
 
     def _method(self) -> Raker:
-        return Raker(eta=self.eta, lam=self.lam)
+        return Raker(eta=self.eta, lam=self.lam, **_of_numbers(self))
 
 
-class OmklGfRegressor(StreamRegressor):
+class RakerClassifier(StreamLearner, IncrementalClassifier):
+    """Raker for two classes; see `RakerRegressor`.
+
+    Parameters
+    ----------
+    kernels, eta, lam, precision, random_state
+        As in `RakerRegressor`.
+    loss : {"logistic", "hinge"}
+        Only "logistic" has `predict_proba`.
+
+    Attributes
+    ----------
+    classes_ : (2,)
+    n_samples_seen_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from fkl.estimators import RakerClassifier
+    >>> X, y = make_moons(600, noise=0.1, random_state=0)
+    >>> RakerClassifier(eta=5.0).fit(X[:500], y[:500]).score(X[500:], y[500:]) > 0.9
+    True
+    """
+
+    _kernels: ClassVar[Dictionary] = RakerRegressor._kernels
+
+    def __init__(
+        self,
+        kernels: Dictionary | None = None,
+        eta: float = 0.1,
+        lam: float = 1e-3,
+        precision: str = "float32",
+        random_state: Any = 0,
+        loss: str = "logistic",
+    ) -> None:
+        self.kernels, self.eta, self.lam, self.precision, self.random_state = kernels, eta, lam, precision, random_state
+        self.loss = loss
+
+    def _method(self) -> Raker:
+        return Raker(eta=self.eta, lam=self.lam, loss=_of_classes(self))
+
+
+class OmklGfRegressor(StreamLearner, IncrementalRegressor):
     """OMKL-GF: a few kernels predict and learn from each sample, chosen by a graph that is drawn from their weights.
 
     It is `fkl run algo=omkl_gf` on one stream, with the same numbers up to rounding if `horizon` is the length of that
@@ -109,21 +159,64 @@ class OmklGfRegressor(StreamRegressor):
         horizon: int | None = None,
         precision: str = "float32",
         random_state: Any = 0,
+        loss: str = "square",
+        level: float = 0.5,
+        delta: float = 1.0,
     ) -> None:
         self.kernels, self.eta, self.lam, self.precision, self.random_state = kernels, eta, lam, precision, random_state
         self.M, self.J, self.exploring, self.horizon = M, J, exploring, horizon
+        self.loss, self.level, self.delta = loss, level, delta
 
     def _method(self) -> OmklGf:
-        return OmklGf(eta=self.eta, lam=self.lam, M=self.M, J=self.J, exploring=self.exploring)
+        return OmklGf(eta=self.eta, lam=self.lam, M=self.M, J=self.J, exploring=self.exploring, **_of_numbers(self))
 
     def _rounds(self, samples: int) -> int:
-        if self.horizon is not None:
-            require(self.horizon >= 1, "horizon", self.horizon, "an integer >= 1, or None")
-            return self.horizon
-        return max(FORESEEN, self.exploring)
+        return _horizon(self)
 
 
-class OmkrRegressor(StreamRegressor):
+class OmklGfClassifier(StreamLearner, IncrementalClassifier):
+    """OMKL-GF for two classes; see `OmklGfRegressor`.
+
+    Parameters
+    ----------
+    kernels, eta, lam, M, J, exploring, horizon, precision, random_state
+        As in `OmklGfRegressor`.
+    loss : {"logistic", "hinge"}
+        Only "logistic" has `predict_proba`.
+
+    Attributes
+    ----------
+    classes_ : (2,)
+    n_samples_seen_ : int
+    """
+
+    _kernels: ClassVar[Dictionary] = RakerRegressor._kernels
+
+    def __init__(
+        self,
+        kernels: Dictionary | None = None,
+        eta: float = 0.1,
+        lam: float = 1e-3,
+        M: int = 10,
+        J: int = 2,
+        exploring: int = 300,
+        horizon: int | None = None,
+        precision: str = "float32",
+        random_state: Any = 0,
+        loss: str = "logistic",
+    ) -> None:
+        self.kernels, self.eta, self.lam, self.precision, self.random_state = kernels, eta, lam, precision, random_state
+        self.M, self.J, self.exploring, self.horizon, self.loss = M, J, exploring, horizon, loss
+
+    def _method(self) -> OmklGf:
+        loss = _of_classes(self)
+        return OmklGf(eta=self.eta, lam=self.lam, M=self.M, J=self.J, exploring=self.exploring, loss=loss)
+
+    def _rounds(self, samples: int) -> int:
+        return _horizon(self)
+
+
+class OmkrRegressor(StreamLearner, IncrementalRegressor):
     """OMKR: exact kernels, each with a coefficient for every sample so far.
 
     It is `fkl run algo=omkr` on one stream, with the same numbers up to rounding. The n-th sample takes N n kernel
@@ -133,7 +226,7 @@ class OmkrRegressor(StreamRegressor):
     ----------
     kernels : fkl.kernels.Dictionary or None
         None for the 76 kernels of `fkl run algo=omkr`.
-    eta, precision
+    eta, precision, loss, level, delta
         As in `RakerRegressor`.
 
     Attributes
@@ -153,8 +246,71 @@ class OmkrRegressor(StreamRegressor):
     _kernels: ClassVar[Dictionary] = Dictionary(N=76, laplacians=25, D=50, bandwidth_convention="divisor")
     _keeps: ClassVar[bool] = True
 
-    def __init__(self, kernels: Dictionary | None = None, eta: float = 0.1, precision: str = "float32") -> None:
+    def __init__(
+        self,
+        kernels: Dictionary | None = None,
+        eta: float = 0.1,
+        precision: str = "float32",
+        loss: str = "square",
+        level: float = 0.5,
+        delta: float = 1.0,
+    ) -> None:
         self.kernels, self.eta, self.precision = kernels, eta, precision
+        self.loss, self.level, self.delta = loss, level, delta
 
     def _method(self) -> Omkr:
-        return Omkr(eta=self.eta)
+        return Omkr(eta=self.eta, **_of_numbers(self))
+
+
+class OmkrClassifier(StreamLearner, IncrementalClassifier):
+    """OMKR for two classes; see `OmkrRegressor`.
+
+    Parameters
+    ----------
+    kernels, eta, precision
+        As in `OmkrRegressor`.
+    loss : {"logistic", "hinge"}
+        Only "logistic" has `predict_proba`.
+
+    Attributes
+    ----------
+    classes_ : (2,)
+    n_samples_seen_ : int
+    """
+
+    _kernels: ClassVar[Dictionary] = OmkrRegressor._kernels
+    _keeps: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        kernels: Dictionary | None = None,
+        eta: float = 0.1,
+        precision: str = "float32",
+        loss: str = "logistic",
+    ) -> None:
+        self.kernels, self.eta, self.precision, self.loss = kernels, eta, precision, loss
+
+    def _method(self) -> Omkr:
+        return Omkr(eta=self.eta, loss=_of_classes(self))
+
+
+def _of_numbers(model: Any) -> dict[str, Any]:
+    """The keys of a regressor's loss."""
+    allowed = ("square", "huber", "quantile")
+    require(model.loss in allowed, "loss", model.loss, " or ".join(allowed))
+    return {"loss": model.loss, "level": model.level, "delta": model.delta}
+
+
+def _of_classes(model: Any) -> str:
+    """A classifier's loss."""
+    allowed = ("logistic", "hinge")
+    require(model.loss in allowed, "loss", model.loss, " or ".join(allowed))
+    return str(model.loss)
+
+
+def _horizon(model: Any) -> int:
+    """Samples for which random numbers are drawn in advance."""
+    if model.horizon is not None:
+        require(model.horizon >= 1, "horizon", model.horizon, "an integer >= 1, or None")
+        return int(model.horizon)
+    return max(FORESEEN, int(model.exploring))

@@ -66,5 +66,5 @@ class RffRidgeRegressor(IncrementalRegressor):
         self._function = replace(OnFeatures.from_bank(self._bank, 0, of_kernels, equal), bias=np.array(bias))
         return int(self._equations.samples)
 
-    def _predict(self, x: Array) -> Array:
+    def _values(self, x: Array) -> Array:
         return self._function.predict(x)[0]

@@ -13,7 +13,7 @@ from fkl.basics.errors import FklError, require
 from fkl.basics.random_streams import Streams
 from fkl.contract.world import World
 from fkl.engines.base import blame
-from fkl.estimators.base import IncrementalRegressor, chosen_kernels, seed_of_random_state
+from fkl.estimators.base import Incremental, chosen_kernels, seed_of_random_state
 from fkl.kernels import Dictionary
 
 PRECISIONS = ("float32", "float64")
@@ -52,7 +52,7 @@ class Window:
         return self.x[rows], self.y[rows]
 
 
-class StreamRegressor(IncrementalRegressor):
+class StreamLearner(Incremental):
     """A learner of one stream; a subclass returns its method in `_method`.
 
     Attributes
@@ -83,7 +83,9 @@ class StreamRegressor(IncrementalRegressor):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # 200 samples, once, with a step of 0.1 / sqrt(t), are not enough
+        for kind in (tags.regressor_tags, tags.classifier_tags):
+            if kind is not None:
+                kind.poor_score = True  # 200 samples, once, with a step of 0.1 / sqrt(t), are not enough
         return tags
 
     def _rounds(self, samples: int) -> int:
@@ -120,7 +122,7 @@ class StreamRegressor(IncrementalRegressor):
         self._world, self._state, self._seen = world, state, end
         return end
 
-    def _predict(self, x: Array) -> NDArray[np.float64]:
+    def _values(self, x: Array) -> NDArray[np.float64]:
         """Values of the function for predicting the next sample, in float64.
 
         In float32 a sample's last digits would depend on the number of samples before it.

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array, namespace, traced
+from fkl.basics.pointwise import SQUARED, PointwiseLoss
 from fkl.kernels.threads import in_parts, wake_for
 from fkl.kernels.threads import share as divide
 
@@ -108,8 +109,17 @@ class FeatureBank:
         weight = update.astype(self.precision).swapaxes(1, 2)[:, :, None, :]
         return np.matmul(weight, self.features(x))[:, :, 0].astype(np.float64)
 
-    def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float | Array, lam: float) -> Stepped:
-        """One gradient step on (theta'z - y)^2 + lam |theta|^2 for each client's own copy of each kernel.
+    def descend(
+        self,
+        x: Array,
+        y: Array,
+        share: Array,
+        theta: Array,
+        step: float | Array,
+        lam: float,
+        loss: PointwiseLoss = SQUARED,
+    ) -> Stepped:
+        """One gradient step on l(theta'z, y) + lam |theta|^2 for each client's own copy of each kernel.
 
         Parameters
         ----------
@@ -121,6 +131,8 @@ class FeatureBank:
         step : float or (R, K, N)
             One step for all, or one for each client and kernel.
         lam : float
+        loss : PointwiseLoss
+            l.
 
         Returns
         -------
@@ -131,16 +143,18 @@ class FeatureBank:
         """
         z = self.features(x)
         f = (z * theta).sum(-1)
-        gradient = 2 * (f - y)[..., None] * z + 2 * lam * theta
+        gradient = loss.derivative(f, y)[..., None] * z + 2 * lam * theta
         squared_norm = (theta**2).sum(-1)
         own = np.broadcast_to(step, (self.replicates, len(x), self.kernels)).swapaxes(1, 2)[..., None]
         theta -= own * (share > 0)[:, None] * gradient
         return _clients_first(f), _clients_first(squared_norm), theta
 
-    def follow(self, x: Array, y: Array, eta: Array, lam: float, theta: Array) -> Stepped:
+    def follow(
+        self, x: Array, y: Array, eta: Array, lam: float, theta: Array, loss: PointwiseLoss = SQUARED
+    ) -> Stepped:
         """Let every kernel follow one stream: predict x_b, see y_b, take a gradient step, and so on.
 
-        theta_i <- theta_i - eta_b (2 (theta_i'z_i(x_b) - y_b) z_i(x_b) + 2 lam theta_i)
+        theta_i <- theta_i - eta_b (l'(theta_i'z_i(x_b), y_b) z_i(x_b) + 2 lam theta_i)
 
         Parameters
         ----------
@@ -149,6 +163,8 @@ class FeatureBank:
         lam : float
         theta : (R, N, width), in the bank's precision
             Overwritten.
+        loss : PointwiseLoss
+            l.
 
         Returns
         -------
@@ -161,7 +177,7 @@ class FeatureBank:
         squared_norm = np.empty_like(f)
         for b, z in enumerate(np.moveaxis(self.features(x), 2, 0)):
             f[:, b], squared_norm[:, b] = (theta * z).sum(-1), (theta**2).sum(-1)
-            theta -= eta[b] * (2 * (f[:, b] - y[b])[..., None] * z + 2 * lam * theta)
+            theta -= eta[b] * (loss.derivative(f[:, b], y[b])[..., None] * z + 2 * lam * theta)
         return f, squared_norm, theta
 
     def moments(
@@ -318,7 +334,16 @@ class CompiledBank(FeatureBank):
         divide(compiled.accumulate, self.replicates * self.kernels, *self._with_usual(x), *rest)
         return out
 
-    def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float | Array, lam: float) -> Stepped:
+    def descend(
+        self,
+        x: Array,
+        y: Array,
+        share: Array,
+        theta: Array,
+        step: float | Array,
+        lam: float,
+        loss: PointwiseLoss = SQUARED,
+    ) -> Stepped:
         """One gradient step for each client's own copy of each kernel."""
         from fkl.kernels import compiled
 
@@ -328,11 +353,13 @@ class CompiledBank(FeatureBank):
         wake_for(theta.size)
         given = (np.ascontiguousarray(values, np.float64) for values in (y, share, np.broadcast_to(step, f.shape)))
         target, there, steps = map(read_only, given)
-        own = samples, few, target, there, *draws, self.norm, steps, lam, self.split(theta), f, squared_norm
+        own = samples, few, target, there, *draws, self.norm, steps, lam, loss, self.split(theta), f, squared_norm
         divide(compiled.descend, self.replicates * self.kernels, *own)
         return f, squared_norm, theta
 
-    def follow(self, x: Array, y: Array, eta: Array, lam: float, theta: Array) -> Stepped:
+    def follow(
+        self, x: Array, y: Array, eta: Array, lam: float, theta: Array, loss: PointwiseLoss = SQUARED
+    ) -> Stepped:
         """Let every kernel follow one stream: predict, see the target, take a gradient step."""
         from fkl.kernels import compiled
 
@@ -340,7 +367,7 @@ class CompiledBank(FeatureBank):
         squared_norm = np.empty_like(f)
         wake_for(f.size * self.rho.shape[-1])
         targets, rates = (read_only(np.ascontiguousarray(values, np.float64)) for values in (y, eta))
-        rest = self.norm, targets, rates, lam, self.split(theta), f, squared_norm
+        rest = self.norm, targets, rates, lam, loss, self.split(theta), f, squared_norm
         for omega, first in zip(self.draws, (0, self.narrow), strict=True):
             if omega.size:
                 samples, draws = (read_only(values) for values in (np.ascontiguousarray(x, omega.dtype), omega))

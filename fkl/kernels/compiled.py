@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.client_tiles import CLIENT_TILE
+from fkl.kernels.compiled_losses import slope_of_one
 
 KERNEL_RUN = 8
 
@@ -296,7 +297,7 @@ def accumulate(begin, end, x, few, rho, scale, phase, update, share, norm, like,
 
 
 @njit(error_model="numpy")
-def _descend_tile(x, few, start, r, b, y, share, rho, scale, phase, norm, step, lam, theta, out, size):
+def _descend_tile(x, few, start, r, b, y, share, rho, scale, phase, norm, step, lam, loss, theta, out, size):
     """One gradient step of a tile of clients on one kernel of one replicate."""
     _, maps, features = theta.shape
     projection = np.empty((x.shape[0], features), rho.dtype)
@@ -314,7 +315,7 @@ def _descend_tile(x, few, start, r, b, y, share, rho, scale, phase, norm, step, 
             size[k] += square
         out[k] = f
         if share[k] > 0:
-            pull = narrow(2 * step[k] * norm * (f - y[k]))
+            pull = narrow(step[k] * norm * slope_of_one(loss, f, y[k]))
             for m in range(maps):
                 for q in range(features):
                     theta[k, m, q] = decay * theta[k, m, q] - pull * z[m, k, q]
@@ -331,7 +332,7 @@ def _product_and_square(z, theta):
 
 
 @njit_cached(nogil=True)
-def descend(begin, end, x, few, y, share, rho, scale, phase, norm, step, lam, theta, out, size):
+def descend(begin, end, x, few, y, share, rho, scale, phase, norm, step, lam, loss, theta, out, size):
     """Let every client take one gradient step on its own copy of every kernel; return the values before it.
 
     Parameters
@@ -343,8 +344,9 @@ def descend(begin, end, x, few, y, share, rho, scale, phase, norm, step, lam, th
         A client with share 0 is absent and does not step.
     step : (R, K, N) float64
     lam : float
+    loss : PointwiseLoss
     theta : (R, N, K, maps, D), in the precision of the features
-        Read, and written: theta <- theta - step * (2 (f - y) z + 2 lam theta).
+        Read, and written: theta <- theta - step * (l'(f, y) z + 2 lam theta).
     out, size : (R, K, N) float64, written
         Predictions and |theta|^2 before the step.
     """
@@ -357,7 +359,7 @@ def descend(begin, end, x, few, y, share, rho, scale, phase, norm, step, lam, th
             tile = slice(start, start + CLIENT_TILE)
             _descend_tile(
                 x[tile], few, start, r, b, y[tile], share[tile], rho[r, b], scale[i], phase[r, b],
-                norm, step[r, tile, i], lam, theta[r, i, tile], out[r, tile, i], size[r, tile, i],
+                norm, step[r, tile, i], lam, loss, theta[r, i, tile], out[r, tile, i], size[r, tile, i],
             )  # fmt: skip
 
 
@@ -394,7 +396,7 @@ def descend_by_sample(theta, z, b, pull, decay):
 
 
 @njit(error_model="numpy")
-def _follow_one_kernel(x, omega, phase, norm, y, eta, lam, theta, f, squared_norm):
+def _follow_one_kernel(x, omega, phase, norm, y, eta, lam, loss, theta, f, squared_norm):
     """One kernel of one replicate; see `FeatureBank.follow`."""
     angle = np.dot(x, omega)
     z = np.empty((theta.shape[0], angle.shape[0], angle.shape[1]), theta.dtype)
@@ -403,12 +405,12 @@ def _follow_one_kernel(x, omega, phase, norm, y, eta, lam, theta, f, squared_nor
     for b in range(y.size):
         along, squared_norm[b] = sums(theta, z, b)
         f[b] = norm * along
-        pull, decay = narrow(2 * eta[b] * norm * (f[b] - y[b])), narrow(1 - 2 * eta[b] * lam)
+        pull, decay = narrow(eta[b] * norm * slope_of_one(loss, f[b], y[b])), narrow(1 - 2 * eta[b] * lam)
         descend_by_sample(theta, z, b, pull, decay)
 
 
 @njit_cached(nogil=True)
-def follow(begin, end, x, omega, first, phase, norm, y, eta, lam, theta, f, squared_norm):
+def follow(begin, end, x, omega, first, phase, norm, y, eta, lam, loss, theta, f, squared_norm):
     """Kernels first, first + 1, ... of every replicate follow the stream; see `FeatureBank.follow`.
 
     Parameters
@@ -423,6 +425,7 @@ def follow(begin, end, x, omega, first, phase, norm, y, eta, lam, theta, f, squa
     norm : float
     y, eta : (B,) float64
     lam : float
+    loss : PointwiseLoss
     theta : (R, N, maps, D), written
     f, squared_norm : (R, B, N) float64, written
     """
@@ -431,7 +434,7 @@ def follow(begin, end, x, omega, first, phase, norm, y, eta, lam, theta, f, squa
         r, j = task // kernels, task % kernels
         i = first + j
         _follow_one_kernel(
-            x, omega[r, j], phase[r, i], norm, y, eta, lam, theta[r, i], f[r, :, i], squared_norm[r, :, i]
+            x, omega[r, j], phase[r, i], norm, y, eta, lam, loss, theta[r, i], f[r, :, i], squared_norm[r, :, i]
         )
 
 
@@ -615,4 +618,4 @@ def posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
         logdet[r, i], whole[r, i] = _cholesky_inverse(gram[r, i], pull[r, i], noise[r, i], root[r, i], theta[r, i])
 
 
-# Compiled with parts of other modules: 5490e138, see tests/test_compiled.py
+# Compiled with parts of other modules: ee07f8a3, see tests/test_compiled.py

@@ -5,7 +5,9 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array
+from fkl.basics.pointwise import SQUARED, PointwiseLoss
 from fkl.kernels.cached_njit import njit_cached
+from fkl.kernels.compiled_losses import slope_of_one
 from fkl.kernels.dictionary import FAMILIES, Dictionary
 from fkl.kernels.threads import wake_for
 
@@ -22,8 +24,10 @@ _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # 
 _BIAS, _MANTISSA = 1023, 52  # bias of a float64's exponent, and number of bits below it
 
 
-def substitute(dictionary: Dictionary, x: Array, y: Array, eta: Array, a: Array) -> NDArray[np.float64]:
-    """Play a block of B rounds: f_i(x_t) = sum_{s<t} a_is k_i(x_t, x_s), a_it = -eta_t (f_i(x_t) - y_t).
+def substitute(
+    dictionary: Dictionary, x: Array, y: Array, eta: Array, a: Array, loss: PointwiseLoss = SQUARED
+) -> NDArray[np.float64]:
+    """Play a block of B rounds: f_i(x_t) = sum_{s<t} a_is k_i(x_t, x_s), a_it = -eta_t l'(f_i(x_t), y_t) / 2.
 
     Parameters
     ----------
@@ -35,6 +39,8 @@ def substitute(dictionary: Dictionary, x: Array, y: Array, eta: Array, a: Array)
         Targets and step sizes of the block.
     a : (N, T) float64
         Coefficients; those of samples n to n + B - 1 are written.
+    loss : PointwiseLoss
+        l.
 
     Returns
     -------
@@ -50,7 +56,7 @@ def substitute(dictionary: Dictionary, x: Array, y: Array, eta: Array, a: Array)
     for family in np.unique(families):
         some = np.flatnonzero(families == family)
         f = np.zeros((len(y), len(some)))
-        _substitute(family, rates[some], samples, np.ascontiguousarray(y), eta, a[some[0] : some[-1] + 1], f)
+        _substitute(family, rates[some], samples, np.ascontiguousarray(y), eta, loss, a[some[0] : some[-1] + 1], f)
         blocks.append(f)
     return np.concatenate(blocks, axis=1)
 
@@ -101,7 +107,7 @@ def _weighted_kernel_sum(family, rate, separation, a):
 
 
 @njit_cached(parallel=True)
-def _substitute(family, rate, x, y, eta, a, f):
+def _substitute(family, rate, x, y, eta, loss, a, f):
     """`substitute` for the kernels of one family."""
     B, N = f.shape
     n = x.shape[0] - B
@@ -119,4 +125,7 @@ def _substitute(family, rate, x, y, eta, a, f):
     for i in prange(N):  # contribution of the block itself
         for b in range(B):
             f[b, i] += _weighted_kernel_sum(family, rate[i], within[b, :b], a[i, n : n + b])
-            a[i, n + b] = -eta[b] * (f[b, i] - y[b])
+            a[i, n + b] = -eta[b] * slope_of_one(loss, f[b, i], y[b]) / 2
+
+
+# Compiled with parts of other modules: 81786fa6, see tests/test_compiled.py

@@ -1,7 +1,7 @@
 """Losses of fits to all samples in hindsight: of the best kernel, which are cached, and of a linear function.
 
-The fit is kernel ridge regression, the comparator for regret in hindsight: POF-MKL, eq. (12); graph-aided OMKL, eqs.
-(10) and (11).
+The fit minimises the method's loss with its regulariser, so for a squared loss it is kernel ridge regression. It is the
+comparator for regret in hindsight: POF-MKL, eq. (12); graph-aided OMKL, eqs. (10) and (11).
 """
 
 import hashlib
@@ -19,6 +19,7 @@ from scipy.linalg.lapack import dtrtri
 from fkl.basics.arrays import Array
 from fkl.basics.files import CannotWriteError, DamagedError, read_sealed, write_sealed
 from fkl.basics.memory import by_block, chosen, empty, spread, variance
+from fkl.basics.pointwise import HINGE, QUANTILE, SQUARED, PointwiseLoss
 from fkl.data.problem import Problem
 from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.dictionary import Dictionary
@@ -35,10 +36,10 @@ RECIPE = CONTENDERS, WORK, SCREENING_ROWS, SCREENING_LANDMARKS, FORM
 BLOCK_ROWS = 8192
 
 
-def best_ridge_loss(dictionary: Dictionary, x: Array, y: Array, lam: float) -> Array:
-    """Loss of every sample under the best single kernel's ridge fit to all of them.
+def best_loss(dictionary: Dictionary, x: Array, y: Array, lam: float, loss: PointwiseLoss = SQUARED) -> Array:
+    """Loss of every sample under the best single kernel's fit to all of them.
 
-    The fit minimises sum_j (f(x_j) - y_j)^2 + n lam |f|_H^2 over the span of as many evenly spaced samples as `WORK`
+    The fit minimises sum_j l(f(x_j), y_j) + n lam |f|_H^2 over the span of as many evenly spaced samples as `WORK`
     allows (Nystroem; exact up to 3100 rows, then 1580 samples for 12000 rows, 500 for 120000). Only `CONTENDERS`
     kernels are fitted: those that rank first in the same fit to `SCREENING_ROWS` evenly spaced rows.
 
@@ -48,21 +49,23 @@ def best_ridge_loss(dictionary: Dictionary, x: Array, y: Array, lam: float) -> A
     x : (n, d)
     y : (n,)
     lam : float
+    loss : PointwiseLoss
+        l.
 
     Returns
     -------
     (n,)
-        (f(x_j) - y_j)^2 + lam |f|_H^2.
+        l(f(x_j), y_j) + lam |f|_H^2.
     """
     some = _evenly_spread(len(x), SCREENING_ROWS)
     with at_most(None):
-        screened = _losses(dictionary, range(dictionary.N), x[some], y[some], lam, SCREENING_LANDMARKS)
-        contenders = np.argsort([loss.sum() for loss in screened], kind="stable")[:CONTENDERS]
-        return min(_losses(dictionary, contenders, x, y, lam, int(np.sqrt(WORK / len(x)))), key=np.sum)
+        screened = _losses(dictionary, range(dictionary.N), x[some], y[some], lam, SCREENING_LANDMARKS, loss)
+        contenders = np.argsort([of_fit.sum() for of_fit in screened], kind="stable")[:CONTENDERS]
+        return min(_losses(dictionary, contenders, x, y, lam, int(np.sqrt(WORK / len(x))), loss), key=np.sum)
 
 
 def _losses(
-    dictionary: Dictionary, kernels: Iterable[int], x: Array, y: Array, lam: float, landmarks: int
+    dictionary: Dictionary, kernels: Iterable[int], x: Array, y: Array, lam: float, landmarks: int, loss: PointwiseLoss
 ) -> list[Array]:
     """Losses (n,) of the fits of some kernels, several at once."""
     each = [int(i) for i in kernels]
@@ -70,7 +73,8 @@ def _losses(
 
     def fit(begin: int, end: int) -> None:
         for place in range(begin, end):
-            losses[place] = _ridge_loss(dictionary, each[place], x, y, lam, landmarks)
+            own = dictionary, each[place], x, y, lam, landmarks
+            losses[place] = _ridge_loss(*own) if loss == SQUARED else _convex_loss(*own, loss)
 
     in_parts(fit, len(each))
     return losses
@@ -97,6 +101,33 @@ def _ridge_loss(dictionary: Dictionary, i: int, x: Array, y: Array, lam: float, 
     return loss
 
 
+MOST_LANDMARKS = 500
+"""Landmarks of a fit that takes hundreds of steps."""
+WIDTHS = (0.1, 0.01, 1e-3)
+"""Widths to which the kink of a piecewise linear loss is smoothed, one fit after another."""
+
+
+def _convex_loss(
+    dictionary: Dictionary, i: int, x: Array, y: Array, lam: float, count: int, loss: PointwiseLoss
+) -> Array:
+    """As `_ridge_loss` for another loss, by L-BFGS; a piecewise linear loss by its Moreau envelopes."""
+    landmarks = x[_evenly_spread(len(x), min(count, MOST_LANDMARKS))]
+    root = scipy.linalg.cholesky(dictionary.gram(i, landmarks, landmarks) + 1e-9 * np.eye(len(landmarks)), lower=True)
+    phi = scipy.linalg.solve_triangular(root, dictionary.gram(i, landmarks, x), lower=True)
+    beta = np.zeros(len(landmarks))
+    linear = loss.kind in (HINGE, QUANTILE)
+    for width in WIDTHS if linear else (0.0,):
+
+        def objective(beta: Array, width: float = width) -> tuple[float, Array]:
+            f = beta @ phi
+            value, slope = loss.envelope(f, y, width) if width else (loss.value(f, y), loss.derivative(f, y))
+            return value.sum() / len(y) + lam * float(beta @ beta), phi @ slope / len(y) + 2 * lam * beta
+
+        options = {"maxiter": 300, "ftol": 1e-10, "gtol": 1e-7}
+        beta = scipy.optimize.minimize(objective, beta, jac=True, method="L-BFGS-B", options=options).x
+    return loss.value(beta @ phi, y) + lam * float(beta @ beta)
+
+
 def _evenly_spread(count: int, wanted: int) -> NDArray[np.int64]:
     """At most `wanted` of `count` indices, evenly spread."""
     return np.unique(np.linspace(0, count - 1, min(count, wanted)).astype(np.int64))
@@ -110,7 +141,7 @@ MOST_CACHED = 2**25
 def hindsight_loss(
     problem: Problem, dictionary: Dictionary, lam: float, cache: Path | None = None
 ) -> NDArray[np.float64]:
-    """Loss (T, K) of the best kernel ridge fit to all samples; 0 in rounds without a sample.
+    """Loss (T, K) of the best kernel's fit to all samples; 0 in rounds without a sample.
 
     NaN for a method without regularisation, whose best function in hindsight would go through every sample.
 
@@ -127,8 +158,9 @@ def hindsight_loss(
         return np.broadcast_to(np.nan, problem.everywhere.shape)
     x, y = chosen(problem.x, problem.everywhere, np.float64), chosen(problem.y, problem.everywhere)
     best = file = None
+    of_loss = () if problem.loss == SQUARED else (tuple(problem.loss), MOST_LANDMARKS, WIDTHS)
     if cache is not None and len(y) <= MOST_CACHED:
-        digest = hashlib.sha256(repr((RECIPE, dictionary.families, x.shape, lam)).encode())
+        digest = hashlib.sha256(repr((RECIPE, dictionary.families, x.shape, lam, *of_loss)).encode())
         for array in (dictionary.scales, x, y):  # everything on which the fit depends
             digest.update(np.ascontiguousarray(array).data)
         file = cache / "hindsight" / f"{digest.hexdigest()[:24]}.npz"
@@ -137,7 +169,7 @@ def hindsight_loss(
             if found is not None and found.shape == (len(y),) and found.dtype == np.float64 and (found >= 0).all():
                 best = found
     if best is None:
-        best = best_ridge_loss(dictionary, x, y, lam)
+        best = best_loss(dictionary, x, y, lam, problem.loss)
         if file is not None:
             with suppress(CannotWriteError):  # a cache that cannot be written costs only time
                 write_sealed(file, {LOSSES: best})
@@ -147,10 +179,11 @@ def hindsight_loss(
 def linear_loss(problem: Problem) -> NDArray[np.float64]:
     """Squared error (T, K) of the least squares fit of a linear function with intercept to all samples.
 
-    0 in rounds without a sample; NaN if samples times squared features exceed `fkl.kernels.hindsight.WORK`.
+    0 in rounds without a sample; NaN for another loss, or if samples times squared features exceed
+    `fkl.kernels.hindsight.WORK`.
     """
     everywhere = problem.everywhere
-    if np.count_nonzero(everywhere) * problem.dimension**2 > WORK:
+    if problem.loss != SQUARED or np.count_nonzero(everywhere) * problem.dimension**2 > WORK:
         return np.broadcast_to(np.nan, everywhere.shape)
     x, y = chosen(problem.x, everywhere, np.float64), chosen(problem.y, everywhere)
     x = by_block(partial(_less, x.mean(axis=0)), x)

@@ -15,6 +15,7 @@ from jax import lax
 from jax.scipy.linalg import solve_triangular
 
 from fkl.basics.arrays import cond
+from fkl.basics.pointwise import SQUARED, PointwiseLoss
 from fkl.kernels import compiled as numbers
 from fkl.kernels.bank import FeatureBank, without_negative
 from fkl.kernels.client_tiles import in_tiles
@@ -95,7 +96,16 @@ class JaxBank(FeatureBank):
         added = sums.astype(np.float64).sum(axis=2)  # tile by tile, in the order of the compiled program
         return added.reshape(*added.shape[:2], -1)
 
-    def descend(self, x: Array, y: Array, share: Array, theta: Array, step: float | Array, lam: float) -> Stepped:
+    def descend(
+        self,
+        x: Array,
+        y: Array,
+        share: Array,
+        theta: Array,
+        step: float | Array,
+        lam: float,
+        loss: PointwiseLoss = SQUARED,
+    ) -> Stepped:
         """One gradient step for each client's own copy of each kernel."""
         R, N, K, P = theta.shape
         own = jnp.broadcast_to(step, (R, K, N)).swapaxes(1, 2)
@@ -104,20 +114,22 @@ class JaxBank(FeatureBank):
         def work(z: Array, theta: Array, own: Array, y: Array, share: Array) -> Sequence[Array]:
             z = jnp.concatenate(list(z), axis=-1)
             f = (z * theta).sum(-1)
-            gradient = 2 * (f - y)[:, None] * z + 2 * lam * theta
+            gradient = loss.derivative(f, y)[:, None] * z + 2 * lam * theta
             after = theta - (own * (share > 0))[:, None] * gradient
             return f, (theta**2).sum(-1), after.astype(theta.dtype)
 
         f, squared_norm, after = self._each_kernel_and_tile(work, x, [], [theta, own, *of_all])
         return self._by_client(f, K), self._by_client(squared_norm, K), after.reshape(R, N, -1, P)[:, :, :K]
 
-    def follow(self, x: Array, y: Array, eta: Array, lam: float, theta: Array) -> Stepped:
+    def follow(
+        self, x: Array, y: Array, eta: Array, lam: float, theta: Array, loss: PointwiseLoss = SQUARED
+    ) -> Stepped:
         """Let every kernel follow one stream: predict, see the target, take a gradient step."""
 
         def step(theta: Array, seen: tuple[Array, Array, Array]) -> tuple[Array, tuple[Array, Array]]:
             z, y, eta = seen
             f = (theta * z).sum(-1)
-            after = theta - eta * (2 * (f - y)[..., None] * z + 2 * lam * theta)
+            after = theta - eta * (loss.derivative(f, y)[..., None] * z + 2 * lam * theta)
             return after.astype(theta.dtype), (f, (theta**2).sum(-1))
 
         theta, shown = lax.scan(step, theta, (jnp.moveaxis(self.features(x), 2, 0), y, eta))

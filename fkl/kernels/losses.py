@@ -8,13 +8,14 @@ length C P, class after class, so messages and methods need not know C. The targ
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.arrays import Array, logistic_function, namespace, traced
+from fkl.basics.arrays import Array, namespace, traced
 from fkl.basics.errors import FklError
+from fkl.basics.pointwise import pointwise_loss
 from fkl.kernels.bank import FeatureBank
 from fkl.kernels.dictionary import CentreBank
 from fkl.kernels.threads import in_parts, share, wake_for
@@ -272,35 +273,6 @@ def _joined_axes(a: Array) -> Array:
     return a.reshape(a.shape[0] * a.shape[1], *a.shape[2:])
 
 
-Elementwise = Callable[[Array, Array], Any]
-"""A function of predictions and targets with the same shape."""
-
-
-class PointwiseLoss(NamedTuple):
-    """A loss, its derivative by f, and whether it is a loss for classification."""
-
-    value: Elementwise
-    derivative: Elementwise
-    classes: bool
-
-
-def _logistic_slope(f: Array, y: Array) -> Array:
-    return -y * logistic_function(-y * f)
-
-
-def _hinge(f: Array, y: Array) -> Array:
-    z = y * f
-    return np.where(z <= 0, 0.5 - z, 0.5 * np.maximum(1 - z, 0) ** 2)
-
-
-POINTWISE_LOSSES = {
-    "square": PointwiseLoss(lambda f, y: (f - y) ** 2, lambda f, y: 2 * (f - y), False),
-    "logistic": PointwiseLoss(lambda f, y: np.logaddexp(0, -y * f), _logistic_slope, True),
-    "smooth_hinge": PointwiseLoss(_hinge, lambda f, y: -y * np.clip(1 - y * f, 0, 1), True),
-}
-"""By name: (f - y)^2; log(1 + exp(-y f)); and with z = y f, 1/2 - z up to 0, (1 - z)^2 / 2 up to 1, then 0."""
-
-
 @dataclass(frozen=True)
 class ClassBank:
     """Features with a theta for each class.
@@ -466,6 +438,7 @@ class Softmax(OfClasses):
         return np.stack(fits)
 
 
+LOGISTIC = pointwise_loss("logistic")
 TOLERANCE = 1e-10
 MOST_STEPS = 1000
 
@@ -527,7 +500,7 @@ class Logistic:
         y = rows.y[..., None]
         return {
             "error": ((y * f <= 0) & (y != 0)).sum(axis=2).astype(np.float64),
-            "loss": (np.abs(y) * POINTWISE_LOSSES["logistic"].value(f, y)).sum(axis=2),
+            "loss": (np.abs(y) * LOGISTIC.value(f, y)).sum(axis=2),
         }
 
     def mean(self, rows: Rows, theta: Array) -> Array:
@@ -538,7 +511,7 @@ class Logistic:
     def gradient(self, rows: Rows, theta: Array) -> Array:
         """-Phi'(y / (1 + exp(y Phi theta))) / T."""
         f = rows.predict(theta[..., None])[..., 0]
-        return rows.weigh(POINTWISE_LOSSES["logistic"].derivative(f, rows.y)) / rows.count[:, None]
+        return rows.weigh(LOGISTIC.derivative(f, rows.y)) / rows.count[:, None]
 
     def minimiser(self, rows: Rows, c: NDArray[np.float64]) -> "LogisticMinimiser":
         """Maximum number of descent steps, which share one factored matrix."""

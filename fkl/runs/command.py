@@ -25,11 +25,21 @@ if TYPE_CHECKING:
 SHORT = {
     "mse_running_mean": "mean target",
     "mse_last_value": "last target",
+    "error_majority": "majority so far",
+    "error_last_class": "last class",
+    "pinball_running_quantile": "quantile so far",
+    "pinball_last_value": "last target",
     "test_mse_training_mean": "mean target",
     "test_error_majority": "most frequent class",
 }
 """Short names of baselines."""
-WHOSE = {"mse": "each client's", "test_mse": "the", "test_error": "the"}
+WHOSE = {
+    "mse": "each client's",
+    "error": "each client's",
+    "pinball": "each client's",
+    "test_mse": "the",
+    "test_error": "the",
+}
 """Of whom the baselines of an error are."""
 UNITS = "rmse_in_units"
 BELOW, NOT_BELOW = "✓", "▲"

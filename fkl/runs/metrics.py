@@ -4,12 +4,14 @@ from collections.abc import Iterable
 
 from fkl.basics.errors import FklError, require
 
-MAIN = ("mse", "test_mse", "test_error", "train_mse", "train_error")
+MAIN = ("mse", "error", "pinball", "test_mse", "test_error", "train_mse", "train_error")
 """Errors of fkl's own tasks; a run's main metric is the first that it has."""
 NOT_ERRORS = ("replicate", "round", "runtime_s", "runtime_per_client_s", "communication_s")
 LARGER_IS_BETTER = ("r2",)
 WORDS = {
     "mse": "mean squared error so far\n(of the scaled target)",
+    "error": "share of mistakes so far",
+    "pinball": "mean pinball loss so far\n(of the scaled target)",
     "test_mse": "mean squared error of test samples\n(of the scaled target)",
     "train_mse": "mean squared error of training samples\n(of the scaled target)",
     "test_error": "share of test samples\non the wrong side",

@@ -11,6 +11,10 @@ COLUMNS = {
     "site": "site of the data that the client's samples come from",
     "rounds": "rounds in which the client had a sample",
     "mse": f"{SQUARED}: of all predictions so far, each made before its target was seen",
+    "error": "share of mistakes of all predictions so far, each made before its class was seen; 0 is a mistake",
+    "pinball": f"mean pinball loss, of {TARGETS}, of all predictions so far; the quantile at algo.level has the least",
+    "below": "share of targets so far that are at most the prediction; algo.level is exact",
+    "loss": "mean of algo.loss of all predictions so far, without its regularisation",
     "train_mse": f"{SQUARED}: of the training samples",
     "test_mse": f"{SQUARED}: of the test samples, from which nothing is learned",
     "train_error": "share of training samples in the wrong class",
@@ -19,17 +23,21 @@ COLUMNS = {
     "test_loss": "mean loss of the test samples",
     "mse_running_mean": f"baseline: {SQUARED}, of predicting each client's mean target so far",
     "mse_last_value": f"baseline: {SQUARED}, of predicting each client's last target",
+    "error_majority": "baseline: share of mistakes of predicting the class that most of a client's samples so far have",
+    "error_last_class": "baseline: share of mistakes of predicting each client's last class",
+    "pinball_running_quantile": "baseline: pinball of predicting each client's quantile at algo.level so far",
+    "pinball_last_value": "baseline: pinball of predicting each client's last target",
     "test_mse_training_mean": f"baseline: {SQUARED}, of predicting the mean target of the training samples",
     "test_error_majority": "baseline: share of test samples outside the class that most training samples have",
     "r2": "R², 1 - error / variance of the targets: 1 is perfect, 0 is what the best constant has",
     "rmse_in_units": "root mean squared error, in the units of the data file",
     "regret_best_kernel": (
         "regret against the client's best single kernel as that kernel learned online, mean over clients, in units of "
-        "squared error (POF-MKL, eq. 11)"
+        "the loss (POF-MKL, eq. 11)"
     ),
     "regret_hindsight": (
-        "regret against the best kernel ridge fit to all clients' data in hindsight, mean over clients, in units of "
-        "squared error (POF-MKL, eq. 12)"
+        "regret against the best kernel's fit of the loss to all clients' data in hindsight, mean over clients, in "
+        "units of the loss (POF-MKL, eq. 12)"
     ),
     "regret_linear": "regret against the least squares fit with intercept to all clients' data",
     "regret_dynamic": "regret against the expected target of each round, known for generated data",

@@ -96,7 +96,7 @@ class StreamClients:
     def baseline_errors(self, y_hat: Numbers) -> Numbers:
         """Squared errors of each client's mean target so far, on the rows that are predicted."""
         there = self.problem.present & ~np.isnan(y_hat)[self.problem.row]
-        return baselines(replace(self.problem, present=there)).running_mean[there]
+        return baselines(replace(self.problem, present=there))["mse_running_mean"][there]
 
 
 class BatchClients(StreamClients):

@@ -41,6 +41,8 @@ def require_fits(run: Run) -> None:
     label, settings, why = run.algo.label, run.settings, why_not_at_sites(run.algo)
     words = "a method whose clients, all at once, send a server what it adds up, round after round"
     require(why is None, "algo", label, f"{words}: {why}")
+    loss = getattr(run.algo, "loss", "square")
+    require(loss == "square", "algo.loss", loss, "square: sites report squared errors")
     # Each site has its own data file; all sites read their files in the same way.
     data = run.dataset
     require(isinstance(data, TableFile), "dataset", type(data).__name__, "file: each site reads rows of its own")

@@ -29,7 +29,13 @@ LINES = (240.0, 345.0)
 SENT = ("uplink_bytes", "link_bytes")
 """Bytes sent: to a server, or from agent to agent and from party to party."""
 RECEIVED = ("downlink_bytes",)
-BASELINES = ("mse_running_mean", "test_mse_training_mean", "test_error_majority")
+BASELINES = (
+    "mse_running_mean",
+    "error_majority",
+    "pinball_running_quantile",
+    "test_mse_training_mean",
+    "test_error_majority",
+)
 """Columns of baselines without learning, instead of "the mean"."""
 
 

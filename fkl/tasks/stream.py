@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -10,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array, traced
-from fkl.basics.errors import require
+from fkl.basics.errors import key_prefix, require
 from fkl.basics.memory import blocks, chosen, empty, zeros
 from fkl.basics.memory import variance as variance_of
+from fkl.basics.pointwise import SQUARED, PointwiseLoss
 from fkl.config.loading import Run
 from fkl.contract.world import Algorithm, Outcome, World
 from fkl.data.baselines import baselines, in_units
@@ -51,26 +53,30 @@ DIABETES = ("dataset=diabetes", "kernels.D=8")
 SHORT = ("partition.rounds=40",)
 ALONE = ("partition.clients=1", "partition.rounds=100")
 """More rounds than in a learner's block."""
-PANELS: dict[str, Panel] = {
+ERRORS = {
     "mse": Panel(
         "mean squared error so far",
-        {
-            "mse": "{method}",
-            "mse_running_mean": "mean target so far",
-            "mse_last_value": "last target",
-        },
+        {"mse": "{method}", "mse_running_mean": "mean target so far", "mse_last_value": "last target"},
     ),
-    "regret": Panel(
-        "regret so far, mean of clients\n(squared error)",
-        {
-            "regret_best_kernel": "against the client's best kernel as it learned",
-            "regret_hindsight": "against the best kernel ridge fit in hindsight",
-            "regret_dynamic": "against what is expected of each target",
-        },
-        log=False,  # it can be below zero
+    "error": Panel(
+        "share of mistakes so far",
+        {"error": "{method}", "error_majority": "majority so far", "error_last_class": "last class"},
+        log=False,
     ),
-    "calibration": CALIBRATION,
+    "pinball": Panel(
+        "mean pinball loss so far",
+        {"pinball": "{method}", "pinball_running_quantile": "quantile so far", "pinball_last_value": "last target"},
+    ),
 }
+REGRET = Panel(
+    "regret so far, mean of clients\n({loss})",
+    {
+        "regret_best_kernel": "against the client's best kernel as it learned",
+        "regret_hindsight": "against the best kernel in hindsight",
+        "regret_dynamic": "against what is expected of each target",
+    },
+    log=False,  # it can be below zero
+)
 
 
 class StreamTask(Task):
@@ -86,9 +92,19 @@ class StreamTask(Task):
         test_path, label = getattr(run.dataset, "test_path", None), run.algo.label
         allowed = f"null for {label}, which is tested on every sample before it learns from it"
         require(test_path is None, "dataset.test_path", test_path, allowed)
-        made = super().of(run)
-        require_number(run, made.problem.encoder)
+        made, loss = super().of(run), getattr(run.algo, "pointwise", SQUARED)
+        if loss.classes:
+            with key_prefix("algo"):
+                made = replace(made, problem=made.problem.of_two_classes(run.algo.loss))
+        else:
+            require_number(run, made.problem.encoder)
+        made = replace(made, problem=replace(made.problem, loss=loss))
         return replace(made, redraw=partial(_thinned_stream, run, made.problem)) if differs_by_replicate(run) else made
+
+    @property
+    def signs(self) -> bool:
+        """True for losses of two classes."""
+        return bool(self.problem.loss.classes)
 
     def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:
         """One if each replicate has its own participants; its memory is still rehearsed."""
@@ -133,7 +149,9 @@ class StreamTask(Task):
 
     def panels(self) -> Mapping[str, Panel]:
         """Errors and regrets so far."""
-        return PANELS
+        loss = self.problem.loss
+        regret = REGRET._replace(label=REGRET.label.format(loss=loss.words))
+        return {loss.columns[0]: ERRORS[loss.columns[0]], "regret": regret, "calibration": CALIBRATION}
 
     @classmethod
     def small(cls, algorithm: type) -> tuple[str, ...]:
@@ -180,42 +198,47 @@ class Sums(NamedTuple):
 
     Parameters
     ----------
-    squared_error, loss : (R, K)
-        (f_hat - y)^2 and L(f_hat).
+    errors : tuple of (R, K)
+        What `PointwiseLoss.shown` has of f_hat, for a squared loss (f_hat - y)^2.
+    loss : (R, K)
+        L(f_hat).
     kernel_loss : (R, K, N) or None
         L(f_i); None for a method without kernels, or before the first round.
     """
 
-    squared_error: Array
+    errors: tuple[Array, ...]
     loss: Array
     kernel_loss: Array | None
 
-    def after(self, outcome: Outcome, y: Array, present: NDArray[np.bool_], lam: float) -> "Sums":
+    def after(
+        self, outcome: Outcome, y: Array, present: NDArray[np.bool_], lam: float, loss: PointwiseLoss = SQUARED
+    ) -> "Sums":
         """These sums plus those of a round, for targets y and `present` (K,); numpy arrays change in place."""
         y_hat, squared_norm, of_round = outcome.y_hat, outcome.squared_norm(), outcome.loss
         of_kernels = self.kernel_loss
         if of_round is not None and of_kernels is None:
             of_kernels = zeros(of_round.shape, of_round.dtype)
         if traced(self.loss):
-            squared_error = present * (y_hat - y) ** 2
-            loss = self.loss + (squared_error + lam * present * squared_norm)
+            shown = {name: present * one for name, one in loss.shown(y_hat, y).items()}
+            total = self.loss + (shown[loss.column] + lam * present * squared_norm)
             if of_round is not None and of_kernels is not None:
                 of_kernels = of_kernels + of_round * present[:, None]
-            return Sums(self.squared_error + squared_error, loss, of_kernels)
+            return Sums(tuple(map(add, self.errors, shown.values())), total, of_kernels)
         for some in blocks(len(present), CLIENTS_AT_A_TIME):
             here = present[some]
             if not here.any():
                 continue
-            squared_error = here * (y_hat[:, some] - y[some]) ** 2
-            self.squared_error[:, some] += squared_error
-            self.loss[:, some] += squared_error + lam * here * squared_norm[:, some]
+            shown = {name: here * one for name, one in loss.shown(y_hat[:, some], y[some]).items()}
+            for summed, error in zip(self.errors, shown.values(), strict=True):
+                summed[:, some] += error
+            self.loss[:, some] += shown[loss.column] + lam * here * squared_norm[:, some]
             if of_round is not None and of_kernels is not None:
                 of_kernels[:, some] += of_round[:, some] * here[:, None]
-        return Sums(self.squared_error, self.loss, of_kernels)
+        return Sums(self.errors, self.loss, of_kernels)
 
     def terms(self) -> list[Array]:
-        """Sums over each tile of clients, (tiles, R), of squared errors, losses and regrets."""
-        return [tile_sums(one) for one in (self.squared_error, self.loss, self.regret_best_kernel)]
+        """Sums over each tile of clients, (tiles, R), of losses, regrets, and errors."""
+        return [tile_sums(one) for one in (self.loss, self.regret_best_kernel, *self.errors)]
 
     @property
     def regret_best_kernel(self) -> Any:
@@ -233,10 +256,11 @@ class Sums(NamedTuple):
 class StreamJudge:
     """Judges predictions of samples before learning from them.
 
-    With L(f, y) = (f - y)^2 + lam |f|^2, all sums over the rounds in which a client is present; before the first of
-    them, mse is NaN. Fits in hindsight use all samples, also those of absent clients. The norm of a function is that in
-    the space of its kernel: |f_i|^2 = |theta_i|^2. A mixture f_hat = sum_i w_i f_i has the kernel sum_i w_i kappa_i, so
-    |f_hat|^2 = sum_i w_i |theta_i|^2 (`fkl.algorithms.base.mixture_norm`), in every method. So L(f_hat) <= sum_i w_i
+    With L(f, y) = l(f, y) + lam |f|^2 and the method's loss l, (f - y)^2 unless it has another, all sums over the
+    rounds in which a client is present; before the first of them, mse is NaN. Fits in hindsight use all samples, also
+    those of absent clients. The norm of a function is that in the space of its kernel: |f_i|^2 = |theta_i|^2. A mixture
+    f_hat = sum_i w_i f_i has the kernel sum_i w_i kappa_i, so |f_hat|^2 = sum_i w_i |theta_i|^2
+    (`fkl.algorithms.base.mixture_norm`), in every method. So L(f_hat) <= sum_i w_i
     L(f_i), on which Theorem 1 of POF-MKL rests.
 
     regret_best_kernel
@@ -249,8 +273,10 @@ class StreamJudge:
     regret_dynamic
         sum (f_hat - y)^2 - sum (E[y | x, t] - y)^2, compared with the best prediction in every round; only for
         generated data.
-    mse_running_mean, mse_last_value
-        mse of predicting each client's mean target so far, or its last one, see `fkl.data.baselines`.
+    mse, or pinball and below, or error and loss
+        What `PointwiseLoss.shown` has of f_hat, a mean over all samples so far.
+    mse_running_mean, mse_last_value, or others
+        The same of predicting each client's mean target so far, or its last one, see `fkl.data.baselines`.
     r2
         1 - mse / variance of the targets; only at the end.
     rmse_in_units
@@ -269,10 +295,10 @@ class StreamJudge:
     def __init__(self, problem: Problem, replicates: int, lam: float) -> None:
         self.problem, self.lam = problem, lam
         shape = (replicates, problem.clients)
-        self.squared_error: Array = zeros(shape)
+        self.errors: tuple[Array, ...] = tuple(zeros(shape) for _ in problem.loss.columns)
         self.loss: Array = zeros(shape)
         self.kernel_loss: Array | None = None
-        self.mse = np.zeros((problem.rounds, replicates))
+        self.of_rounds = {name: np.zeros((problem.rounds, replicates)) for name in problem.loss.columns}
         self.mean_loss = np.zeros((problem.rounds, replicates))
         self.mean_regret_best_kernel = np.full((problem.rounds, replicates), np.nan)
         samples = np.cumsum(problem.together)
@@ -290,15 +316,16 @@ class StreamJudge:
         if t == 0:
             _outcome_arrays(outcome, *self.loss.shape)
         y, present = self.problem.y[t], self.problem.present[t]
-        self.sums = self.sums.after(outcome, y, present, self.lam)
+        loss = self.problem.loss
+        self.sums = self.sums.after(outcome, y, present, self.lam, loss)
         if len(self._of_rounds):
-            self._of_rounds[t] = (outcome.y_hat - y) ** 2
+            self._of_rounds[t] = loss.shown(outcome.y_hat, y)[self.main]
         self.enter_variance(t, outcome.y_hat, outcome.variance, outcome.log_density)
         if self.intervals is not None:
             self.intervals.enter(t, outcome.y_hat, y, present)
         for name, path in self.metrics.items():
             losses = losses_of(name, path, y[present], outcome.y_hat[:, present])
-            self.own_losses.setdefault(name, np.zeros(self.mse.shape))[t] = losses.sum(axis=1)
+            self.own_losses.setdefault(name, np.zeros(self.mean_loss.shape))[t] = losses.sum(axis=1)
         return self.add_sums(t, sums_in_order(self.sums.terms()))
 
     def enter_variance(self, t: int, y_hat: Array, variance: Array | None, log_density: Array | None = None) -> None:
@@ -312,9 +339,11 @@ class StreamJudge:
 
     def add_sums(self, t: int, totals: Sequence[Array]) -> bool:
         """Record the sums (R,) over all clients after round t, see `Sums.terms`; return whether all are finite."""
-        self.mse[t] = totals[0] / self._samples[t]
+        loss, regret, *errors = totals
         clients = self.problem.clients
-        self.mean_loss[t], self.mean_regret_best_kernel[t] = totals[1] / clients, totals[2] / clients
+        self.mean_loss[t], self.mean_regret_best_kernel[t] = loss / clients, regret / clients
+        for mean, total in zip(self.of_rounds.values(), errors, strict=True):
+            mean[t] = total / self._samples[t]
         self.booked = t + 1
         of_kernels = self.kernel_loss is not None
         known = self.mean_loss[t] + self.mean_regret_best_kernel[t] if of_kernels else self.mean_loss[t]
@@ -323,11 +352,16 @@ class StreamJudge:
     @property
     def sums(self) -> "Sums":
         """The sums so far."""
-        return Sums(self.squared_error, self.loss, self.kernel_loss)
+        return Sums(self.errors, self.loss, self.kernel_loss)
 
     @sums.setter
     def sums(self, sums: "Sums") -> None:
-        self.squared_error, self.loss, self.kernel_loss = sums
+        self.errors, self.loss, self.kernel_loss = sums
+
+    @property
+    def main(self) -> str:
+        """The error by which methods are compared."""
+        return self.problem.loss.columns[0]
 
     def end(self, t: int) -> None:
         """Judge no round after round t."""
@@ -345,21 +379,21 @@ class StreamJudge:
         problem = self.problem
         best = _where_present(problem, best)
         rounds: Values = {
-            "mse": self.mse,
+            **self.of_rounds,
             "regret_best_kernel": self.mean_regret_best_kernel,
             "regret_hindsight": self.mean_loss - np.cumsum(best.mean(axis=1))[:, None],
             **{
-                f"mse_{name}": np.broadcast_to((np.cumsum(errors.sum(axis=1)) / self._samples)[:, None], self.mse.shape)
-                for name, errors in baselines(problem)._asdict().items()
+                name: np.broadcast_to((np.cumsum(errors.sum(axis=1)) / self._samples)[:, None], self.mean_loss.shape)
+                for name, errors in baselines(problem).items()
             },
         }
         if self.calibration is not None:
             rounds |= self.calibration.by_round()
         if self.intervals is not None:
             rounds |= self.intervals.by_round()
-        if problem.expected is not None:
+        if problem.expected is not None and self.main == "mse":
             known = problem.present * (problem.expected - problem.y) ** 2
-            squared_errors = self.mse * self._samples[:, None]
+            squared_errors = self.of_rounds["mse"] * self._samples[:, None]
             rounds["regret_dynamic"] = (squared_errors - np.cumsum(known.sum(axis=1))[:, None]) / problem.clients
         for name, sums in self.own_losses.items():
             rounds[name] = np.cumsum(sums, axis=0) / self._samples[:, None]
@@ -381,31 +415,36 @@ class StreamJudge:
             clients |= self.calibration.by_client(samples)
         if self.intervals is not None:
             clients |= self.intervals.covered.columns()
-        if problem.expected is not None:
+        summary: Values = {}
+        if problem.expected is not None and self.main == "mse":
             known = problem.present * (problem.expected - problem.y) ** 2
-            clients["regret_dynamic"] = self.squared_error - known.sum(axis=0)
-        targets = chosen(problem.y, problem.present)
-        summary = in_units(self.mse[self._rounds - 1], float(variance_of(targets)), problem.scale.y_unit)
+            clients["regret_dynamic"] = self.errors[0] - known.sum(axis=0)
+        if self.main == "mse":
+            variance = float(variance_of(chosen(problem.y, problem.present)))
+            summary = in_units(self.of_rounds["mse"][self._rounds - 1], variance, problem.scale.y_unit)
         return Columns(
-            self.by_round(best), clients, summary | fairness("mse", self.squared_error, samples, problem.site)
+            self.by_round(best), clients, summary | fairness(self.main, self.errors[0], samples, problem.site)
         )
 
     def _of_clients(self, some: slice, problem: Problem, best: Array, linear: Array) -> Values:
         """Columns of some clients, with their streams, and the losses of the best functions for these."""
         samples, mean = problem.present.sum(axis=0), np.maximum(problem.present.sum(axis=0), 1)
         of_kernels = None if self.kernel_loss is None else self.kernel_loss[:, some]
-        own = Sums(self.squared_error[:, some], self.loss[:, some], of_kernels)
+        own = Sums(tuple(one[:, some] for one in self.errors), self.loss[:, some], of_kernels)
         best, linear = (np.where(problem.present, loss, 0.0) for loss in (best, linear))
-        mse = own.squared_error / mean
-        variance = np.var(problem.y, axis=0, where=problem.present | (samples == 0))
+        errors = {name: one / mean for name, one in zip(self.of_rounds, own.errors, strict=True)}
+        of_target: Values = {}
+        if self.main == "mse":
+            variance = np.var(problem.y, axis=0, where=problem.present | (samples == 0))
+            of_target = in_units(errors["mse"], variance, problem.scale.y_unit)
         return {
             "rounds": samples,
-            "mse": mse,
+            **errors,
             "regret_best_kernel": own.regret_best_kernel,
             "regret_hindsight": own.loss - best.sum(axis=0),
             "regret_linear": own.loss - linear.sum(axis=0),
-            **{f"mse_{name}": errors.sum(axis=0) / mean for name, errors in baselines(problem)._asdict().items()},
-            **in_units(mse, variance, problem.scale.y_unit),
+            **{name: errors.sum(axis=0) / mean for name, errors in baselines(problem).items()},
+            **of_target,
         }
 
     @property

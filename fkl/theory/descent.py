@@ -50,10 +50,9 @@ class DescentSums:
         x, y, _ = world.problem.round(t)
         bank, K = world.bank, len(y)
         f = bank.predict(x, theta)
-        residual = f - y[:, None]
-        norms = (theta**2).sum(axis=-1)
-        g = 4 * (residual**2 * bank.squared_norms(x) + 2 * lam * residual * f + lam**2 * norms[:, None])[0]
-        mean = bank.accumulate(x, 2 * residual) / K + 2 * lam * theta  # gbar, (1, N, P)
+        slope, norms = world.problem.loss.derivative(f, y[:, None]), (theta**2).sum(axis=-1)
+        g = (slope**2 * bank.squared_norms(x) + 4 * lam * (slope * f + lam * norms[:, None]))[0]
+        mean = bank.accumulate(x, slope) / K + 2 * lam * theta  # gbar, (1, N, P)
         length = (mean**2).sum(axis=-1)[0]
         terms = (
             (self.loss, rate * loss.sum(axis=0)),
@@ -72,7 +71,7 @@ def everyone_present(world: World) -> Assumption:
 
 
 def best_in_features(world: World, rates: Array, lam: float, radius: Array | float = np.inf) -> tuple[Array, Array]:
-    """The ridge fit in each kernel's features, weighted by `rates` (T,).
+    """The ridge fit in each kernel's features, weighted by `rates` (T,), as a comparator for any loss.
 
     Its ridge is doubled until |u_i| is at most `radius`, (N,) or the same for all.
 
@@ -100,5 +99,5 @@ def best_in_features(world: World, rates: Array, lam: float, radius: Array | flo
     loss = np.empty((len(rates), bank.kernels))
     for t, rate in enumerate(rates):
         x, y, _ = problem.round(t)
-        loss[t] = rate * ((bank.predict(x, u) - y[:, None]) ** 2 + norm[:, None])[0].sum(axis=0)
+        loss[t] = rate * (problem.loss.value(bank.predict(x, u), y[:, None]) + norm[:, None])[0].sum(axis=0)
     return u, np.cumsum(loss, axis=0)

@@ -8,11 +8,11 @@ import numpy as np
 
 from fkl.algorithms.vertical.dsg import Dsg, cosine_features
 from fkl.basics.arrays import Array
+from fkl.basics.pointwise import PointwiseLoss, pointwise_loss
 from fkl.conformance.identities import Identity
 from fkl.conformance.isolated import play_apart
 from fkl.conformance.party_process import PartyObject
 from fkl.contract.world import World
-from fkl.kernels.losses import POINTWISE_LOSSES, PointwiseLoss
 from fkl.theory.base import EXPECTED, Assumption, Form, Theorem, rounds_of
 
 PAPER = "Gu et al., KDD 2020"
@@ -64,7 +64,7 @@ class Record:
     @property
     def M(self) -> float:
         """Bound of |L'|."""
-        return 1.0 if POINTWISE_LOSSES[self.method.loss].classes else self.slope
+        return 1.0 if pointwise_loss(self.method.loss).classes else self.slope
 
     def right(self, lipschitz: float) -> Array:
         """Eq. (9) with (10) and (18), after each evaluation, (T, 1), with this Lipschitz constant in G_2."""
@@ -88,7 +88,7 @@ class Record:
         return (
             Assumption("constant gamma", "" if method.rate == "constant" else f"algo.rate={method.rate}"),
             Assumption("new features in every iteration", "" if method.bank is None else f"algo.bank={method.bank}"),
-            Assumption("|L'| <= M", "" if POINTWISE_LOSSES[method.loss].classes else bounded),
+            Assumption("|L'| <= M", "" if pointwise_loss(method.loss).classes else bounded),
             Assumption("independent draws of samples", "" if method.rows == "iid" else f"algo.rows={method.rows}"),
         )
 
@@ -140,7 +140,7 @@ def best_function(gram: Array, y: Array, loss: PointwiseLoss, lam: float) -> Arr
 def record_of(algorithm: Any, world: World) -> Record:
     """Play one replicate, check its coefficients, and compare f with the best function."""
     problem, common, rounds = world.problem, world.common.replicate(0), world.problem.rounds
-    loss, lam = POINTWISE_LOSSES[algorithm.loss], algorithm.lam
+    loss, lam = pointwise_loss(algorithm.loss), algorithm.lam
     distance, best, norm = np.empty((rounds, 1)), None, np.nan
     iterations = np.array([algorithm.iterations_after(t) for t in range(rounds)])
     off, steepest, alpha, done = 0.0, 0.0, np.zeros((algorithm.iterations, algorithm.features)), 0

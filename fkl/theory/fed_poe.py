@@ -62,9 +62,10 @@ class Record:
         return rate_of_weights(self.method, self.world)
 
     @property
-    def squared_targets(self) -> Array:
-        """sum_t y^2 of each client, (K,)."""
-        return (self.world.problem.present * self.world.problem.y**2).sum(axis=0)
+    def at_zero(self) -> Array:
+        """sum_t l(0, y) of each client, (K,)."""
+        problem = self.world.problem
+        return (problem.present * problem.loss.value(np.zeros_like(problem.y), problem.y)).sum(axis=0)
 
     @property
     def on_descent(self) -> tuple[Assumption, ...]:
@@ -97,7 +98,7 @@ class Record:
 
 def theorems(record: Record) -> Iterator[Theorem]:
     """Mixtures against the best of what they mix, and descents against ridge fits u in the features of a kernel."""
-    eta_k, targets = record.rate_of_weights, record.squared_targets
+    eta_k, targets = record.rate_of_weights, record.at_zero
     # Every client's prediction, against the better of its two mixtures. (f - y)^2 is exp-concave with the rate eta_k if
     # eta_k <= 1 / (2 B), B the largest loss of both: then ln 2 / eta_k is enough. For a larger rate Hoeffding's lemma
     # adds its term.
@@ -156,17 +157,17 @@ def record_of(method: Any, world: World) -> Record:
         f = np.stack([bank.predict(x, theta)[0], alone], axis=1)  # (K, 2, N)
         own_norm = (own_theta**2).sum(axis=-1).T
         norms = np.stack([np.broadcast_to((theta[0] ** 2).sum(axis=-1), own_norm.shape), own_norm], axis=1)
-        loss = (f - y[:, None, None]) ** 2 + lam * norms
+        loss = problem.loss.value(f, y[:, None, None]) + lam * norms
         w, ab = softmax(before.client.log_w[0]), softmax(before.client.log_ab[0])
         mixed = (w * f).sum(axis=-1)
-        errors = (mixed - y[:, None]) ** 2
+        errors = problem.loss.value(mixed, y[:, None])
         of_mixtures = errors + lam * (w * norms).sum(axis=-1)
-        both.enter(t, errors, ((ab * mixed).sum(axis=-1) - y) ** 2, eta_k, here)
+        both.enter(t, errors, problem.loss.value((ab * mixed).sum(axis=-1), y), eta_k, here)
         common.enter(t, loss[:, 0], of_mixtures[:, 0], eta_k, here)
         own.enter(t, loss[:, 1], of_mixtures[:, 1], eta_k, here)
         descent.enter(t, world, theta, loss[:, 0], np.ones((K, N)), rate, lam)
-        residual = alone - y[:, None]
-        g = 4 * (residual**2 * bank.squared_norms(x)[0] + 2 * lam * residual * alone + lam**2 * own_norm)
+        slope = problem.loss.derivative(alone, y[:, None])
+        g = slope**2 * bank.squared_norms(x)[0] + 4 * lam * (slope * alone + lam * own_norm)
         own_loss[t], own_squared[t] = loss[:, 1].sum(axis=0), g.sum(axis=0)
         largest[t] = here * errors.max(axis=1)
     u, best = best_in_features(world, np.ones(rounds), lam)

@@ -61,8 +61,8 @@ class Record:
     descent : DescentSums
     u, best : (N, P), (T, N)
         Ridge fits in features, and their loss, weighted by eta_t.
-    squared_targets : float
-        sum_t eta_t y^2.
+    at_zero : float
+        sum_t eta_t l(0, y).
     nodes : Nodes or None
         Of a graph whose nodes are the kernels.
     loss, a, q : (T, N)
@@ -80,7 +80,7 @@ class Record:
     descent: DescentSums
     u: Array
     best: Array
-    squared_targets: float
+    at_zero: float
     nodes: "Nodes | None"
     loss: Array
     a: Array
@@ -203,7 +203,7 @@ class Nodes:
 
 def theorems(record: Record) -> Iterator[Theorem]:
     """The descent of every kernel, then the prediction: by OMKL-GF's weights, or by nodes of OMKL-SFG and SFG-R."""
-    of_kernels, targets = record.total(record.loss), record.squared_targets
+    of_kernels, targets = record.total(record.loss), record.at_zero
     # Lemma 7, eq. (51): against the ridge fit in the kernel's features. As POF-MKL's Lemma 3, it holds in expectation
     # over the draws. The corrected form has |g|^2 for L^2.
     yield _theorem(
@@ -221,7 +221,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
 
 def _of_weights(record: Record) -> Iterator[Theorem]:
     """OMKL-GF's prediction, against every kernel."""
-    of_kernels, targets = record.total(record.loss), record.squared_targets
+    of_kernels, targets = record.total(record.loss), record.at_zero
     # Lemma 8, eq. (61): against the losses of the kernel. Two steps of the proof seem wrong. (75a) takes the mean of
     # a_i for 1, but p_j of eq. (18) depends on the graph, so the mean of A_ij p_j is not that of (21). And (88) bounds
     # the weight with which a kernel predicts by sum_j p_j pi_ij: for M > 1 a heavy kernel predicts more often. The
@@ -253,7 +253,7 @@ def _of_weights(record: Record) -> Iterator[Theorem]:
 
 def _of_nodes(record: Record, nodes: Nodes) -> Iterator[Theorem]:
     """The prediction of OMKL-SFG and SFG-R, against every node, and the best kernel."""
-    of_kernels, of_nodes, targets = record.total(record.loss), record.total(nodes.loss), record.squared_targets
+    of_kernels, of_nodes, targets = record.total(record.loss), record.total(nodes.loss), record.at_zero
     # Lemma 10: against every node's prediction. The right-hand side of (106) is not that of its proof, which is (120),
     # unless xi = eta. The printed form is (120).
     start = "sum_t eta_t (E_t L(f_hat) - L(node i)) <= ln N + "
@@ -368,8 +368,8 @@ def record_of(method: Any, world: World) -> Record:
         else:
             chosen = of_similarity_graph(method, after, log_w, before.log_u[0], eta, t)
         f, norms = world.bank.predict(x, theta)[0, 0], (theta**2).sum(axis=-1)[0]
-        loss = (f - y) ** 2 + lam * norms
-        of_node = (chosen.w @ f - y) ** 2 + lam * chosen.w @ norms
+        loss = world.problem.loss.value(f, y) + lam * norms
+        of_node = world.problem.loss.value(chosen.w @ f, y) + lam * chosen.w @ norms
         q = chosen.q
         a = per(chosen.drawn @ chosen.A, q)
         odds = np.divide(q, a, out=np.full(N, np.inf), where=a > 0)  # E|G|^2 = |g|^2 / odds
@@ -382,10 +382,11 @@ def record_of(method: Any, world: World) -> Record:
             of_nodes.append((of_node, b, chosen.divisor, softmax(before.log_u[0]), chosen.drawn, *inside, edges))
             last_A = chosen.A.astype(np.float64)
     u, best = best_in_features(world, rates, lam)
-    squared_targets = float((rates * world.problem.y[:, 0] ** 2).sum())
+    targets = world.problem.y[:, 0]
+    at_zero = float((rates * world.problem.loss.value(np.zeros_like(targets), targets)).sum())
     values = map(np.array, zip(*of_kernels, strict=True))
     nodes = Nodes(*map(np.array, zip(*of_nodes, strict=True))) if of_nodes else None
-    return Record(method, rates[:, None], descent, u[0], best, squared_targets, nodes, *values)
+    return Record(method, rates[:, None], descent, u[0], best, at_zero, nodes, *values)
 
 
 def log_sums(log_w: Array, A: Array) -> NDArray[np.float64]:

@@ -41,9 +41,10 @@ class Record:
     best: Array
 
     @property
-    def squared_targets(self) -> Array:
-        """sum_t y^2 of each client, (K,)."""
-        return (self.world.problem.present * self.world.problem.y**2).sum(axis=0)
+    def at_zero(self) -> Array:
+        """sum_t l(0, y) of each client, (K,)."""
+        problem = self.world.problem
+        return (problem.present * problem.loss.value(np.zeros_like(problem.y), problem.y)).sum(axis=0)
 
     @property
     def bounded(self) -> Assumption:
@@ -109,7 +110,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
         Form("printed", regret + printed, SURELY, record.printed_weights_part, (record.bounded, convex)),
         Form("corrected", regret + corrected, SURELY, record.weights_part, (convex,)),
     )
-    trivial = record.squared_targets - weights.best[-1] / eta_k
+    trivial = record.at_zero - weights.best[-1] / eta_k
     yield Theorem(PAPER, "Theorem 1", "client", weights.regret / eta_k, forms, trivial, 0.5)
 
     # Lemma 3, eq. (23). Eq. (33) takes conditional expectations of a sum in which theta is random, and then adds them
@@ -122,7 +123,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
         Form("printed", start + printed, kind, of_descent[0], record.on_descent),
         Form("corrected", "E " + start + corrected, kind, of_descent[1], record.on_descent),
     )
-    left, trivial = record.descent.loss / record.rate - record.best, record.squared_targets.sum() - record.best[-1]
+    left, trivial = record.descent.loss / record.rate - record.best, record.at_zero.sum() - record.best[-1]
     yield Theorem(PAPER, "Lemma 3", "kernel", left, forms, trivial, 0.5)
 
     # Theorem 2, eq. (14), against the best function, here in the features of one kernel. The printed form has C^2 for
@@ -152,7 +153,7 @@ def record_of(algorithm: Any, world: World) -> Record:
     weights, descent = WeightSums.of(rounds, clients, N), DescentSums.of(rounds, N)
     for t, before, outcome, after in rounds_of(algorithm, world):
         y, present = world.problem.y[t], world.problem.present[t]
-        of_mixture = ((outcome.y_hat - y) ** 2 + algorithm.lam * outcome.squared_norm())[0]
+        of_mixture = (world.problem.loss.value(outcome.y_hat, y) + algorithm.lam * outcome.squared_norm())[0]
         weights.enter(t, outcome.loss[0], of_mixture, eta_k, present)
         p = odds(algorithm, before.client.log_w if algorithm.bins_by == "current" else after.client.log_w)
         loss = present[:, None] * outcome.loss[0]

@@ -28,14 +28,15 @@ class Record:
     weights, descent : WeightSums, DescentSums
     u, best : (1, N, P), (T, N)
         Ridge fits in features, and their loss.
-    squared_targets : float
+    at_zero : float
+        sum_t eta_t l(0, y).
     """
 
     weights: WeightSums
     descent: DescentSums
     u: Array
     best: Array
-    squared_targets: float
+    at_zero: float
 
     @property
     def descent_part(self) -> Array:
@@ -50,7 +51,7 @@ class Record:
 
 def theorems(record: Record) -> Iterator[Theorem]:
     """Both, against ridge fits u in the features of a kernel: of the descent, and of the mixture."""
-    left, trivial = record.descent.loss - record.best, record.squared_targets - record.best[-1]
+    left, trivial = record.descent.loss - record.best, record.at_zero - record.best[-1]
     statement = "sum_t eta_t (L_i - L_i(u)) <= |u|^2 / 2 + (1/2) sum_t eta_t^2 |g_i|^2"
     of_kernels = derived(statement, record.descent_part, (UNKNOWN,))
     yield Theorem(PAPER, "Lemma 1", "kernel", left, of_kernels, trivial, 0.0)
@@ -70,8 +71,9 @@ def record_of(algorithm: Any, world: World) -> Record:
     everyone, nothing_drawn = np.ones(1, bool), np.ones((1, N))
     for t, before, outcome, _ in rounds_of(algorithm.round_by_round(), world):
         loss = outcome.loss[0]
-        of_mixture = ((outcome.y_hat - problem.y[t]) ** 2 + lam * outcome.squared_norm())[0]
+        of_mixture = (problem.loss.value(outcome.y_hat, problem.y[t]) + lam * outcome.squared_norm())[0]
         weights.enter(t, loss, of_mixture, rates[t], everyone)
         descent.enter(t, world, before.theta, loss, nothing_drawn, rates[t], lam)
     u, best = best_in_features(world, rates, lam)
-    return Record(weights, descent, u, best, float((rates * problem.y[:, 0] ** 2).sum()))
+    at_zero = float(rates @ problem.loss.value(np.zeros(rounds), problem.y[:, 0]))
+    return Record(weights, descent, u, best, at_zero)

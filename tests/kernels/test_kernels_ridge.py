@@ -5,7 +5,7 @@ import pytest
 from literal.common import Array
 
 from fkl.kernels import Dictionary, hindsight
-from fkl.kernels.hindsight import best_ridge_loss
+from fkl.kernels.hindsight import best_loss
 
 
 def sample(count: int) -> tuple[Array, Array]:
@@ -29,7 +29,7 @@ def test_exact_where_all_rows_are_landmarks(lam: float) -> None:
     losses = [closed_form(dictionary, i, x, y, lam) for i in range(5)]
     best = int(np.argmin([loss.sum() for loss in losses]))
     assert 0 < best < 4
-    np.testing.assert_allclose(best_ridge_loss(dictionary, x, y, lam), losses[best], rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(best_loss(dictionary, x, y, lam), losses[best], rtol=1e-4, atol=1e-7)
 
 
 def test_close_with_fewer_landmarks_than_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,6 +37,6 @@ def test_close_with_fewer_landmarks_than_rows(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(hindsight, "WORK", 1200 * 400**2)
     x, y = sample(1200)
     dictionary = Dictionary(N=1, smallest=0.2, largest=0.2)
-    fitted, exact = best_ridge_loss(dictionary, x, y, 1e-3), closed_form(dictionary, 0, x, y, 1e-3)
+    fitted, exact = best_loss(dictionary, x, y, 1e-3), closed_form(dictionary, 0, x, y, 1e-3)
     assert fitted.sum() == pytest.approx(exact.sum(), rel=0.01)
     assert fitted.sum() >= exact.sum() * (1 - 1e-6)

@@ -12,7 +12,7 @@ from fkl.algorithms.online.learners import Raker, Rfomkr
 from fkl.basics.files import write_sealed
 from fkl.engines.base import Experiment
 from fkl.kernels import hindsight
-from fkl.kernels.hindsight import best_ridge_loss, linear_loss
+from fkl.kernels.hindsight import best_loss, linear_loss
 from fkl.network import Network
 
 SIZE = Size(K=1, N=5, T=40)
@@ -33,9 +33,9 @@ def hindsight_loss(given: Experiment, cache: Path | None) -> NDArray[np.float64]
 def test_kept_and_not_computed_twice(given: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second time it is read, to the bit; one file lies there, and nothing half-written."""
     first = hindsight_loss(given, tmp_path)
-    best = best_ridge_loss(given.dictionary, given.problem.x[:, 0], given.problem.y[:, 0], given.algorithm.lam)
+    best = best_loss(given.dictionary, given.problem.x[:, 0], given.problem.y[:, 0], given.algorithm.lam)
     np.testing.assert_array_equal(first[:, 0], best)
-    monkeypatch.setattr(hindsight, "best_ridge_loss", None)
+    monkeypatch.setattr(hindsight, "best_loss", None)
     np.testing.assert_array_equal(hindsight_loss(replace(given, seed=9, replicates=7), tmp_path), first)
     assert [file.suffix for file in tmp_path.rglob("*") if file.is_file()] == [".npz"]
 

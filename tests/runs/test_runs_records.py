@@ -13,7 +13,7 @@ from fkl.algorithms.federated.descent import VmKofl
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.engines.base import Experiment, make_world
 from fkl.engines.rounds import simulate
-from fkl.kernels.hindsight import best_ridge_loss
+from fkl.kernels.hindsight import best_loss
 from fkl.network import Network
 from fkl.runs import tables
 from fkl.runs.tables import FLOATS, Records, cells_written, csv_rows, make_records
@@ -69,7 +69,7 @@ def test_errors_and_both_regrets_are_the_sums_of_their_definitions(given: Experi
     problem, rounds = given.problem, by_hand(given)
     seen = problem.present
     best = np.zeros(seen.shape)
-    best[seen] = best_ridge_loss(given.dictionary, problem.x[seen], problem.y[seen], LAM)
+    best[seen] = best_loss(given.dictionary, problem.x[seen], problem.y[seen], LAM)
     for r in range(given.replicates):
         error = np.stack([(a["y_hat"][r] - problem.y[t]) ** 2 for t, a in enumerate(rounds)])
         loss = np.where(seen, error + LAM * np.stack([a["norm"][r] for a in rounds]), 0)

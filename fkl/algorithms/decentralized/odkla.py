@@ -23,7 +23,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Outcome, World, softmax
+from fkl.algorithms.base import Outcome, WithLoss, World, softmax
 from fkl.algorithms.decentralized.consensus import Message
 from fkl.basics.arrays import Array, known_everywhere
 from fkl.basics.errors import require
@@ -56,10 +56,10 @@ class State:
 
 
 @dataclass(frozen=True)
-class Odkla(OnStreams):
+class Odkla(WithLoss, OnStreams):
     """Agents predict, take one step on the newest sample's loss and towards their neighbours, and broadcast theta.
 
-    L_t(theta) = (theta'z(x_t) - y_t)^2 + lam |theta|^2, and an agent has d neighbours. An agent without neighbours
+    L_t(theta) = l(theta'z(x_t), y_t) + lam |theta|^2, and an agent has d neighbours. An agent without neighbours
     descends with the step eta.
     """
 
@@ -109,10 +109,11 @@ class Odkla(OnStreams):
         xp, theta = common.xp, own.theta
         z = common.bank.features(samples.x).swapaxes(1, 2)  # (R, K, N, P)
         f = xp.einsum("rknp,rknp->rkn", z, theta)
-        residual, squared_norm = f - samples.y[:, None], xp.einsum("rknp,rknp->rkn", theta, theta)
-        outcome = Outcome(f[..., 0], residual**2 + self.lam * squared_norm, lambda: squared_norm[..., 0])
+        y, squared_norm = samples.y[:, None], xp.einsum("rknp,rknp->rkn", theta, theta)
+        loss = self.pointwise.value(f, y) + self.lam * squared_norm
+        outcome = Outcome(f[..., 0], loss, lambda: squared_norm[..., 0])
         near, d = self.proximal(common), inbox.degree[:, None, None]
-        gradient = 2 * residual[..., None] * z + 2 * self.lam * theta
+        gradient = self.pointwise.derivative(f, y)[..., None] * z + 2 * self.lam * theta
         pull = self.rho * (d * own.theta_hat + inbox.sum("theta"))
         # The loss is linearised at theta_t, so the minimum has this closed form.
         moved = (near * theta + pull - own.gamma - gradient) / (near + 2 * self.rho * d)
@@ -186,6 +187,10 @@ class Domkl(Odkla):
     """Every agent learns all kernels jointly with its neighbours, and weighs them by its own losses and theirs."""
 
     label: ClassVar[str] = "DOMKL"
+    # No keys: its proximal step has a closed form only for squares.
+    loss: ClassVar[str] = "square"  # type: ignore[misc]
+    level: ClassVar[float] = 0.5  # type: ignore[misc]
+    delta: ClassVar[float] = 1.0  # type: ignore[misc]
 
     eta_k: float | None = key(None, "Step size of the weights; None for 1 / sqrt(T).", above=0)
     weights: str = key(

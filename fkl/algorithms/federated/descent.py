@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import mixture_norm, softmax, squared_norms
+from fkl.algorithms.base import WithLoss, mixture_norm, softmax, squared_norms
 from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
@@ -63,8 +63,8 @@ class Server:
 
 
 @dataclass(frozen=True)
-class Descent(Federated):
-    """Online gradient descent on (theta'z - y)^2 + lam |theta|^2, with the clients' mean gradient at the server."""
+class Descent(WithLoss, Federated):
+    """Online gradient descent on l(theta'z, y) + lam |theta|^2, with the clients' mean gradient at the server."""
 
     not_traceable: ClassVar[str] = ""
     unbiased: ClassVar[bool] = False
@@ -97,19 +97,19 @@ class Descent(Federated):
         common: Common,
         samples: Samples,
         theta: Array,
-        residual: Array,
+        f: Array,
         weight: Array | None = None,
         chosen: NDArray[np.bool_] | None = None,
     ) -> FeatureGradients:
         """A client's gradients, or their sums over E = local_steps steps, stored as factors.
 
         All steps stay in the span of theta and z = z(x). With s = step_factor * eta, theta_0 = theta, f_e = theta_e'z,
-        and g_e = 2 (f_e - y) z + 2 lam theta_e the gradient of step e,
+        and g_e = l'(f_e, y) z + 2 lam theta_e the gradient of step e,
 
             theta_e = a_e theta + b_e z,              a_0 = 1,  b_0 = 0,
-            g_e = c_e z + 2 lam a_e theta,            c_e = 2 (f_e - y) + 2 lam b_e,
+            g_e = c_e z + 2 lam a_e theta,            c_e = l'(f_e, y) + 2 lam b_e,
             a_{e+1} = (1 - 2 s lam) a_e,              b_{e+1} = b_e - s c_e,
-            f_{e+1} = (1 - 2 s lam) f_e - 2 s (f_e - y) |z|^2.
+            f_{e+1} = (1 - 2 s lam) f_e - s l'(f_e, y) |z|^2.
 
         So the sum of g_0 to g_{E-1} is again c z + 2 lam a theta, with c = sum_e c_e and a = sum_e a_e. The server
         steps by the same s: with only one client its result is theta_E. Importance weights of drawn kernels multiply
@@ -121,37 +121,38 @@ class Descent(Federated):
         samples : Samples
         theta : (R, N, P)
             The server's theta.
-        residual : (R, K, N)
-            f_0 - y.
+        f : (R, K, N)
+            f_0, the predictions of all kernels.
         weight, chosen : as in `FeatureGradients`
         """
-        coefficients, decay = 2 * residual, None
+        coefficients, decay = self.pointwise.derivative(f, samples.y[:, None]), None
         if self.local_steps > 1:
-            coefficients, decay = self._sum_local_steps(common, samples, residual)
+            coefficients, decay = self._sum_local_steps(common, samples, f)
         if weight is not None:
             coefficients *= weight
         if decay is not None:
-            weight = np.full(residual.shape, decay) if weight is None else decay * weight
+            weight = np.full(f.shape, decay) if weight is None else decay * weight
         return FeatureGradients(common.bank, samples.x, coefficients, theta, self.lam, weight, chosen)
 
-    def _sum_local_steps(self, common: Common, samples: Samples, residual: Array) -> tuple[Array, float]:
+    def _sum_local_steps(self, common: Common, samples: Samples, f: Array) -> tuple[Array, float]:
         """The sums of all c_e, (R, K, N), and of all a_e."""
-        step, length, y = self.step_factor * self.rate(common.rounds), common.bank.squared_norms(samples.x), samples.y
-        nothing = common.xp.zeros_like(residual)
+        step, length = self.step_factor * self.rate(common.rounds), common.bank.squared_norms(samples.x)
+        nothing = common.xp.zeros_like(f)
         a, b, c_sum, a_sum = 1.0, nothing, nothing, 0.0
         for _ in range(self.local_steps):
-            c = 2 * residual + 2 * self.lam * b
+            slope = self.pointwise.derivative(f, samples.y[:, None])
+            c = slope + 2 * self.lam * b
             c_sum, a_sum = c_sum + c, a_sum + a
-            residual = residual - 2 * step * (length * residual + self.lam * (residual + y[:, None]))
+            f = (1 - 2 * step * self.lam) * f - step * length * slope
             a, b = (1 - 2 * step * self.lam) * a, b - step * c
         return c_sum, a_sum
 
     def own_steps(self, common: Common, samples: Samples, theta: Array) -> Stepped:
         """E steps of each client on its own theta (R, N, K, P), overwritten; predictions and |theta|^2 before them."""
         here, step = samples.present.astype(np.float64), self.step_factor * self.rate(common.rounds)
-        f, squared_norm, theta = common.bank.descend(samples.x, samples.y, here, theta, step, self.lam)
+        f, squared_norm, theta = common.bank.descend(samples.x, samples.y, here, theta, step, self.lam, self.pointwise)
         for _ in range(self.local_steps - 1):
-            theta = common.bank.descend(samples.x, samples.y, here, theta, step, self.lam)[2]
+            theta = common.bank.descend(samples.x, samples.y, here, theta, step, self.lam, self.pointwise)[2]
         return f, squared_norm, theta
 
     def declared_step(self, world: World, theta: Array, t: int) -> Array:
@@ -161,8 +162,8 @@ class Descent(Federated):
         step = self.step_factor * (1 / np.sqrt(world.problem.rounds) if self.eta is None else self.eta)
         own = first = np.repeat(theta[:, None], len(y), axis=1)
         for _ in range(self.local_steps):
-            residual = (z * own).sum(axis=-1, keepdims=True) - y[:, None, None]
-            own = own - step * (2 * residual * z + 2 * self.lam * own)
+            slope = self.pointwise.derivative((z * own).sum(axis=-1, keepdims=True), y[:, None, None])
+            own = own - step * (slope * z + 2 * self.lam * own)
         mean: Array = np.einsum("k,rknp->rnp", share, own - first)
         return mean
 
@@ -196,11 +197,10 @@ class OfmklAvg(Descent):
         """Predict with the mean of all kernels, and send grad L_ik of each."""
         bank, theta = common.bank, down.theta.values
         f = bank.predict(samples.x, theta)
-        residual = f - samples.y[:, None]
-        loss = residual**2 + self.lam * squared_norms(theta)[:, None]
+        loss = self.pointwise.value(f, samples.y[:, None]) + self.lam * squared_norms(theta)[:, None]
         even = common.xp.full_like(f, 1 / bank.kernels)
         outcome = Outcome(f.mean(axis=-1), loss, lambda: mixture_norm(even, theta))
-        return None, Gradients(self.gradients(common, samples, theta, residual)), outcome
+        return None, Gradients(self.gradients(common, samples, theta, f)), outcome
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
         """The mean of the server's kernels."""
@@ -266,11 +266,10 @@ class VmKofl(Descent):
         """Predict with the server's weights, and send the losses and gradients of all kernels."""
         bank, theta, w = common.bank, down.theta.values, down.weights.values[:, None]
         f = bank.predict(samples.x, theta)
-        residual = f - samples.y[:, None]
-        loss = residual**2 + self.lam * squared_norms(theta)[:, None]
+        loss = self.pointwise.value(f, samples.y[:, None]) + self.lam * squared_norms(theta)[:, None]
         everyones = common.xp.broadcast_to(w, f.shape)
         outcome = Outcome((w * f).sum(axis=-1), loss, lambda: mixture_norm(everyones, theta))
-        return None, LossesAndGradients(PerClient(loss), self.gradients(common, samples, theta, residual)), outcome
+        return None, LossesAndGradients(PerClient(loss), self.gradients(common, samples, theta, f)), outcome
 
     def server(
         self, common: Common, server: VmKoflServer, up: LossesAndGradients, share: Array, turn: Turn
@@ -463,6 +462,6 @@ class EmKofl(Descent):
         """Steps of all kernels, and the losses and predictions before them."""
         each, index = common.xp.arange(common.bank.replicates), client.index
         f, squared_norm, theta = self.own_steps(common, samples, client.theta)
-        loss = (f - samples.y[:, None]) ** 2 + self.lam * squared_norm
+        loss = self.pointwise.value(f, samples.y[:, None]) + self.lam * squared_norm
         learned = EmKoflClient(theta, index)
         return learned, PerClient(loss), Outcome(f[each, :, index], loss, lambda: squared_norm[each, :, index])

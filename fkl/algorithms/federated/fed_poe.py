@@ -41,7 +41,7 @@ class FedPoe(Descent):
     """Every client combines two mixtures of all kernels, one of the server's theta and one of its own.
 
     The server's kernels are learned as in OFMKL-Avg, the client's own by the same steps on its own samples. Weights of
-    kernels shrink by exp(-eta_k L_i), those of both mixtures by exp(-eta_k (f - y)^2). A client therefore does nearly
+    kernels shrink by exp(-eta_k L_i), those of both mixtures by exp(-eta_k l(f, y)). A client therefore does nearly
     as well as the better of learning together and learning alone.
     """
 
@@ -81,11 +81,12 @@ class FedPoe(Descent):
         w, ab = softmax(client.log_w), softmax(client.log_ab)
         mixed = (w * f).sum(axis=-1)  # f_fed and f_loc, (R, K, 2)
         y_hat = (ab * mixed).sum(axis=-1)
-        loss = (f - y[..., None]) ** 2 + self.lam * norms
+        loss = self.pointwise.value(f, y[..., None]) + self.lam * norms
         eta_k = common.rounds**-0.5 if self.eta_k is None else self.eta_k
         here = eta_k * samples.present[:, None]
-        learned = Client(own, client.log_w - here[..., None] * loss, client.log_ab - here * (mixed - y) ** 2)
-        gradients = Gradients(self.gradients(common, samples, theta, together - y))
+        of_mixtures = self.pointwise.value(mixed, y)
+        learned = Client(own, client.log_w - here[..., None] * loss, client.log_ab - here * of_mixtures)
+        gradients = Gradients(self.gradients(common, samples, theta, together))
         every = loss.reshape(*loss.shape[:2], -1)
         return learned, gradients, Outcome(y_hat, every, lambda: (ab * (w * norms).sum(axis=-1)).sum(axis=-1))
 

@@ -84,15 +84,13 @@ class PofMkl(Descent):
         f = bank.predict(samples.x, theta)  # eq. (5)
         w = softmax(log_w)
         y_hat = (w * f).sum(axis=-1)  # eq. (6)
-        residual = f - samples.y[:, None]
-        del f  # with a million clients each of these needs as much memory as their data
-        loss = residual**2 + self.lam * squared_norms(theta)[:, None]
+        loss = self.pointwise.value(f, samples.y[:, None]) + self.lam * squared_norms(theta)[:, None]
         eta_k = common.rounds**-0.5 if self.eta_k is None else self.eta_k
         updated = log_w - eta_k * samples.present[:, None] * loss  # eq. (7)
 
         by = log_w if self.bins_by == "current" else updated
         chosen, p = choose_bin(by, self.M, self.xi, turn.uniform(Role.SELECTION))
-        gradients = self.gradients(common, samples, theta, residual, chosen / p, chosen)  # eq. (9)
+        gradients = self.gradients(common, samples, theta, f, chosen / p, chosen)  # eq. (9)
         return Client(updated), Gradients(gradients), Outcome(y_hat, loss, lambda: mixture_norm(w, theta))
 
     def log_weights(self, state: Star) -> Array:

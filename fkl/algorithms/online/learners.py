@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import Outcome, World, softmax
+from fkl.algorithms.base import Outcome, WithLoss, World, softmax
 from fkl.basics.arrays import Array, namespace, traced
 from fkl.basics.errors import FklError, require
 from fkl.basics.keys import Keys, key
@@ -142,8 +142,8 @@ class OmkrState:
 
 
 @dataclass(frozen=True)
-class Omkr(Learner):
-    """f_i(x_t) = sum_{s<t} a_is k_i(x_t, x_s), a_it = -eta_t (f_i(x_t) - y_t), w_i <- w_i 0.5^((f_i - y)^2).
+class Omkr(WithLoss, Learner):
+    """f_i(x_t) = sum_{s<t} a_is k_i(x_t, x_s), a_it = -eta_t l'(f_i(x_t), y_t) / 2, w_i <- w_i 0.5^l(f_i, y).
 
     Round by round this takes T^2 N / 2 kernel values and one long sum after another. For a block of rounds f is a
     triangular system. The contribution of earlier samples is one product with a kernel matrix, computed in tiles that
@@ -188,8 +188,8 @@ class Omkr(Learner):
         """Forward substitution of a block of the triangular system, then the mixture."""
         x, _ = samples(world, slice(0, rounds.stop))
         _, y = samples(world, rounds)
-        f = exact.substitute(world.dictionary, x, y, self.rates(rounds), state.a)[None]
-        loss = (f - y[:, None]) ** 2
+        f = exact.substitute(world.dictionary, x, y, self.rates(rounds), state.a, self.pointwise)[None]
+        loss = self.pointwise.value(f, y[:, None])
         log_w, after = falling_weights(state.log_w, np.log(2) * loss)  # w_i 0.5^loss, in logarithms
         replicates = (len(world.streams.replicates), len(y))
         y_hat = np.broadcast_to((softmax(log_w) * f).sum(axis=-1), replicates)
@@ -240,8 +240,8 @@ class State:
 
 
 @dataclass(frozen=True)
-class Raker(Learner):
-    """theta_i <- theta_i - eta_t grad L_i and w_i <- w_i exp(-eta_t L_i), L_i = (f_i - y)^2 + lam |theta_i|^2."""
+class Raker(WithLoss, Learner):
+    """theta_i <- theta_i - eta_t grad L_i and w_i <- w_i exp(-eta_t L_i), L_i = l(f_i, y) + lam |theta_i|^2."""
 
     label: ClassVar[str] = "Raker"
     not_traceable: ClassVar[str] = ""
@@ -260,8 +260,8 @@ class Raker(Learner):
         """The kernels are independent, so each learns the block alone; their mixture follows from the losses."""
         x, y = samples(world, rounds)
         eta = self.rates(rounds)
-        f, squared_norm, theta = world.bank.follow(x, y, eta, self.lam, state.theta)
-        loss = (f - y[:, None]) ** 2 + self.lam * squared_norm
+        f, squared_norm, theta = world.bank.follow(x, y, eta, self.lam, state.theta, self.pointwise)
+        loss = self.pointwise.value(f, y[:, None]) + self.lam * squared_norm
         log_w, after = falling_weights(state.log_w, eta[:, None] * loss)
         w = softmax(log_w)
         played = Played((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1), loss)
@@ -281,8 +281,8 @@ class Raker(Learner):
         x, y, _ = world.problem.round(t)
         z, rates, after = world.bank.features(x), self._declared_rates(world, t), theta
         for k, target in enumerate(y):
-            residual = (z[:, :, k] * after).sum(axis=-1, keepdims=True) - target
-            after = after - rates[k] * (2 * residual * z[:, :, k] + 2 * self.lam * after)
+            slope = self.pointwise.derivative((z[:, :, k] * after).sum(axis=-1, keepdims=True), target)
+            after = after - rates[k] * (slope * z[:, :, k] + 2 * self.lam * after)
         return after - theta
 
     def _declared_rates(self, world: World, t: int) -> Array:
@@ -296,8 +296,8 @@ class Raker(Learner):
 
 
 @dataclass(frozen=True)
-class Rfomkr(Learner):
-    """theta_i <- theta_i - 2 eta_t (f_i - y) z_i and w_i <- w_i 0.5^((f_i - y)^2), from w_i = 1/N."""
+class Rfomkr(WithLoss, Learner):
+    """theta_i <- theta_i - eta_t l'(f_i, y) z_i and w_i <- w_i 0.5^l(f_i, y), from w_i = 1/N."""
 
     label: ClassVar[str] = "RFOMKR"
     not_traceable: ClassVar[str] = ""
@@ -319,8 +319,8 @@ class Rfomkr(Learner):
     def play(self, world: World, state: State, rounds: slice) -> State:
         """Each kernel learns the block alone; their mixture follows from the losses."""
         x, y = samples(world, rounds)
-        f, squared_norm, theta = world.bank.follow(x, y, self.rates(rounds), 0.0, state.theta)
-        loss = (f - y[:, None]) ** 2
+        f, squared_norm, theta = world.bank.follow(x, y, self.rates(rounds), 0.0, state.theta, self.pointwise)
+        loss = self.pointwise.value(f, y[:, None])
         log_w, after = falling_weights(state.log_w, np.log(2) * loss)  # w_i 0.5^loss, in logarithms
         w = self._weights(log_w)
         return State(theta, after, Played((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1), loss))
@@ -353,11 +353,11 @@ class AdaRakerState:
 
 
 @dataclass(frozen=True)
-class AdaRaker(Learner):
+class AdaRaker(WithLoss, Learner):
     """On every I = [m 2^j, (m + 1) 2^j), m >= 1, an instance of Raker learns with the constant step eta_I.
 
     eta_I = min(1/2, eta / |I|^(1/2)), f_hat = sum_I h_I f_I / sum_I h_I over the intervals that hold t, 1 + floor(log2
-    t) of them. h_I = eta_I when I begins, and then h_I <- h_I exp(-eta_I (L(f_I) - L(f_hat))), with L(f) = (f - y)^2 +
+    t) of them. h_I = eta_I when I begins, and then h_I <- h_I exp(-eta_I (L(f_I) - L(f_hat))), with L(f) = l(f, y) +
     lam |f|^2.
 
     The authors' program (N1cekiko/AdaRaker) differs in more than `restart`. It scales the losses of every round to [-1,
@@ -412,8 +412,8 @@ class AdaRaker(Learner):
                 if begins and self.restart:
                     own[:], log_w[:, j] = 0, 0
                 eta = np.full(part.stop - part.start, step)
-                of_kernels, squared, own = world.bank.follow(x[part], y[part], eta, self.lam, own)
-                losses = (of_kernels - y[part, None]) ** 2 + self.lam * squared
+                of_kernels, squared, own = world.bank.follow(x[part], y[part], eta, self.lam, own, self.pointwise)
+                losses = self.pointwise.value(of_kernels, y[part, None]) + self.lam * squared
                 before, log_w[:, j] = falling_weights(log_w[:, j], step * losses)
                 w = softmax(before)
                 f[:, part, j] = (w * of_kernels).sum(axis=-1)
@@ -426,8 +426,8 @@ class AdaRaker(Learner):
             log_h[:, _intervals_begin(J, t)] = np.log(steps[_intervals_begin(J, t)])
             h = softmax(log_h)
             y_hat[:, b], norm[:, b] = (h * f[:, b]).sum(axis=1), (h * squared_norm[:, b]).sum(axis=1)
-            losses = (f[:, b] - y[b]) ** 2 + self.lam * squared_norm[:, b]
-            log_h -= steps * (losses - ((y_hat[:, b] - y[b]) ** 2 + self.lam * norm[:, b])[:, None])
+            losses = self.pointwise.value(f[:, b], y[b]) + self.lam * squared_norm[:, b]
+            log_h -= steps * (losses - (self.pointwise.value(y_hat[:, b], y[b]) + self.lam * norm[:, b])[:, None])
         return AdaRakerState(theta, log_w, log_h, Played(y_hat, norm))
 
     def functions(self, world: World, state: AdaRakerState, t: int) -> tuple[OnFeatures, ...]:

@@ -33,6 +33,7 @@ from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.kernels.cached_njit import njit_cached
+from fkl.kernels.compiled_losses import loss_of_one
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.threads import share
@@ -99,8 +100,8 @@ class OmklSfg(Selective):
         """-eta_t grad L_i of every kernel from theta (R, N, P): eqs. (35) and (38), where E 1[i in S] / q_i = 1."""
         x, y, _ = world.problem.round(t)
         z = world.bank.features(x)[:, :, 0]
-        residual = (z * theta).sum(axis=-1, keepdims=True) - y
-        return -self.rates(slice(t, t + 1)) * (2 * residual * z + 2 * self.lam * theta)
+        slope = self.pointwise.derivative((z * theta).sum(axis=-1, keepdims=True), y)
+        return -self.rates(slice(t, t + 1)) * (slope * z + 2 * self.lam * theta)
 
     def require_fits(self, kernels: Dictionary) -> None:
         """Check that a node has at most as many neighbours as there are kernels."""
@@ -202,7 +203,7 @@ def play_round(block, r, b, theta, log_w, log_u, A, D, u, way, late, certain, q_
     for i in range(S.size):
         q[i] = max(q[i], q_floor)
     y_hat, squared_norm = learn_chosen_kernels(block, r, b, S, q, theta, log_w)
-    loss = (y_hat - block.y[b]) ** 2 + block.lam * squared_norm
+    loss = loss_of_one(block.loss, y_hat, block.y[b]) + block.lam * squared_norm
     log_u[node] -= block.eta[b] * loss / max(p[node], p_floor)  # eqs. (37) and (39b)
     return y_hat, squared_norm
 
@@ -440,4 +441,4 @@ def farthest_first(log_inner: Float64s, log_total: Float64s, members: int) -> tu
     return sign, size
 
 
-# Compiled with parts of other modules: 29e2894e, see tests/test_compiled.py
+# Compiled with parts of other modules: c0e85eb7, see tests/test_compiled.py

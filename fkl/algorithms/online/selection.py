@@ -11,20 +11,22 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import World, softmax
+from fkl.algorithms.base import WithLoss, World, softmax
 from fkl.algorithms.online.learners import Learner, Played, samples
 from fkl.basics.arrays import Array
 from fkl.basics.keys import key
+from fkl.basics.pointwise import PointwiseLoss
 from fkl.basics.random_streams import Role
 from fkl.kernels.bank import read_only
 from fkl.kernels.compiled import descend_by_sample, feature_map, project, sums
+from fkl.kernels.compiled_losses import loss_of_one, slope_of_one
 from fkl.kernels.dictionary import MOST_KERNELS
 from fkl.kernels.functions import OnFeatures
 from fkl.kernels.threads import wake_for
 
 
 @dataclass(frozen=True)
-class Selective(Learner):
+class Selective(WithLoss, Learner):
     """A learner that predicts and learns with a few randomly drawn kernels per round."""
 
     label: ClassVar[str]
@@ -84,7 +86,7 @@ class Selective(Learner):
             read_only,
             (*bank.draws, bank.phases_like(bank.precision), x32, x64, np.ascontiguousarray(y), self.rates(rounds)),
         )
-        stream = Stream(narrow, wide, phase, bank.norm, x32, x64, y, eta, self.lam)
+        stream = Stream(narrow, wide, phase, bank.norm, x32, x64, y, eta, self.lam, self.pointwise)
         return stream, Played(*np.empty((2, bank.replicates, len(y))))
 
     def mixtures(self, world: World, theta: Array, log_w: Array, S: NDArray[np.bool_]) -> tuple[OnFeatures, ...]:
@@ -100,7 +102,7 @@ class Stream(NamedTuple):
     """A block of rounds with the random features of all replicates, in the form that compiled code needs.
 
     narrow, wide : frequencies (R, n, d, D) float32 and (R, N - n, d, D) float64; x32, x64 (B, d) to go with them.
-    phase (R, N, D or 0), norm: of the feature map. y, eta (B,). lam: regularisation.
+    phase (R, N, D or 0), norm: of the feature map. y, eta (B,). lam: regularisation. loss: of a prediction.
     """
 
     narrow: Array
@@ -112,6 +114,7 @@ class Stream(NamedTuple):
     y: Array
     eta: Array
     lam: float
+    loss: PointwiseLoss
 
 
 def uniform_numbers(world: World, size: int) -> NDArray[np.float64]:
@@ -196,10 +199,10 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
         squared_norm += w * size
         total += w
         step = eta / q[i]
-        pull, decay = narrow(2 * step * stream.norm * (f - y)), narrow(1 - 2 * step * stream.lam)
+        pull, decay = narrow(step * stream.norm * slope_of_one(stream.loss, f, y)), narrow(1 - 2 * step * stream.lam)
         descend_by_sample(theta[i], z, 0, pull, decay)
-        log_w[i] -= step * ((f - y) ** 2 + stream.lam * size)
+        log_w[i] -= step * (loss_of_one(stream.loss, f, y) + stream.lam * size)
     return y_hat / total, squared_norm / total
 
 
-# Compiled with parts of other modules: ad394644, see tests/test_compiled.py
+# Compiled with parts of other modules: 9ac66ca0, see tests/test_compiled.py

@@ -14,6 +14,7 @@ from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.memory import require_memory
+from fkl.basics.pointwise import OF_PARTIES, pointwise_loss
 from fkl.basics.random_streams import Role, Streams
 from fkl.contract.parties import Scored
 from fkl.contract.world import FEATURE_KEYS, Common
@@ -22,7 +23,6 @@ from fkl.kernels import FeatureBank
 from fkl.kernels.cosine_sums import add_cosines, add_sparse_cosines
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
-from fkl.kernels.losses import POINTWISE_LOSSES
 from fkl.kernels.threads import in_parts
 
 FAMILIES = ("rbf", "laplacian")
@@ -118,7 +118,7 @@ class Dsg(VerticalMethod):
 
     iterations: int = key(20000, "T, the number of iterations.", least=1, most=1_000_000_000)
     marks: int = key(100, "Number of evaluations of f, evenly over the iterations.", least=1, most=1_000_000_000)
-    loss: str = key("logistic", "FDSKL's Table 1.", among=POINTWISE_LOSSES)
+    loss: str = key("logistic", "FDSKL's Table 1.", among=OF_PARTIES)
     gamma: float = key(0.1, "Learning rate.", above=0)
     rate: str = key("constant", "gamma_t = gamma, or gamma / t (Dai et al., Theorem 4).", among=RATES)
     lam: float = key(1e-6, "Regularisation lambda.", least=0)
@@ -192,7 +192,7 @@ class Dsg(VerticalMethod):
         """
         kernels, streams = common.dictionary, common.streams
         self.require_fits(kernels)
-        if POINTWISE_LOSSES[self.loss].classes:
+        if pointwise_loss(self.loss).classes:
             problem.require_classes(self.loss)
         drawn, used = self.features * problem.dimension, problem.used_x.shape[1]
         of_block = self._iterations_at_once * self.features * used
@@ -284,7 +284,7 @@ class Dsg(VerticalMethod):
 
     def advance(self, common: Common, problem: Vertical, learner: Learner, until: int) -> None:
         """Iterate up to this number of iterations."""
-        D, slope_of = self.features, POINTWISE_LOSSES[self.loss].derivative
+        D, slope_of = self.features, pointwise_loss(self.loss).derivative
         x = problem.used_x[learner.rows[: learner.still_needed(learner.t)]].astype(self._precision(common))
         while learner.t < until:
             # Features of several iterations are computed at once, and before the end only for their own rows.

@@ -15,11 +15,10 @@ from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.memory import require_memory
+from fkl.basics.pointwise import OF_PARTIES, PointwiseLoss, pointwise_loss
 from fkl.kernels import functions
 from fkl.kernels.cached_njit import njit_cached
-
-SQUARE, LOGISTIC, SMOOTH_HINGE = range(3)
-LOSSES = {"square": SQUARE, "logistic": LOGISTIC, "smooth_hinge": SMOOTH_HINGE}
+from fkl.kernels.compiled_losses import slope_of_one
 
 
 class Products(Letter, kind="products"):
@@ -84,7 +83,7 @@ class FdSvrg(Learning):
     label: ClassVar[str] = "FD-SVRG"
     compiled_only: ClassVar[bool] = True
 
-    loss: str = key("logistic", "L, as in FDSKL's Table 1; ``square`` also learns real targets.", among=LOSSES)
+    loss: str = key("logistic", "L, as in FDSKL's Table 1; ``square`` also learns real targets.", among=OF_PARTIES)
     lam: float = key(1e-5, "Regularisation; the bias is regularised too.", least=0)
     eta: float = key(0.1, "Step size.", above=0)
     passes: int = key(20, "Outer iterations, each with one full gradient.", least=1, most=1_000_000_000)
@@ -129,7 +128,7 @@ class FdSvrg(Learning):
         parties are only counted. The first active party is the root of the tree.
         """
         x, y, w = np.ascontiguousarray(held.x, np.float64), held.y, learned.w
-        loss, one = LOSSES[self.loss], float(self.intercept)
+        loss, one = pointwise_loss(self.loss), float(self.intercept)
         samples, d = x.shape
         steps = self.steps(samples)
         index = learned.rng.integers(samples, size=(steps, self.batch))
@@ -152,7 +151,7 @@ class FdSvrg(Learning):
         assert own.rng is not None
         root, tree, samples = own.number == own.root, tree_rooted_at(own.parties, own.root), len(own.x)
         x = np.column_stack([own.x, np.full(samples, float(self.intercept))]) if root else own.x
-        loss, steps, w = LOSSES[self.loss], self.steps(samples), np.zeros(x.shape[1])
+        loss, steps, w = pointwise_loss(self.loss), self.steps(samples), np.zeros(x.shape[1])
         for _ in range(self.passes):
             index = own.rng.integers(samples, size=(steps, self.batch))
             f = yield from gather_at_root(tree, own, wire, Products, x @ w)
@@ -175,22 +174,11 @@ class FdSvrg(Learning):
         return Linear(w, bias)
 
 
-@njit_cached(fastmath=False)
-def _slope_of_loss(f: float, y: float, loss: int) -> float:
-    """L'(f, y) of (f - y)^2, of log(1 + exp(-yf)), and of the smooth hinge."""
-    if loss == SQUARE:
-        return 2 * (f - y)
-    z = y * f
-    if loss == LOGISTIC:
-        return -y / (1 + np.exp(z))
-    return -y * min(max(1 - z, 0.0), 1.0)
-
-
 @njit_cached(nogil=True)
-def _slopes_of_loss(f: Array, y: Array, loss: int) -> Array:
+def _slopes_of_loss(f: Array, y: Array, loss: PointwiseLoss) -> Array:
     slopes = np.empty(len(f))
     for i in range(len(f)):
-        slopes[i] = _slope_of_loss(f[i], y[i], loss)
+        slopes[i] = slope_of_one(loss, f[i], y[i])
     return slopes
 
 
@@ -203,7 +191,7 @@ def _descend_compiled(
     slopes: Array,
     mean: Array,
     w: Array,
-    loss: int,
+    loss: PointwiseLoss,
     lam: float,
     eta: float,
 ) -> None:
@@ -217,7 +205,7 @@ def _descend_compiled(
             f = one * w[d]
             for k in range(d):
                 f += x[i, k] * w[k]
-            change[b] = eta / batch * (_slope_of_loss(f, y[i], loss) - slopes[i])
+            change[b] = eta / batch * (slope_of_one(loss, f, y[i]) - slopes[i])
         for k in range(d + 1):
             w[k] -= eta * (mean[k] + lam * w[k])
         for b in range(batch):
@@ -225,3 +213,6 @@ def _descend_compiled(
             for k in range(d):
                 w[k] -= change[b] * x[i, k]
             w[d] -= change[b] * one
+
+
+# Compiled with parts of other modules: 81786fa6, see tests/test_compiled.py

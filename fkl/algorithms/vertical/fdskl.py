@@ -24,11 +24,11 @@ from fkl.algorithms.vertical.sums import (
 )
 from fkl.basics.arrays import Array
 from fkl.basics.keys import key
+from fkl.basics.pointwise import pointwise_loss
 from fkl.basics.random_streams import Role
 from fkl.contract.parties import Actor, Held, Own, Scored, Wire, book_letters
 from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
-from fkl.kernels.losses import POINTWISE_LOSSES
 from fkl.network.settings import CostModel
 
 
@@ -133,7 +133,7 @@ class Worker:
         before = sorted(self.known)  # features with coefficients
         angle = yield from self.asked(s, rows)  # lines 4 and 5
         f = yield from self.f(before, rows, root)  # lines 6 and 7
-        slope = POINTWISE_LOSSES[method.loss].derivative(f, own.labels[rows]) if asks else None
+        slope = pointwise_loss(method.loss).derivative(f, own.labels[rows]) if asks else None
         gamma = method.gamma_at(t)
         shrink = np.array([1 - gamma * method.lam]) if asks else None
         [factor] = yield from pass_down_tree(tree, own, self.wire, Shrink, shrink)  # line 10

@@ -1,0 +1,121 @@
+"""Losses of one prediction: value, derivative, and what is shown of them.
+
+A method asks its `PointwiseLoss` for `value` and `derivative`, and compiled loops ask `loss_of_one` and `slope_of_one`.
+"""
+
+from typing import NamedTuple
+
+from fkl.basics.arrays import Array, logistic_function, namespace
+
+SQUARE, LOGISTIC, SMOOTH_HINGE, HINGE, QUANTILE, HUBER = range(6)
+
+
+class PointwiseLoss(NamedTuple):
+    """A convex loss of a prediction f and a target y; for two classes y is -1 or 1, and z = y f.
+
+    Parameters
+    ----------
+    kind : int
+        SQUARE, (f - y)^2. LOGISTIC, log(1 + exp(-z)). SMOOTH_HINGE, 1/2 - z up to z = 0, (1 - z)^2 / 2 up to 1, then 0.
+        HINGE, max(0, 1 - z). QUANTILE, (1 - level) (f - y) above the target and level (y - f) below it. HUBER, (f -
+        y)^2 up to |f - y| = delta, then delta (2 |f - y| - delta).
+    at : float
+        The level of QUANTILE, the delta of HUBER.
+    """
+
+    kind: int
+    at: float = 0.0
+
+    @property
+    def classes(self) -> bool:
+        """Whether targets are two classes."""
+        return self.kind in (LOGISTIC, SMOOTH_HINGE, HINGE)
+
+    def value(self, f: Array, y: Array) -> Array:
+        """The loss of each prediction."""
+        xp, z = namespace(f), y * f if self.classes else f - y
+        if self.kind == SQUARE:
+            return z**2
+        if self.kind == LOGISTIC:
+            return xp.logaddexp(0, -z)
+        if self.kind == SMOOTH_HINGE:
+            return xp.where(z <= 0, 0.5 - z, 0.5 * xp.maximum(1 - z, 0) ** 2)
+        if self.kind == HINGE:
+            return xp.maximum(0, 1 - z)
+        if self.kind == QUANTILE:
+            return xp.maximum((1 - self.at) * z, -self.at * z)
+        return xp.where(abs(z) <= self.at, z**2, self.at * (2 * abs(z) - self.at))
+
+    def derivative(self, f: Array, y: Array) -> Array:
+        """Its derivative by f; where there is none, the one of smaller size, or 0."""
+        xp = namespace(f)
+        if self.kind == SQUARE:
+            return 2 * (f - y)
+        if self.kind == LOGISTIC:
+            return -y * logistic_function(-y * f)
+        if self.kind == SMOOTH_HINGE:
+            return -y * xp.clip(1 - y * f, 0, 1)
+        if self.kind == HINGE:
+            return xp.where(y * f < 1, -y, 0.0)
+        if self.kind == QUANTILE:
+            return xp.where(f > y, 1 - self.at, 0.0) - xp.where(f < y, self.at, 0.0)
+        return 2 * xp.clip(f - y, -self.at, self.at)
+
+    def envelope(self, f: Array, y: Array, width: float) -> tuple[Array, Array]:
+        """The Moreau envelope of HINGE or QUANTILE, at most width / 2 below it, and its derivative by f."""
+        xp = namespace(f)
+        low, high, u, sign = (-self.at, 1 - self.at, f - y, 1.0) if self.kind == QUANTILE else (0, 1, 1 - y * f, -y)
+        s = xp.clip(u / width, low, high)
+        return s * u - width * s**2 / 2, s * sign
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns about predictions: first the error by which methods are compared."""
+        if self.classes:
+            return "error", "loss"
+        if self.kind == QUANTILE:
+            return "pinball", "below"
+        return ("mse",) if self.kind == SQUARE else ("mse", "loss")
+
+    @property
+    def column(self) -> str:
+        """The column of the loss itself."""
+        return "loss" if "loss" in self.columns else self.columns[0]
+
+    def shown(self, f: Array, y: Array) -> dict[str, Array]:
+        """What each prediction adds to the columns; for two classes f = 0 is a mistake."""
+        value = self.value(f, y)
+        if self.classes:
+            return {"error": 1.0 * (y * f <= 0), "loss": value}
+        if self.kind == QUANTILE:
+            return {"pinball": value, "below": 1.0 * (y <= f)}
+        return {"mse": value} if self.kind == SQUARE else {"mse": (f - y) ** 2, "loss": value}
+
+    @property
+    def words(self) -> str:
+        """Its name for people."""
+        name = next(name for name, kind in KINDS.items() if kind == self.kind)
+        return {"square": "squared error", "quantile": "pinball loss"}.get(name, f"{name.replace('_', ' ')} loss")
+
+
+KINDS = {
+    "square": SQUARE,
+    "logistic": LOGISTIC,
+    "smooth_hinge": SMOOTH_HINGE,
+    "hinge": HINGE,
+    "quantile": QUANTILE,
+    "huber": HUBER,
+}
+ON_STREAMS = ("square", "logistic", "hinge", "quantile", "huber")
+"""Losses that methods of streams minimise."""
+OF_PARTIES = ("square", "logistic", "smooth_hinge")
+"""Losses that methods of parties with different features minimise."""
+
+
+def pointwise_loss(name: str, level: float = 0.5, delta: float = 1.0) -> PointwiseLoss:
+    """The loss of this name; `level` is of quantile, `delta` of huber."""
+    kind = KINDS[name]
+    return PointwiseLoss(kind, {QUANTILE: level, HUBER: delta}.get(kind, 0.0))
+
+
+SQUARED = pointwise_loss("square")

@@ -1,0 +1,125 @@
+"""Losses of methods of streams: against scikit-learn step by step, limiting cases, and what a run shows of them."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import ALGORITHMS, class_of, conformance, small
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from literal.worlds import Size, make_dictionary, make_problem, play_experiment, run
+from sklearn.linear_model import SGDClassifier, SGDRegressor
+
+import fkl
+from fkl.algorithms.base import WithLoss
+from fkl.algorithms.federated.pof_mkl import PofMkl
+from fkl.algorithms.online.learners import Raker
+from fkl.basics.errors import FklError
+from fkl.basics.pointwise import KINDS, ON_STREAMS, PointwiseLoss, pointwise_loss
+from fkl.config.compose import compose
+from fkl.config.loading import load
+from fkl.conformance import PROMISES
+from fkl.kernels.compiled_losses import loss_of_one, slope_of_one
+from fkl.runs.prepare import prepare
+
+NUMBERS = st.floats(-5, 5)
+ALONE = Size(R=1, K=1, N=1, D=4, T=40)
+ETA, LAM, LEVEL, DELTA = 0.7, 0.01, 0.5, 0.1
+WITH_LOSSES = [algo for algo in ALGORITHMS if issubclass(class_of(algo), WithLoss)]
+
+
+def signs(size: Size) -> Any:
+    """A small world of two classes."""
+    return replace(make_problem(size, 3), y=np.sign(make_problem(size, 3).y - 0.6))
+
+
+@pytest.mark.parametrize("name", KINDS)
+@given(arrays(float, 9, elements=NUMBERS), NUMBERS, st.floats(0.1, 0.9))
+def test_a_derivative_is_the_slope_of_a_convex_loss(name: str, f: np.ndarray, y: float, at: float) -> None:
+    """Each value lies above all tangents; compiled loops see the same numbers."""
+    loss = pointwise_loss(name, at, at)
+    y = float(np.sign(y) or 1.0) if loss.classes else y
+    value, slope = loss.value(f, y), loss.derivative(f, y)
+    assert (value[:, None] >= value + slope * (f[:, None] - f) - 1e-9).all()
+    for one, own, rises in zip(f, value, slope, strict=True):
+        assert slope_of_one(loss, one, y) == pytest.approx(rises, abs=1e-12)
+        assert name == "smooth_hinge" or loss_of_one(loss, one, y) == pytest.approx(own, abs=1e-12)
+    if name in ("hinge", "quantile"):
+        lower, _ = loss.envelope(f, y, 0.01)
+        assert ((lower <= value + 1e-12) & (value <= lower + 0.005)).all()
+
+
+@pytest.mark.parametrize(
+    ("loss", "theirs", "factor"),
+    [
+        ("square", SGDRegressor(loss="squared_error"), 2),
+        ("huber", SGDRegressor(loss="huber", epsilon=DELTA), 2),
+        ("quantile", SGDRegressor(loss="epsilon_insensitive", epsilon=0), 0.5),
+        ("logistic", SGDClassifier(loss="log_loss"), 1),
+        ("hinge", SGDClassifier(loss="hinge"), 1),
+    ],
+)
+def test_one_kernel_learns_as_scikit_learn_step_by_step(loss: str, theirs: Any, factor: float) -> None:
+    """Their losses are divided by a factor; alpha |w|^2 / 2 is lam |theta|^2."""
+    problem = signs(ALONE) if pointwise_loss(loss).classes else make_problem(ALONE, 3)
+    keys = {"level": LEVEL} if loss == "quantile" else {"delta": DELTA} if loss == "huber" else {}
+    method = Raker(eta=ETA, lam=LAM, loss=loss, **keys)
+    trace = run(method, replace(problem, loss=method.pointwise), make_dictionary(ALONE), replicates=(0,))
+    theirs.set_params(alpha=2 * LAM / factor, eta0=ETA * factor, learning_rate="invscaling", power_t=0.5)
+    theirs.set_params(fit_intercept=False, shuffle=False)
+    z = trace.world.bank.features(problem.x[:, 0])[0, 0]
+    more = {"classes": [-1, 1]} if method.pointwise.classes else {}
+    for t in range(ALONE.T):
+        f = 0.0 if t == 0 else float(z[t] @ theirs.coef_.ravel())
+        assert trace.y_hat[0, t, 0] == pytest.approx(f, abs=1e-10)
+        theirs.partial_fit(z[t : t + 1], problem.y[t], **more)
+
+
+def predictions(algo: str, *words: str) -> np.ndarray:
+    """All predictions of a method's small run."""
+    return play_experiment(prepare(load(compose(*small(algo), *words)))).stacked("y_hat")
+
+
+@pytest.mark.parametrize("algo", [one for one in WITH_LOSSES if one != "domkl"])
+def test_a_huber_loss_with_a_large_delta_is_the_squared_one(algo: str) -> None:
+    """To the bit; and another loss predicts otherwise."""
+    square = predictions(algo)
+    np.testing.assert_array_equal(predictions(algo, "algo.loss=huber", "algo.delta=1e9"), square)
+    assert not np.allclose(predictions(algo, "algo.loss=quantile"), square, atol=1e-4)
+
+
+@pytest.mark.parametrize("algo", ["pof_mkl", "raker", pytest.param("odkla", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("promise", PROMISES)
+def test_a_method_keeps_its_promises_with_another_loss(algo: str, promise: Any) -> None:
+    few = "kernels.N=9" if algo == "pof_mkl" else "seed=0"
+    promise(conformance("dataset=ellipses", "partition=iid", *small(algo)[1:], few, "algo.loss=logistic"))
+
+
+def test_a_run_shows_mistakes_and_predicts_classes(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("dataset=ellipses", "partition=iid", "partition.clients=5", "kernels.N=9", "replicates=2", "algo.eta=0.5")
+    done = fkl.run(*words, "algo.loss=logistic", "save_model=true", quiet=True)
+    summary = done.summary.mean()
+    assert summary["error"] < min(summary["error_majority"], summary["error_last_class"])
+    assert 0 < summary["loss"] < np.log(2)
+    assert summary["regret_best_kernel"] < summary["regret_hindsight"]
+    assert {*np.unique(done.predict(np.zeros((3, 2))))} <= {*fkl.load_model(done.folder / "model.npz").classes}
+    with pytest.raises(FklError, match=r"algo\.loss=logistic: must be square: the target has"):
+        fkl.run("dataset=diabetes", "algo.loss=logistic", quiet=True)
+
+
+def test_a_quantile_is_above_its_share_of_drifting_targets(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("algo=raker", "dataset=drift", "partition=stream", "replicates=2", "algo.loss=quantile", "algo.eta=3")
+    for level in (0.2, 0.9):
+        summary = fkl.run(*words, f"algo.level={level}", "kernels.N=3", "kernels.laplacians=0", quiet=True).summary
+        assert summary["below"].mean() == pytest.approx(level, abs=0.05)
+        assert (summary["pinball"] < summary["pinball_last_value"]).all()
+
+
+def test_a_loss_is_the_same_for_all_who_ask() -> None:
+    """Equal losses are equal values, as caches and compiled code need them."""
+    assert PofMkl(loss="quantile", level=0.9).pointwise == PointwiseLoss(KINDS["quantile"], 0.9)
+    assert {PofMkl(loss=name).pointwise for name in ON_STREAMS} == {pointwise_loss(name) for name in ON_STREAMS}
