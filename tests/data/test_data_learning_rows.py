@@ -15,6 +15,7 @@ from fkl.contract.parties import draw_split_and_generator
 from fkl.data.encoder import Encoder
 from fkl.data.vertical import Vertical
 from fkl.runs.prepare import prepare
+from fkl.tasks.task import read_table
 
 ROWS = 48
 JUDGED = {"id": 900.0, "size": 1e6, "drug": "zzz", "stay": 5e5}
@@ -107,3 +108,10 @@ def test_a_word_that_counts_as_other_is_named() -> None:
     encoder = Encoder(("drug",), words={"drug": ("old", "other")}, fill={"drug": 1.0})
     found = encoder.passed_over(pd.DataFrame({"drug": [np.nan, "other", "old", "new"]}))
     assert found == "1 row with a word that no training row had, which counts as other; row 4, column drug: new"
+
+
+def test_a_test_file_does_not_decide_the_scale(tmp_path: Path) -> None:
+    table().assign(size=1e3).to_csv(tmp_path / "test.csv", index=False)
+    call = words(tmp_path / "own.csv", table(), "algo=coke", f"dataset.test_path={tmp_path / 'test.csv'}")
+    read = read_table(load(compose(*call)), np.random.default_rng(0))
+    assert np.abs(read.x[~read.tested]).max() <= 1 < read.x[read.tested].max()
