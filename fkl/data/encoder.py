@@ -282,15 +282,21 @@ class Encoder:
         )
 
     def passed_over(self, frame: "DataFrame") -> str:
-        """How many rows have words that are read without a feature, and the first of them; empty if none has."""
-        of_columns = {name: values == len(self.words.get(name, ())) for name, values in self._values(frame).items()}
-        new = {name: rows for name, rows in of_columns.items() if name in self.words and self.new_words and rows.any()}
+        """How many rows have words that were not learned, and the first of them; empty if none has."""
+        new = {}
+        for name, values in self._values(frame).items():
+            words, cells = self.words.get(name, ()), frame[name]
+            as_other = cells.notna() & (cells.astype(str).str.strip() != OTHER) & (OTHER in words)
+            place = words.index(OTHER) if OTHER in words else len(words)
+            if words and (rows := (values == place) & (as_other | (place == len(words)))).any():
+                new[name] = rows.to_numpy()
         if not new:
             return ""
         column, rows = next(iter(new.items()))
         row, count = int(rows.argmax()), int(np.logical_or.reduce([*new.values()]).sum())
         cell = f"row {row + 1}, column {in_one_line(column)}: {in_one_line(frame[column].iloc[row])}"
-        return f"{plural(count, 'row')} with a word that no training row had, so none of its features is 1; {cell}"
+        means = f"which counts as {OTHER}" if OTHER in self.words[column] else "so none of its features is 1"
+        return f"{plural(count, 'row')} with a word that no training row had, {means}; {cell}"
 
     def readable(self, frame: "DataFrame") -> NDArray[np.bool_]:
         """Rows (n,) in which `x` can read every cell; raises if a column is not there."""

@@ -12,8 +12,10 @@ from fkl.basics.random_streams import Streams
 from fkl.config.compose import compose
 from fkl.config.loading import load
 from fkl.contract.parties import draw_split_and_generator
+from fkl.data.encoder import Encoder
 from fkl.data.vertical import Vertical
 from fkl.runs.prepare import prepare
+from fkl.tasks.task import read_table
 
 ROWS = 48
 JUDGED = {"id": 900.0, "size": 1e6, "drug": "zzz", "stay": 5e5}
@@ -99,3 +101,17 @@ def test_a_run_is_judged_by_what_its_model_predicts(tmp_path: Path, algo: str) -
         predicted = run.predict(test, replicate=1)
     rmse = np.sqrt(np.mean((predicted - test["stay"]) ** 2))
     assert rmse == pytest.approx(run.summary["rmse_in_units"][1], rel=1e-9)
+
+
+def test_a_word_that_counts_as_other_is_named() -> None:
+    """A missing cell, and the word itself, are not such words."""
+    encoder = Encoder(("drug",), words={"drug": ("old", "other")}, fill={"drug": 1.0})
+    found = encoder.passed_over(pd.DataFrame({"drug": [np.nan, "other", "old", "new"]}))
+    assert found == "1 row with a word that no training row had, which counts as other; row 4, column drug: new"
+
+
+def test_a_test_file_does_not_decide_the_scale(tmp_path: Path) -> None:
+    table().assign(size=1e3).to_csv(tmp_path / "test.csv", index=False)
+    call = words(tmp_path / "own.csv", table(), "algo=coke", f"dataset.test_path={tmp_path / 'test.csv'}")
+    read = read_table(load(compose(*call)), np.random.default_rng(0))
+    assert np.abs(read.x[~read.tested]).max() <= 1 < read.x[read.tested].max()

@@ -3,15 +3,8 @@
 import numpy as np
 import pytest
 
-from fkl.algorithms.online.learners import AdaRaker
 from fkl.algorithms.vertical.fdskl import Fdskl
 from fkl.basics.random_streams import Streams
-
-
-def test_ada_raker_s_steps_of_theta_are_half_to_0_7_of_ours_in_the_authors_program() -> None:
-    authors = {1: 0.25, 2: 0.25, 16: 0.088, 256: 0.022}  # by |I|, in units of features with D^-1/2, D = 50
-    ratios = [step / AdaRaker(eta=0.5)._step_of_interval(round(np.log2(length))) for length, step in authors.items()]
-    assert (min(ratios), max(ratios)) == (pytest.approx(0.5, abs=0.01), pytest.approx(0.71, abs=0.01))
 
 
 def test_fdskl_draws_rows_without_replacement_unless_told_otherwise() -> None:
