@@ -30,7 +30,8 @@ class WithLoss(Keys):
     loss: str = key(
         "square",
         "l(f, y): square (f - y)^2; huber, the same up to |f - y| = delta and linear beyond; quantile, the pinball "
-        "loss at `level`; for a target of two classes logistic log(1 + exp(-y f)), or hinge max(0, 1 - y f).",
+        "loss at `level`; of two classes, -1 and 1, logistic log(1 + exp(-y f)), hinge max(0, 1 - y f), or "
+        "least_squares (f - y)^2.",
         among=ON_STREAMS,
     )
     level: float = key(0.5, "Level of the quantile that loss=quantile predicts.", above=0, below=1)

@@ -104,8 +104,8 @@ class LocalTraining(WithLoss, Batched, Federated):
     eta_server: float = key(1.0, "Learning rate of the server.", above=0)
     loss: str = key(
         "square",
-        "On streams as in POF-MKL: square, logistic, hinge, quantile or huber. With iterations as in COKE, and for "
-        "several classes: square, logistic, one_vs_rest or softmax.",
+        "On streams as in POF-MKL: square, huber, quantile, logistic, hinge or least_squares. With "
+        "iterations as in COKE, and for several classes: square, logistic, one_vs_rest or softmax.",
         among=(*ON_STREAMS, *OF_CLASSES),
     )
     local_steps: int = key(5, "Steps E of a client in a round, all on the same samples.", least=1, most=MOST_STEPS)

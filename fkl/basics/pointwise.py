@@ -16,11 +16,11 @@ class PointwiseLoss(NamedTuple):
     Parameters
     ----------
     kind : int
-        SQUARE, (f - y)^2. LOGISTIC, log(1 + exp(-z)). SMOOTH_HINGE, 1/2 - z up to z = 0, (1 - z)^2 / 2 up to 1, then 0.
-        HINGE, max(0, 1 - z). QUANTILE, (1 - level) (f - y) above the target and level (y - f) below it. HUBER, (f -
-        y)^2 up to |f - y| = delta, then delta (2 |f - y| - delta).
+        SQUARE, (f - y)^2, also of classes. LOGISTIC, log(1 + exp(-z)). SMOOTH_HINGE, 1/2 - z up to z = 0, (1 - z)^2 / 2
+        up to 1, then 0. HINGE, max(0, 1 - z). QUANTILE, (1 - level) (f - y) above the target and level (y - f) below
+        it. HUBER, (f - y)^2 up to |f - y| = delta, then delta (2 |f - y| - delta).
     at : float
-        The level of QUANTILE, the delta of HUBER.
+        The level of QUANTILE, the delta of HUBER; 1 for SQUARE of two classes.
     """
 
     kind: int
@@ -29,13 +29,13 @@ class PointwiseLoss(NamedTuple):
     @property
     def classes(self) -> bool:
         """Whether targets are two classes."""
-        return self.kind in (LOGISTIC, SMOOTH_HINGE, HINGE)
+        return self.kind in (LOGISTIC, SMOOTH_HINGE, HINGE) or (self.kind == SQUARE and self.at > 0)
 
     def value(self, f: Array, y: Array) -> Array:
         """The loss of each prediction."""
-        xp, z = namespace(f), y * f if self.classes else f - y
         if self.kind == SQUARE:
-            return z**2
+            return (f - y) ** 2
+        xp, z = namespace(f), y * f if self.classes else f - y
         if self.kind == LOGISTIC:
             return xp.logaddexp(0, -z)
         if self.kind == SMOOTH_HINGE:
@@ -100,22 +100,22 @@ class PointwiseLoss(NamedTuple):
 
 KINDS = {
     "square": SQUARE,
+    "least_squares": SQUARE,
     "logistic": LOGISTIC,
     "smooth_hinge": SMOOTH_HINGE,
     "hinge": HINGE,
     "quantile": QUANTILE,
     "huber": HUBER,
 }
-ON_STREAMS = ("square", "logistic", "hinge", "quantile", "huber")
+ON_STREAMS = ("square", "huber", "quantile", "logistic", "hinge", "least_squares")
 """Losses that methods of streams minimise."""
 OF_PARTIES = ("square", "logistic", "smooth_hinge")
 """Losses that methods of parties with different features minimise."""
 
 
 def pointwise_loss(name: str, level: float = 0.5, delta: float = 1.0) -> PointwiseLoss:
-    """The loss of this name; `level` is of quantile, `delta` of huber."""
-    kind = KINDS[name]
-    return PointwiseLoss(kind, {QUANTILE: level, HUBER: delta}.get(kind, 0.0))
+    """The loss of this name; `level` is of quantile, `delta` of huber. least_squares is square, of two classes."""
+    return PointwiseLoss(KINDS[name], {"quantile": level, "huber": delta, "least_squares": 1.0}.get(name, 0.0))
 
 
 SQUARED = pointwise_loss("square")

@@ -77,7 +77,7 @@ class RakerClassifier(StreamLearner, IncrementalClassifier):
     ----------
     kernels, eta, lam, precision, random_state
         As in `RakerRegressor`.
-    loss : {"logistic", "hinge"}
+    loss : {"logistic", "hinge", "least_squares"}
         Only "logistic" has `predict_proba`.
 
     Attributes
@@ -181,7 +181,7 @@ class OmklGfClassifier(StreamLearner, IncrementalClassifier):
     ----------
     kernels, eta, lam, M, J, exploring, horizon, precision, random_state
         As in `OmklGfRegressor`.
-    loss : {"logistic", "hinge"}
+    loss : {"logistic", "hinge", "least_squares"}
         Only "logistic" has `predict_proba`.
 
     Attributes
@@ -269,7 +269,7 @@ class OmkrClassifier(StreamLearner, IncrementalClassifier):
     ----------
     kernels, eta, precision
         As in `OmkrRegressor`.
-    loss : {"logistic", "hinge"}
+    loss : {"logistic", "hinge", "least_squares"}
         Only "logistic" has `predict_proba`.
 
     Attributes
@@ -303,7 +303,7 @@ def _of_numbers(model: Any) -> dict[str, Any]:
 
 def _of_classes(model: Any) -> str:
     """A classifier's loss."""
-    allowed = ("logistic", "hinge")
+    allowed = ("logistic", "hinge", "least_squares")
     require(model.loss in allowed, "loss", model.loss, " or ".join(allowed))
     return str(model.loss)
 

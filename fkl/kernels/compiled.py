@@ -618,4 +618,4 @@ def posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
         logdet[r, i], whole[r, i] = _cholesky_inverse(gram[r, i], pull[r, i], noise[r, i], root[r, i], theta[r, i])
 
 
-# Compiled with parts of other modules: ee07f8a3, see tests/test_compiled.py
+# Compiled with parts of other modules: 23158e8c, see tests/test_compiled.py

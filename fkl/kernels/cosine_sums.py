@@ -108,4 +108,4 @@ def add_sparse_cosines(data, indices, indptr, w, phase, alpha, factor, out):
         out[i] = factor * out[i] + total
 
 
-# Compiled with parts of other modules: 9ac66ca0, see tests/test_compiled.py
+# Compiled with parts of other modules: b78b34cd, see tests/test_compiled.py

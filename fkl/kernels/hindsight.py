@@ -19,7 +19,7 @@ from scipy.linalg.lapack import dtrtri
 from fkl.basics.arrays import Array
 from fkl.basics.files import CannotWriteError, DamagedError, read_sealed, write_sealed
 from fkl.basics.memory import by_block, chosen, empty, spread, variance
-from fkl.basics.pointwise import HINGE, QUANTILE, SQUARED, PointwiseLoss
+from fkl.basics.pointwise import HINGE, QUANTILE, SQUARE, SQUARED, PointwiseLoss
 from fkl.data.problem import Problem
 from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.dictionary import Dictionary
@@ -74,7 +74,7 @@ def _losses(
     def fit(begin: int, end: int) -> None:
         for place in range(begin, end):
             own = dictionary, each[place], x, y, lam, landmarks
-            losses[place] = _ridge_loss(*own) if loss == SQUARED else _convex_loss(*own, loss)
+            losses[place] = _ridge_loss(*own) if loss.kind == SQUARE else _convex_loss(*own, loss)
 
     in_parts(fit, len(each))
     return losses

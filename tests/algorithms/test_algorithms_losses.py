@@ -59,6 +59,7 @@ def test_a_derivative_is_the_slope_of_a_convex_loss(name: str, f: np.ndarray, y:
         ("quantile", SGDRegressor(loss="epsilon_insensitive", epsilon=0), 0.5),
         ("logistic", SGDClassifier(loss="log_loss"), 1),
         ("hinge", SGDClassifier(loss="hinge"), 1),
+        ("least_squares", SGDClassifier(loss="squared_error"), 2),
     ],
 )
 def test_one_kernel_learns_as_scikit_learn_step_by_step(loss: str, theirs: Any, factor: float) -> None:
@@ -99,7 +100,7 @@ def test_a_method_keeps_its_promises_with_another_loss(algo: str, promise: Any) 
 
 def test_a_run_shows_mistakes_and_predicts_classes(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ("dataset=ellipses", "partition=iid", "partition.clients=5", "kernels.N=9", "replicates=2", "algo.eta=0.5")
+    words = ("dataset=ellipses", "partition=iid", "partition.clients=3", "kernels.N=9", "replicates=2", "algo.eta=0.5")
     done = fkl.run(*words, "algo.loss=logistic", "save_model=true", quiet=True)
     summary = done.summary.mean()
     assert summary["error"] < min(summary["error_majority"], summary["error_last_class"])

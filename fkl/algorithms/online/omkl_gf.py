@@ -186,4 +186,4 @@ def _probability_reached(p, A, floor):
     return np.maximum(q, floor)
 
 
-# Compiled with parts of other modules: c0e85eb7, see tests/test_compiled.py
+# Compiled with parts of other modules: f9b773d5, see tests/test_compiled.py

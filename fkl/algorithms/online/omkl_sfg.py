@@ -441,4 +441,4 @@ def farthest_first(log_inner: Float64s, log_total: Float64s, members: int) -> tu
     return sign, size
 
 
-# Compiled with parts of other modules: c0e85eb7, see tests/test_compiled.py
+# Compiled with parts of other modules: f9b773d5, see tests/test_compiled.py

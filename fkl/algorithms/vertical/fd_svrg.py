@@ -215,4 +215,4 @@ def _descend_compiled(
             w[d] -= change[b] * one
 
 
-# Compiled with parts of other modules: 81786fa6, see tests/test_compiled.py
+# Compiled with parts of other modules: 06b803ab, see tests/test_compiled.py
