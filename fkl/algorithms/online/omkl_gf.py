@@ -186,4 +186,4 @@ def _probability_reached(p, A, floor):
     return np.maximum(q, floor)
 
 
-# Compiled with parts of other modules: 29e2894e, see tests/test_compiled.py
+# Compiled with parts of other modules: c2c2dff3, see tests/test_compiled.py

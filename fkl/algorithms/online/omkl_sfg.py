@@ -440,4 +440,4 @@ def farthest_first(log_inner: Float64s, log_total: Float64s, members: int) -> tu
     return sign, size
 
 
-# Compiled with parts of other modules: 29e2894e, see tests/test_compiled.py
+# Compiled with parts of other modules: c2c2dff3, see tests/test_compiled.py

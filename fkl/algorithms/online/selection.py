@@ -202,4 +202,4 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
     return y_hat / total, squared_norm / total
 
 
-# Compiled with parts of other modules: ad394644, see tests/test_compiled.py
+# Compiled with parts of other modules: 76feb8ae, see tests/test_compiled.py
