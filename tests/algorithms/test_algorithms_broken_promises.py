@@ -132,9 +132,9 @@ CHEATS = [
     (cheats.AsksForTheSeed, APART, "a client, alone .*, cannot play: .*: it asks for the seed"),
     (cheats.Dies, PROCESSES, "^a client, alone with messages, cannot play: its process ended, with exit code 3$"),
     (cheats.HoldsAFunction, APART, "^a party cannot be on its own, since .* cannot be pickled: [^\n]*$"),
-    (cheats.ByShape, FORMS, "^Target.target has rows of shapes .*: both ends know one shape"),
-    (cheats.ByShape, APART, "^Target.target has rows of shapes .*: both ends know one shape"),
-    (cheats.ByShapeOfEach, FORMS, "^Target.target has shape .*: an array without entries tells by its shape alone"),
+    (cheats.ByShape, FORMS, "^Target.target has rows of shapes .*: all rows must have one shape"),
+    (cheats.ByShape, APART, "^Target.target has rows of shapes .*: all rows must have one shape"),
+    (cheats.ByShapeOfEach, FORMS, "^Target.target has shape .*: the shape of an array without entries"),
     (cheats.ByByteOrder, FORMS, "^Target.target is ndarray of >f8, must be an array of numbers in native byte order"),
     (cheats.BySubclass, FORMS, "^Target.target is Knows of <f8, must be an array of numbers"),
     (
@@ -151,7 +151,7 @@ CHEATS = [
     (cheats.Hides, APART, "y_hat of client 0 in round 1 .*: a party sees more than its own state"),
     (cheats.ByNestedClass, FORMS, "downlink of round .: other samples give a message of another form: .*Yes|No"),
     (cheats.ByField, FORMS, "downlink of round 2: other samples give a message of another form: .*note"),
-    (cheats.ByPlace, FORMS, "^Several: which of its payloads travel costs no bytes; send all or none"),
+    (cheats.ByPlace, FORMS, "^Several: its masks would carry information without bytes; send all payloads or none"),
     (cheats.ByChoice, FACTS, "what party . sends in round .*: its class must say choices_reveal_data = True"),
     (
         cheats.SaysOnce,

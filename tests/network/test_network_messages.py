@@ -129,7 +129,7 @@ def test_an_integer_arrives_as_it_was_or_is_refused() -> None:
 
 def test_only_payloads_travel() -> None:
     """A message with an array of its own, or an array as a message, is refused by name."""
-    with pytest.raises(TypeError, match=r"Message\.theta is ndarray, which is no payload"):
+    with pytest.raises(TypeError, match=r"Message\.theta is ndarray, which is not a payload"):
         list(kinds(Message(np.zeros(3), SameForAll(np.zeros((1, 2))), ())))
     with pytest.raises(TypeError, match="ndarray is no message"):
         list(kinds(np.zeros(3)))
