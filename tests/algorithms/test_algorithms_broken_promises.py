@@ -125,7 +125,7 @@ CHEATS = [
     (cheats.Understates, ledger_books_every_message, "uplink: the ledger's rounds, clients, kinds are not"),
     (cheats.ReadsOthers, APART, "y_hat of client 0 in round 1 .*: a party sees more than its own state"),
     (cheats.KnowsLabels, LABELS, "y_hat of round 11 differs with the targets of that round"),
-    (cheats.ServerWritesIntoItsState, APART, "the server, alone .*, cannot take: .*: it changes what it is"),
+    (cheats.ServerWritesIntoItsState, APART, "the server, alone .*, cannot take: .*: it changes its arguments"),
     (cheats.SharesState, APART, "y_hat of client 0 in round 2 .*: a party sees more than its own state"),
     (cheats.ServerDrawsABin, APART, "the server draws what the clients draw: SELECTION"),
     (cheats.DrawsOthers, APART, "a client, alone .*, cannot play: .*: it draws what 1 draws of SELECTION"),
