@@ -122,7 +122,7 @@ def test_an_integer_arrives_as_it_was_or_is_refused() -> None:
     ends = np.array([2**31 - 1, -(2**31)])
     np.testing.assert_array_equal(narrowed(ends, 4), ends)
     assert narrowed(ends, 4).dtype == ends.dtype
-    with pytest.raises(OverflowError, match=f"holds {2**31}, which 4 bytes do not"):
+    with pytest.raises(OverflowError, match=f"holds {2**31}, which does not fit in 4 bytes"):
         narrowed(ends + 1, 4)
     assert narrowed(ends, 8) is ends, "without a copy"
 
