@@ -181,7 +181,10 @@ def test_shapes_by_hand(kind, edges):
 @pytest.mark.parametrize(
     ("build", "line"),
     [
-        (lambda: connected(nx.empty_graph(3)), "topology: the graph of 3 agents is not connected but has 3 parts; add edges"),
+        (
+            lambda: connected(nx.empty_graph(3)),
+            "topology: the graph of 3 agents is not connected but has 3 parts; add edges",
+        ),
         (lambda: graphs.ErdosRenyi(), "edges=None: must be given if p is null, and null if p is given"),
         (
             lambda: graphs.ErdosRenyi(edges=8).build(10, rng()),
