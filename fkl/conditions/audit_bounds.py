@@ -66,8 +66,8 @@ def of_replicates(moments: Sequence[Array], alpha: float) -> tuple[float, float,
     Parameters
     ----------
     moments : five arrays (R,)
-        For each replicate: numbers of canaries and of those in, mean scores of those in and out, and standard
-    deviation. alpha : float
+        Number of canaries and of those in, mean scores of those in and out, and deviation, of each replicate.
+    alpha : float
     """
     count, count_in, mean_in, mean_out, deviation = moments
     squares, means, counts = float((deviation**2 * (count - 2)).sum()), [], []

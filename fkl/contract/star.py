@@ -56,8 +56,8 @@ class Turn:
         Number of the exchange in the round, from 0.
     streams : Streams
     clients : range
-        Numbers of the clients that compute; the server uses the random numbers of client 0, in roles that clients do
-    not use. senders : (n,) int64, or None
+        Numbers of the clients that compute; the server has client 0's random numbers, in roles of its own.
+    senders : (n,) int64, or None
         For the server: numbers of the clients whose messages it receives, in order; None for all clients.
     together : int
         Number of clients that take part in this round, known to all parties; 0 on a graph.

@@ -119,8 +119,8 @@ def simulate(
     threads : int or None
         Maximum number of threads of the compiled kernels; None for all.
     chunk : int or None
-        Number of replicates that run together; None for as many as should fit in the task's `room` and half the free
-    memory. advance : callable
+        Number of replicates that run together; None for as many as fit in the task's `room` and half the free memory.
+    advance : callable
         Called after each round with the number of replicate rounds done since the last call.
     checkpoint : Checkpoint or None
         Stores the results so far; the run resumes from it.

@@ -245,8 +245,8 @@ class StreamJudge:
         sum L(f_hat) - sum L(f*), where f* is the best kernel ridge fit to all clients' data. Both sums have the same L,
         so |f*|^2 counts in every round. This is eq. (12) divided by K, with each client's part of both sums.
     regret_linear
-        sum L(f_hat) - sum (f_lin - y)^2, where f_lin is the linear least squares fit to all clients' data; only at the
-    end. regret_dynamic
+        sum L(f_hat) - sum (f_lin - y)^2, f_lin the linear least squares fit to all clients' data; only at the end.
+    regret_dynamic
         sum (f_hat - y)^2 - sum (E[y | x, t] - y)^2, compared with the best prediction in every round; only for
         generated data.
     mse_running_mean, mse_last_value

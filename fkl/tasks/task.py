@@ -130,8 +130,8 @@ class Books:
     Attributes
     ----------
     booked : int
-        Number of rounds whose columns are known, so loggers may read them. A judge without this attribute is read only
-    at the end. row_losses : list of RowLosses
+        Number of rounds whose columns loggers may read. A judge without this attribute is read only at the end.
+    row_losses : list of RowLosses
         Losses of each replicate after the last round, if the problem knows its rows' numbers.
     """
 

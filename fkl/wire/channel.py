@@ -404,8 +404,8 @@ class Inbox:
         The agents' knowledge of the graph. If no message is lost, it is the graph itself for all agents at once,
         because all neighbours of an agent then hold the same copy.
     held : mapping of str to array
-        For each kind, (R, links, ...) with a copy for each link, or (R, K, ...) with a copy for each agent. Only this
-    field changes. awake : Awake or None
+        For each kind, (R, links, ...) with a copy for each link, or (R, K, ...) with a copy per agent. Only it changes.
+    awake : Awake or None
         Links that are up in this iteration; None if all links always are.
     """
 

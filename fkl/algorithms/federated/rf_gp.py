@@ -72,8 +72,8 @@ class Summary:
     Parameters
     ----------
     samples : payload (R, K, N, r, P + 1)
-        Synthetic samples a_j, for which sum_j a_j a_j' is closest to the sum of (z, y) (z, y)' over the client's
-    samples. totals : payload (R, K, 2)
+        Synthetic samples a_j, whose sum of a_j a_j' is closest to that of (z, y) (z, y)' over the client's samples.
+    totals : payload (R, K, 2)
         The sums n and q, unchanged.
     """
 
