@@ -411,8 +411,8 @@ def log_inner_products(families: Sequence[str], scales: Float64s, dimension: int
 def farthest_first(log_inner: Float64s, log_total: Float64s, members: int) -> tuple[NDArray[np.int64], Float64s]:
     """Order kernels by their total divergence from a set S, without the digits that all of them share.
 
-    The sum over m in S of Delta(k_m, k_j) is the sum of <k_m, k_m>, which is the same for every j, plus |S| <k_j, k_j>
-    - 2 sum_m <k_m, k_j>. With bandwidths from 0.01 to 100 and d >= 8, the first sum exceeds the difference between two
+    The sum over m in S of Delta(k_m, k_j) is |S| <k_j, k_j> - 2 sum_m <k_m, k_j> plus the sum of <k_m, k_m>, which is
+    the same for every j. With bandwidths from 0.01 to 100 and d >= 8, this last sum exceeds the difference between two
     j by more digits than a float64 has. It is therefore omitted, and the rest is compared by sign and logarithm.
 
     Parameters
