@@ -107,7 +107,7 @@ def test_letters_arrive_as_they_were_sent_and_weigh_what_their_class_says(flags:
 
 
 def test_a_letter_of_other_numbers_than_its_class_says_is_refused() -> None:
-    with pytest.raises(TypeError, match="Flags holds float64, where its class says"):
+    with pytest.raises(TypeError, match="Flags holds float64, but its class says"):
         posted(Flags(np.ones(3)))
 
 

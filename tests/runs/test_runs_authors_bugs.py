@@ -56,7 +56,7 @@ WRONG = {
     "outcome = replace(outcome, y_hat=y_hat[:1])": "Outcome.y_hat has shape (1, 4), must be (R, K) = (2, 4)",
     "outcome = replace(outcome, loss=y_hat)": "Outcome.loss has shape (1, 4), must be (R, K, any) = (1, 4, any)",
     "up = Gradients(PerClient(samples.y))": f"Gradients.theta has shape (4,){AXES}",
-    "up = Gradients(samples.y)": "Gradients.theta is ndarray, which is no payload",
+    "up = Gradients(samples.y)": "Gradients.theta is ndarray, which is not a payload",
     "up = Gradients(PerClient(theta + [0, np.nan][turn.t == 2]))": "Mine: Gradients.theta is not finite in round 3",
     "np.nan * server.theta": "Mine: Parameters.theta is not finite in round 1; ",
 }

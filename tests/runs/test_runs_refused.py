@@ -42,7 +42,7 @@ REFUSED: dict[tuple[str, ...], dict[str, str]] = {
         "algo.M=52": "algo.M=52: must be an integer from 1 to kernels.N=51",
         "partition=vertical": "partition=FeatureGroups: must be one of rows, such as iid, for POF-MKL",
         "network.uplink_budget=15": "network.uplink_budget=15: POF-MKL sends 16 scalars a client in round 1",
-        "algo=dkla topology=gnm topology.edges=2": "topology.edges=2: must be an integer from 3 to 6 to join 4 agents",
+        "algo=dkla topology=gnm topology.edges=2": "topology.edges=2: must be an integer from 3 to 6 to connect 4",
         "dataset=digits": "dataset=digits: must be one with a numeric target for POF-MKL",
     },
     # Methods that are named after their kernel, or have one
