@@ -106,7 +106,7 @@ HOSTILE: list[tuple[str, str, bytes, str]] = [
     ("linear", "0/w", npy(np.array([Trap()], dtype=object), allow_pickle=True), "an array of objects"),
     ("linear", "0/w", npy(np.zeros(3, np.float16)), "do not go together"),
     ("linear", "0/w", ENDLESS, "of (1000000000000000,) numbers in 24 bytes"),
-    ("linear", "0/w", npy(np.zeros(3))[:-8], "an array said to be of (3,) numbers in 16 bytes"),
+    ("linear", "0/w", npy(np.zeros(3))[:-8], "an array of shape (3,) cannot have 16 bytes"),
     ("linear", "0/w", b"w", "it holds no arrays"),
     ("linear", "2/w", npy(np.zeros(3)), "it has more than that: 2/w"),
     ("linear", "about", npy(np.frombuffer(b"[" * 100_000, np.uint8)), "RecursionError"),
