@@ -129,7 +129,7 @@ def test_what_a_run_warns_of_is_a_warning_of_python_s(
     ("words", "line"),
     [
         (("algo=none",), "algo=none: no such choice"),
-        (("algo=raker,omkr",), "algo=raker,omkr: several values are for fkl run -m"),
+        (("algo=raker,omkr",), "algo=raker,omkr: several values need fkl run -m"),
         (("algo.eta=-1", "algo=raker", "partition=stream"), "algo.eta=-1.0: must be a number > 0"),
         (("-m", "algo=raker"), "-m: no option here; fkl.run does one run of KEY=VALUE words"),
         ((["algo=raker"],), "word=['algo=raker']: must be text such as"),

@@ -29,15 +29,15 @@ REFUSED: dict[tuple[str, ...], dict[str, str]] = {
         "~algo=coke": "~algo=coke: algo is pof_mkl",
         # Words that are none, stand for too much or for nothing
         "algo.M": "algo.M: not understood; write KEY=VALUE",
-        "algo.M=1,2": "algo.M=1,2: several values are for fkl run -m, a run for each; a list is written [1,2]",
+        "algo.M=1,2": "algo.M=1,2: several values need fkl run -m, a run for each; a list is written [1,2]",
         "'algo.M=${algo.xi}' 'algo.xi=${algo.M}'": "algo.M: Recursive interpolation detected",
-        '"seed=\'${oc.create:\\"{a: 1}\\"}\'"': "seed: an interpolation that makes keys",
+        '"seed=\'${oc.create:\\"{a: 1}\\"}\'"': "seed: its interpolation makes keys",
         # Import paths, which must not run what they name
         "algo._target_=joblib.load": "algo._target_=joblib.load: must be the import path of a dataclass",
         # Folders
         f"out={'x' * 5000}": "must be a folder, or null; no name longer than",
         "out=.": "out=.: must be a folder other than the current one",
-        "paths.cache=~no.body": "paths.cache=~no.body: must be a folder; there is no user of this name",
+        "paths.cache=~no.body": "paths.cache=~no.body: must be a folder; no user has this name",
         # Keys that do not fit each other, or the data
         "algo.M=52": "algo.M=52: must be an integer from 1 to kernels.N=51",
         "partition=vertical": "partition=FeatureGroups: must be one of rows, such as iid, for POF-MKL",
