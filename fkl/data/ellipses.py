@@ -1,4 +1,4 @@
-"""Two ellipses in the plane, the simulated classes of federated classification with parsimonious functions."""
+"""Two ellipses in the plane: simulated data for federated classification with parsimonious functions."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,14 +13,14 @@ from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
 
 BOX = np.array([[-18.0, -8.0], [10.0, 20.0]])
-"""Lower and upper corner of the space of x'. The paper does not give it; this square holds both ellipses."""
+"""Lower and upper corner of the space of x'. The paper does not give it; this square contains both ellipses."""
 CENTRES = np.array([[3.0, 0.0], [-10.0, 6.0]])
 RADII = np.array([9.0, 30.0])
 A = np.array([1.0, 0.25])
-"""Diagonal of the matrix that makes circles into ellipses."""
+"""Diagonal of the matrix that turns circles into ellipses."""
 MAX_ROWS = 10_000_000
 ROW_BYTES = 100
-"""Held of a sample, at least, while all are drawn: three times its features, their noise, label and site."""
+"""Bytes that drawing a sample needs at least: three copies of its features, their noise, label and site."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Ellipses(Keys):
     section VI: c = (3, 0) and (-10, 6), r = 9 and 30, A = diag(1, 0.25), x' uniform. The paper writes e in N(0, 0.2)
     for a vector e, so 0.2 is read as the VARIANCE of each of its coordinates.
 
-    The space is cut into a grid of subspaces, one a site; each draws its own samples, uniform over its subspace. The
-    paper has 9 that overlap, shown in a figure only; here every side that is shared with a neighbour is moved outwards
-    by `overlap` of the subspace's width, so a strip of twice that belongs to both.
+    The space is divided into a grid of subspaces, one per site; each site draws samples uniformly from its subspace.
+    The paper has 9 overlapping subspaces, which only a figure shows. Here, every side that two neighbours share is
+    moved outwards by `overlap` of the subspace's width, so a strip of twice that width belongs to both.
     """
 
     name: ClassVar[str] = "ellipses"
@@ -43,18 +43,18 @@ class Ellipses(Keys):
     shape: ClassVar[str] = "rows x 2"
 
     rows: int = key(
-        900, "Samples of all subspaces together, as even as can be, subspace after subspace; the paper has 90 to 900."
+        900, "Samples of all subspaces together, divided as evenly as possible; the paper has 90 to 900."
     )
     test_rows: int = key(
         1000,
-        "Other samples, uniform over the whole space and given to the subspace whose cell they come from, that "
-        "batch methods test on; the paper has 1000.",
+        "Test rows of batch methods, uniform over the whole space; each belongs to the subspace of its cell. "
+        "The paper has 1000.",
         least=0,
         most=MAX_ROWS,
     )
     per_side: int = key(3, "Subspaces along each axis.", least=1, most=100)
-    overlap: float = key(0.25, "Share of a subspace's width, from 0 to 1.", least=0, most=1)
-    noise_variance: float = key(0.2, "Of the normal noise on x.", least=0)
+    overlap: float = key(0.25, "Overlap as a share of a subspace's width, from 0 to 1.", least=0, most=1)
+    noise_variance: float = key(0.2, "Variance of the normal noise on x.", least=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -68,8 +68,8 @@ class Ellipses(Keys):
         Returns
         -------
         Table
-            x of shape (rows + test_rows, 2), y of -1 and 1; sites are the subspaces, those of the lowest first
-            coordinate first.
+            x of shape (rows + test_rows, 2), y of -1 and 1; sites are the subspaces in ascending order of
+            their first coordinate.
         """
         count = self.rows + self.test_rows
         require_memory(count * ROW_BYTES, f"the {count} rows", "dataset.rows or dataset.test_rows")

@@ -298,7 +298,7 @@ def test_what_cannot_be_predicted_is_refused_in_a_line(fkl: Callable[..., Answer
     model(functions()["linear"]).save(Path("model.npz"))
     Path("rows.csv").write_text("a,b\n1,2\n")
     for words, said in {
-        ("model.npz", "rows.csv"): "rows.csv: no column c; needed are a, b, c",
+        ("model.npz", "rows.csv"): "rows.csv: no column c; needed: a, b, c",
         ("rows.csv", "rows.csv"): "rows.csv: no model of this version of fkl: it holds no arrays",
     }.items():
         answer = fkl("predict", *words)
