@@ -271,9 +271,7 @@ def _checked_chunks(path: Path, file: DataFile, where: str, most: int) -> Iterat
                 if file.size is not None and size > file.size:
                     raise FklError(f"{where}: {file.name} is longer than the {file.size} bytes expected")
                 if size > most:
-                    raise FklError(
-                        f"{where}: {file.name} is longer than {shown_bytes(most)}, more than can be read"
-                    )
+                    raise FklError(f"{where}: {file.name} is longer than {shown_bytes(most)}, more than can be read")
                 yield chunk
     except DAMAGE as error:
         raise FklError(f"{where}: {file.name} cannot be read, it is damaged or cut short: {error}") from error

@@ -185,9 +185,7 @@ class FeatureGroups(Keys):
         "Number of parties that hold the target, the first ones; None for half of the parties.",
         must="an integer from 1 to the parties, or null",
     )
-    test_share: float = key(
-        0.25, "Share of test rows in each replicate; the paper splits 3 : 1.", above=0, below=1
-    )
+    test_share: float = key(0.25, "Share of test rows in each replicate; the paper splits 3 : 1.", above=0, below=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()

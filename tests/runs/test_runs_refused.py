@@ -97,7 +97,7 @@ def test_words_are_refused(fkl, tmp_path, monkeypatch, upon, words, said):
 def test_a_link_that_leads_back_to_itself_is_refused_before_the_run(fkl: Callable[..., Answer], tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     for word in ("out=loop", "paths.outputs=loop/here"):
-        said = f"error: {tmp_path / 'loop'}: cannot be written (a link that leads back to itself)\n"
+        said = f"error: {tmp_path / 'loop'}: cannot be written (it is a link to itself)\n"
         assert fkl("run", *SMALL, word) == (2, "", said)
     assert [path.name for path in tmp_path.iterdir()] == ["loop"]
 
