@@ -267,7 +267,7 @@ class Loggers:
                 del self._loggers[name]
                 raise
             except Exception as error:  # any error: the run is more important than a log
-                warning(f"logger.{name} is not called again in this run: {with_own_line(error)}")
+                warning(f"logger.{name} is not called again: {with_own_line(error)}")
                 del self._loggers[name]
 
 

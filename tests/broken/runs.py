@@ -134,7 +134,7 @@ BROKEN = {
     "config with an algo that is nothing": _signed(
         CONFIG, lambda text: text.replace(b"algo:\n", b"algo: null\nold:\n"), "algo=None: must be keys"
     ),
-    "summary without its last line": _signed(SUMMARY, lambda text: text[: text.rindex(b"\n", 0, -1)], "must have one row"),
+    "summary without its last line": _signed(SUMMARY, lambda text: text[: text.rindex(b"\n", 0, -1)], "have one row"),
     "summary with mse renamed": _cell(0, 1, "MSE", "lacks columns of rounds.csv: mse"),
     "summary with text": _cell(1, 1, "<script>alert(1)</script>", "columns=mse: must be numbers"),
     "summary with infinity": _cell(2, 3, "inf", "columns=regret_hindsight: must be finite numbers"),

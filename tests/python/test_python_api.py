@@ -119,7 +119,7 @@ def test_what_a_run_warns_of_is_a_warning_of_python_s(
         "    round = end = fail = begin\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    said = r"logger\.bad is not called again in this run: .*bad_logger\.py, line 4: OSError: away"
+    said = r"logger\.bad is not called again: .*bad_logger\.py, line 4: OSError: away"
     with pytest.warns(UserWarning, match=said) as told:
         fkl.run(*WORDS, "+logger.bad._target_=bad_logger.Bad", quiet=True)
     assert {one.filename for one in told} == {__file__} and "warning" not in capsys.readouterr().err

@@ -282,7 +282,7 @@ def test_a_row_is_predicted_by_its_sites_function_or_refused(fkl: Callable[..., 
     other = other.assign(y=[9.0, 8.0, 7.0, 11.0])
     other.to_csv("other.csv", index=False)
     answer = fkl("predict", "run", "other.csv", "--across", "y")
-    assert answer.err.startswith("root mean squared errors in the target's own units: one row per model, one column per si")
+    assert answer.err.startswith("root mean squared errors in the target's own units: one row per model, one c")
     found = pd.read_csv(io.StringIO(answer.out), index_col="function")
     assert ([*found.index], list(found)) == ([10, 20, 30], ["20", "40", "10"])
     for function in found.index:
