@@ -138,7 +138,7 @@ BROKEN = {
     "summary with mse renamed": _cell(0, 1, "MSE", "lacks columns of rounds.csv: mse"),
     "summary with text": _cell(1, 1, "<script>alert(1)</script>", "columns=mse: must be numbers"),
     "summary with infinity": _cell(2, 3, "inf", "columns=regret_hindsight: must be finite numbers"),
-    "picture of words": _signed("mse.png", lambda data: b"<svg onload=alert(1)>", "not a picture"),
+    "picture of words": _signed("mse.png", lambda data: b"<svg onload=alert(1)>", "not a complete PNG"),
     # what is no folder of files
     "a file": _becomes(lambda path: path.write_text("notes"), "not a folder"),
     "an empty folder": _becomes(Path.mkdir, NOT_OURS),
