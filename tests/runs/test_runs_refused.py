@@ -55,10 +55,10 @@ REFUSED: dict[tuple[str, ...], dict[str, str]] = {
         ),
     },
     SWEEP: {
-        "'seed=range(1000000)' 'algo.xi=range(0,1000)'": "seed=range(1000000): more than 100000 runs; sweep over less",
-        "'seed=interval(0,1)'": "seed=interval(0,1): must be values; an interval is for hydra/sweeper=optuna",
+        "'seed=range(1000000)' 'algo.xi=range(0,1000)'": "seed=range(1000000): more than 100000 runs; split it",
+        "'seed=interval(0,1)'": "seed=interval(0,1): must be values; an interval needs hydra/sweeper=optuna",
         "+hydra.callbacks.x._target_=pickle.load seed=1,2": "hydra.callbacks.x._target_=pickle.load: no such key",
-        "hydra/launcher=submitit_slurm seed=1,2": "hydra/launcher=submitit_slurm: must be another one where there is",
+        "hydra/launcher=submitit_slurm seed=1,2": "hydra/launcher=submitit_slurm: must be another one, because sbatch",
     },
     (*SEEDS, "hydra/launcher=joblib"): {
         "hydra.launcher.n_jobs=0": "hydra.launcher.n_jobs=0: must be an integer from 1 to 4096, or -1 for all cores",
