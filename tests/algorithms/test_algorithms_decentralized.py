@@ -130,8 +130,8 @@ class Understates(Cta):
 @pytest.mark.parametrize(
     ("method", "said"),
     [
-        (ReadsOthers(), "theta of agent 0 in round 1 is another alone: a party sees more than"),
-        (Understates(), f"broadcast of round 1: {8 * K} bytes are booked and {8 * K * P} sent"),
+        (ReadsOthers(), "theta of agent 0 in round 1 differs if parties are alone: a party sees more than"),
+        (Understates(), f"broadcast of round 1: {8 * K} bytes are booked, but {8 * K * P} were sent"),
     ],
     ids=str,
 )
