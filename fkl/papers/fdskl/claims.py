@@ -1,4 +1,4 @@
-"""The paper's claims about Figures 3 to 6, which have no published values, and our results."""
+"""Texts below Figures 3 to 6, which have no published values: the paper's claims, and our results."""
 
 import math
 
@@ -35,7 +35,7 @@ def fastest(by_key: dict[Key, FinishedRun]) -> str:
 
 
 def _fewer_samples(by_key: dict[Key, FinishedRun]) -> str:
-    """A sentence about the data sets on which some systems learned from a part of the others' samples."""
+    """A sentence about data sets on which some systems had fewer training samples than others; may be empty."""
     systems, said = set(), []
     for dataset in dict.fromkeys(key[0] for key in by_key):
         sizes = {name: samples(run) for name, run in most_samples(dataset, by_key).items()}
@@ -47,7 +47,7 @@ def _fewer_samples(by_key: dict[Key, FinishedRun]) -> str:
 
 
 def _means(run: FinishedRun, links: bool) -> pd.DataFrame:
-    """Mean time and test error of a run's replicates, after each round, or at the end for a system with one model."""
+    """Mean time and test error over replicates, after each round, or at the end if a system makes only one model."""
     frame = run.rounds if run.provenance["rounds"] > 1 else run.summary.assign(round=1)
     seconds = training_seconds(frame, links)
     means: pd.DataFrame = frame.assign(seconds=seconds).groupby("round")[["seconds", "test_error"]].mean()
