@@ -177,6 +177,6 @@ def shares_table(evidence: Iterable[Evidence]) -> pd.DataFrame:
     rows = [one.shares for one in evidence if one.counted]
     table = pd.DataFrame(rows)
     if len(rows) > 1:
-        total = {**table.sum(numeric_only=True).to_dict(), "paper": "all", "reading": "one a paper"}
+        total = {**table.sum(numeric_only=True).to_dict(), "paper": "all", "reading": "one per paper"}
         table = pd.concat([table, pd.DataFrame([total])], ignore_index=True).astype(table.dtypes.to_dict())
     return table

@@ -53,7 +53,7 @@ COLUMNS = {
     "epsilon_client": "privacy of a client so far: epsilon of (epsilon, privacy.delta)-differential privacy",
     "epsilon_upper": "the stated epsilon of audit.level after the last round, which an audit tries to contradict",
     "epsilon_lower": "epsilon is at least this, as the audit's canaries show with 95 % confidence",
-    "epsilon_lower_guesses": "the same, from guesses of which are in, for any scores and a claim of normal noise",
+    "epsilon_lower_guesses": "the same, from guesses of which canaries are in, for any scores and stated normal noise",
     "epsilon_upper_sums": "the stated epsilon against an adversary who sees only secure sums of all clients' messages",
     "canaries": "canaries that the audit scores, each in or out by a coin",
     "canaries_in": "canaries that are in",

@@ -95,7 +95,7 @@ def methods_paragraph(answer: Answer) -> str:
         said.append("P values are corrected by Holm~\\cite{holm1979} for the pairs of a data set, intervals are not.")
     margin = f"{100 * plan.margin:g}"
     said.append(
-        f"Two methods are called practically equal where the 90\\,\\% interval lies within {margin}\\,\\%."
+        f"Two methods are called practically equal if the 90\\,\\% interval lies within {margin}\\,\\%."
         " A failed run has the worst rank, and its method has no mean."
     )
     return " ".join(said)

@@ -104,7 +104,7 @@ def _rows(plan: Plan, dataset: Part) -> str:
         return f"{portions} portions that share no row, half of each for tuning, half judged"
     if draws_blocks(plan, dataset):
         return "drawn blocks, half for tuning, half judged" + ", anew in each seed" * (not plan.once)
-    return "half for tuning, half judged" if plan.once else "half for tuning, half judged, divided anew in each seed"
+    return "half for tuning, half judged" if plan.once else "half for tuning, half judged, split again in each seed"
 
 
 def seeds_wanted(answer: Answer) -> list[str]:

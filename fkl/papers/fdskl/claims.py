@@ -43,7 +43,7 @@ def _fewer_samples(by_key: dict[Key, FinishedRun]) -> str:
         systems |= {*fewer}
         said += [f"{dataset} ({min(fewer.values()):,} of {max(sizes.values()):,})"] if fewer else []
     who = " and ".join(name for name in KERNEL_METHODS if name in systems)
-    return f" {who} learned from a part of the training samples of {', '.join(said)}." if said else ""
+    return f" {who} learned from only part of the training samples of {', '.join(said)}." if said else ""
 
 
 def _means(run: FinishedRun, links: bool) -> pd.DataFrame:
@@ -82,7 +82,7 @@ def growth(by_key: dict[Key, FinishedRun]) -> str:
             if system == "FDSKL" and runs and refusal(samples(runs[-1])) is not None:
                 refused.append(dataset)
         said += [f"{' and '.join(words)} ({dataset})"] if words else []
-    here = f"twice the samples take so many times the compute: {', '.join(said)}" if said else TOO_FEW
+    here = f"factors of compute time for twice the samples: {', '.join(said)}" if said else TOO_FEW
     here += f"; PP-SVMV refuses all of {', '.join(refused)}" if refused else ""
     paper = "FDSKL scales much better than PP-SVMV, which runs out of memory on a9a, cod-rna and w8a"
     return f"The paper: {paper}. Here: {here}."
