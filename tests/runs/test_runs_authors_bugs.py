@@ -81,7 +81,7 @@ def test_neither_a_label_of_bad_mathtext_nor_a_picture_that_fails_loses_a_run(
     assert (tmp_path / "here" / "mse.png").stat().st_size > 1000
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", None)
     answer = fkl("run", *SHORT, "out=there")
-    assert answer.code == 0 and "no figure of OFMKL-Avg on diabetes: TypeError: " in answer.err
+    assert answer.code == 0 and "the figure of OFMKL-Avg on diabetes cannot be drawn: TypeError: " in answer.err
     assert len(pd.read_csv(tmp_path / "there" / "summary.csv")) == 2
 
 

@@ -105,7 +105,7 @@ def _huge(path: Path) -> None:
         file.truncate(1 << 42)
 
 
-NO_FILE = "path=.*: must be an existing file, no folder, pipe or device|cannot be read"
+NO_FILE = "path=.*: must be an existing file, not a folder, pipe or device|cannot be read"
 PLACES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "nothing": (lambda path: None, NO_FILE),
     "a folder": (Path.mkdir, NO_FILE),
